@@ -1,10 +1,11 @@
 """The moments of the kills: before each step, after it and before its save, after its save. Pure: a walk in, aims out.
 
-A gate counts as two steps: opening it, and saving its outcome.
+A gate counts as two steps: opening it, and saving its outcome. So does a step that waits, for each of its waits.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,7 +21,10 @@ POINTS = {
     "effect": ("before_step", "after_effect", "after_commit"),
     "gate, asking": ("before_step", "before_gate", "after_gate"),
     "gate, decided": ("before_outcome", "before_save", "after_commit"),
+    "step, waiting": ("before_step", "before_wait", "after_wait"),
+    "step, gathering": ("before_step", "before_gather", "after_gather"),
 }
+WAITING = {"wait": "step, waiting", "gather": "step, gathering"}
 
 
 class DrillStep(NamedTuple):
@@ -33,19 +37,29 @@ class DrillStep(NamedTuple):
 
 def targets(plan: PlanSpec, turns: Sequence[WorkerTurn], executions: Sequence[DrilledExecution]) -> list[DrillStep]:
     """List a target for every execution of the undisturbed run, on all branches, in order."""
-    found = []
+    found, waited = [], Counter[tuple[str, str]]()  # by the step and what it waits for, since it last began
     for turn in turns:
+        if turn.waits:
+            begun = sum(number for (step, _), number in waited.items() if step == turn.step)
+            waited[turn.step, turn.waits] += 1
+            hit = waited[turn.step, turn.waits]
+            found.append(_target(turn, turn.step, WAITING[turn.waits], hit, begun=begun + 1))
+            continue
         landed = [each for each in executions if turn.before < each.seq <= turn.after]
         for number, each in enumerate(landed):
             what = "gate, decided" if each.asked else plan.step(each.step).kind.replace("gate", "gate, passed")
             hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == each.step)
-            found.append(_target(turn, each.step, what, hit))
+            begun = sum(waited.pop((each.step, kind), 0) for kind in WAITING)
+            found.append(_target(turn, each.step, what, hit, begun=hit + begun))
         asked = next((each for each in executions if turn.asks and each.asked and each.seq == turn.after + 1), None)
         if asked is not None:
             found.append(_target(turn, asked.step, "gate, asking", 1))
     return found
 
 
-def _target(turn: WorkerTurn, step: str, what: str, hit: int) -> DrillStep:
-    first, second, third = (Aim(turn.before, turn.answered, f"{point}@{step}:kill:{hit}") for point in POINTS[what])
+def _target(turn: WorkerTurn, step: str, what: str, hit: int, *, begun: int = 0) -> DrillStep:
+    """Return the target; `begun`: how often the step begins by then, where it waited before."""
+    hits = (begun or hit, hit, hit)
+    points = zip(POINTS[what], hits, strict=True)
+    first, second, third = (Aim(turn.before, turn.answered, f"{point}@{step}:kill:{at}") for point, at in points)
     return DrillStep(step, what, (first, second, third))

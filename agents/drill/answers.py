@@ -15,14 +15,26 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from agents.errors import AgentError
-from agents.models import Effect
+from agents.models import Effect, Signal, Wait
+from agents.waits import signals
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Gate
+from checkpoints.actors import Actor
 
+DRILL = Actor("system", "Drill")
 REJECTION = {"verdict": "reject", "then": "stop", "comment": "Rejected by a drill."}
 SAID = {"verdict", "verdicts", "arguments", "comment", "then", "back_to", "answer"}
+
+
+def read_signals(said: str) -> dict[str, list[Any]]:
+    """Parse the value of --signals: JSON, or a file. Raises AgentError."""
+    try:
+        data = json.loads(said if said.lstrip().startswith("{") else Path(said).read_bytes())
+        return {name: each if isinstance(each, list) else [each] for name, each in data.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise AgentError(f"--signals is JSON, or a JSON file, of values by the signal's name: {error}") from error
 
 
 class Stuck(AgentError):
@@ -36,6 +48,7 @@ class Answers:
     people: tuple[int, ...] = ()
     verdict: str = "approve"
     by_gate: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    signals: dict[str, list[Any]] = field(default_factory=dict)  # name -> the values to send, as `by_gate`
 
     @classmethod
     def read(cls, said: str) -> Answers:
@@ -51,6 +64,15 @@ class Answers:
         if strange:
             raise AgentError(f"An answer has {', '.join(sorted(SAID))}; {said} has {', '.join(sorted(strange))}.")
         return cls(by_gate=by_gate)
+
+    def signal(self, wait: Wait) -> bool:
+        """Send the signal that a run waits for; False where there is none to send."""
+        known = self.signals.get(wait.name)
+        if not known:
+            return False
+        before = Signal.objects.filter(run=wait.run_id, name=wait.name).count()
+        signals.send(wait.run, wait.name, known[min(before, len(known) - 1)], key=f"drill-{before}", by=DRILL)
+        return True
 
     def give(self, gate: Gate, happened: Any) -> None:
         """Answer one gate. Raises Stuck, and DecisionRefused where the people may not.

@@ -22,6 +22,7 @@ from approvals.errors import DecisionRefused
 from checkpoints import crash_points
 from checkpoints.errors import PlanChanged, ValueRefused
 
+from . import stand_in
 from .witness import Witness
 
 Result = TypeVar("Result")
@@ -73,7 +74,8 @@ def _become_a_worker(known: RegisteredAgent, witness: Witness | None) -> None:
     """Run one step a turn, so that each is a worker's first; send no doorbells: nobody else may take these runs."""
     logging.disable(logging.CRITICAL)
     settings.HOLDPOINT_TIME_SLICE = 0.0
-    registry.know_only(registry.DeclaredAgents({(known.spec.agent, known.spec.version): known}))
+    served = (known, *stand_in.others(known.spec.agent))
+    registry.know_only(registry.DeclaredAgents({(each.spec.agent, each.spec.version): each for each in served}))
     doorbell.silence()
     if witness is not None:
         crash_points.listen(witness)

@@ -62,7 +62,7 @@ def differences(
     ]
     if rows:
         found.append(Difference(_culprit(undisturbed, disturbed, rows), _shown(rows)))
-    return found + _ledger(undisturbed, disturbed, plan, allowed)
+    return found + _children(undisturbed, disturbed) + _ledger(undisturbed, disturbed, plan, allowed)
 
 
 def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
@@ -70,6 +70,16 @@ def other_answer(step: str, first: Any, second: Any) -> list[Difference]:
     changed = patch.changes(first, second)
     words = f"answered something else when it was sent again under its key: {_shown(changed)}"
     return [Difference(step, words)] if changed else []
+
+
+def _children(undisturbed: DrillRecord, disturbed: DrillRecord) -> list[Difference]:
+    """List the agents of which another number of started runs came to some status."""
+    before, after = Counter(undisturbed.children), Counter(disturbed.children)
+    return [
+        Difference("", f"started runs of {agent} {status} {after[agent, status]} times, was {before[agent, status]}")
+        for agent, status in sorted(set(before) | set(after))
+        if before[agent, status] != after[agent, status]
+    ]
 
 
 def _ledger(

@@ -16,6 +16,7 @@ from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
 from agents.models import Effect
 from agents.moves import cancel, rewind
+from agents.session import child_runs
 from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.models import Run
 
@@ -157,18 +158,21 @@ class Exercise:
 def tidy(run_id: int, answers: Answers) -> tuple[Fates, str]:
     """Undo what can be undone: send the run back to its beginning and cancel it there.
 
-    Return the statuses of its effects, and why the clean-up got stuck, or "". Nothing is done where none of the people
-    may rewind runs of its team.
+    So are those of the runs that it started. Return the statuses of all these effects, and why the clean-up got stuck,
+    or "". Nothing is done where none of the people may rewind runs of its team.
     """
     problem = ""
     run = Run.objects.get(pk=run_id)
     people = User.objects.filter(pk__in=answers.people).order_by("pk")
     by = next((each for each in people if may(each, run.team_id, REWIND_RUN)), None)
-    done = Effect.objects.filter(run=run, undoes=None, status__in=(Effect.Status.DONE, Effect.Status.UNKNOWN))
+    family = [each.pk for each in child_runs.family(run_id)]
+    effects = Effect.objects.filter(run__in=family, undoes=None)
     if by is not None:
-        if done.exists():
+        if effects.filter(status__in=(Effect.Status.DONE, Effect.Status.UNKNOWN)).exists():
             rewind.rewind(run, to=1, by=by, confirm=True)
         cancel.cancel(run, by=by, reason="The drill is over.")
         problem = walk.walk(run_id, answers).stuck
-    rows = Effect.objects.filter(run=run, undoes=None).values_list("step", "status")
+        for each in Run.objects.live().filter(pk__in=family).order_by("pk"):
+            cancel.cancel(each, by=by, reason="The drill is over.")
+    rows = effects.values_list("step", "status")
     return Counter(rows), f"Run {run_id}: {problem}" * bool(problem)

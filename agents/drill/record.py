@@ -54,6 +54,7 @@ class DrillRecord:
     executions: tuple[DrilledExecution, ...]  # on all branches
     effects: tuple[DrilledEffect, ...]
     problems: tuple[str, ...]  # what `verify` found
+    children: tuple[tuple[str, str], ...] = ()  # (agent, status) of each run that it started
 
     @property
     def path(self) -> list[DrilledExecution]:
@@ -72,6 +73,7 @@ def of(run_id: int, known: RegisteredAgent) -> DrillRecord:
         state=store.load(run).state,
         executions=tuple(_executions(run, known)),
         effects=tuple(DrilledEffect(row.step, bytes(row.input_digest).hex(), row.status, row.attempts) for row in rows),
+        children=tuple(Run.objects.filter(parent=run).order_by("pk").values_list("plan__agent", "status")),
         problems=tuple(str(problem) for problem in verify_runs.verify_run(run)),
     )
 

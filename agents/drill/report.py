@@ -9,7 +9,7 @@ from django.conf import settings
 
 from checkpoints.runs.plans import PlanSpec
 
-from .aims import MOMENTS
+from .aims import MOMENTS, WAITING
 from .compare import Difference
 from .exercise import ASKS, DIFFERS, MISSED, Fates, Kill, Undisturbed
 
@@ -57,6 +57,14 @@ def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
         lines.append(
             f"A person is asked when a worker dies in {names}: nobody else can tell whether it happened. "
             "An effect that is idempotent or readable asks nobody."
+        )
+    if any(kill.target.what == WAITING["wait"] for kill in kills):
+        lines.append("What it waits for came at once: times passed, and signals were sent as --signals says.")
+    if undisturbed.record.children:
+        agents = ", ".join(sorted({agent for agent, _ in undisturbed.record.children}))
+        lines.append(
+            f"Left out: the runs of {agents} that it starts. They were taken on, counted and undone with it, but no "
+            "worker of theirs was killed, and their states were not compared. Drill each agent by itself."
         )
     if undisturbed.natural:
         places = ", ".join(undisturbed.natural)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import cast
 
-from agents.definition import fields
+from agents.definition import fields, registry
 from agents.definition.agent import Agent, AgentType
 from agents.definition.plan_builder import plan_of
 from agents.definition.registered import RegisteredAgent
@@ -24,8 +25,16 @@ def of(known: RegisteredAgent) -> RegisteredAgent:
     return RegisteredAgent(agent, plan_of(agent))
 
 
+@cache
+def others(name: str) -> tuple[RegisteredAgent, ...]:
+    """Return the other agents that this process knows, in their newest versions, for the runs that a step starts."""
+    names = sorted({each for each, _ in registry.agents()} - {name})
+    return tuple(of(registry.named(each)) for each in names)
+
+
 def warm(known: RegisteredAgent) -> None:
     """Import modules and build adapters in this process, so that its children need not each do so."""
+    others(known.spec.agent)
     for name in LATE:
         import_module(name)
     trusted()

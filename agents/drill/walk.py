@@ -1,28 +1,35 @@
-"""Takes one run to its end, turn by turn, as workers would; or to the moment of its kill."""
+"""Takes one run to its end, turn by turn, as workers would; or to the moment of its kill.
+
+With it goes whatever it started, undisturbed. What a run waits for comes at once: a time passes, a signal is sent.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group
 from django.db.models.functions import Now
 
+from agents.children import turns
 from agents.definition.registered import RegisteredAgent
+from agents.models import Wait
+from agents.moves import child_orders
 from agents.runner import engine
 from agents.runs.start import checked, start_run
+from agents.session import child_runs
 from agents.text import one_line
+from agents.waits import suspend
 from approvals.models import Gate
 from approvals.policy import pacing
-from checkpoints.actors import Actor
 from checkpoints.models import Run
 
-from .answers import Answers, Stuck
+from .answers import DRILL, Answers, Stuck
 from .witness import Seen
 
 Config = dict[str, Any]
-DRILL = Actor("system", "Drill")
 MOST_TURNS = 2_000
 MOST_STANDSTILLS = 25  # turns in which nothing moved: a step that fails over and over
 
@@ -34,6 +41,8 @@ class WorkerTurn(NamedTuple):
     after: int
     answered: bool
     asks: bool
+    step: str = ""  # the step that waits now, for a time or a signal ("wait") or for runs that it started ("gather")
+    waits: str = ""
 
 
 class Aim(NamedTuple):
@@ -72,28 +81,59 @@ def walk(run_id: int, answers: Answers, *, seen: Seen | None = None, aim: Aim | 
     walked = Walked()
     answered, still = -1, 0
     for _ in range(MOST_TURNS):
-        run = Run.objects.get(pk=run_id)
+        family = child_runs.family(run_id)
+        run = family[0]
         if run.status not in Run.LIVE:
             return walked
-        if run.status == Run.Status.WAITING:
-            gate = Gate.objects.open().select_related("run__plan", "policy").get(run=run)
-            if gate.kind == Gate.Kind.RECOVERY:
-                walked.asked.append(gate.step)
+        busy = next((each for each in family if each.status in (Run.Status.QUEUED, Run.Status.RUNNING)), None)
+        if busy is None:
             try:
-                answers.give(gate, _told(seen, gate.step))
+                gate = _moved(family, answers, seen)
             except Stuck as reason:
                 walked.stuck = str(reason)
                 return walked
-            answered = run.seq
+            if gate is not None and gate.kind == Gate.Kind.RECOVERY:
+                walked.asked.append(gate.step)
+            answered = run.seq if gate is not None and gate.run_id == run_id else answered
+            continue
+        if busy.pk != run_id:
+            _turn(busy, False, None)
             continue
         turn = _turn(run, answered == run.seq, aim)
         walked.turns.append(turn)
-        still = still + 1 if turn.before == turn.after else 0
+        still = still + 1 if turn.before == turn.after and not turn.waits else 0
         if still > MOST_STANDSTILLS:
             walked.stuck = f"{run.next_step} does not get on: {run.reason}"
             return walked
     walked.stuck = f"The run has not ended after {MOST_TURNS} turns."
     return walked
+
+
+def _moved(family: Sequence[Run], answers: Answers, seen: Seen | None) -> Gate | None:
+    """Do what a family at rest waits for; return the gate that was answered, if it was one. Raises Stuck."""
+    if sum(child_orders.carry_out(each.pk) + child_orders.end_with(each.pk) + turns.let_go(each.pk) for each in family):
+        return None
+    runs = [each.pk for each in family]
+    gate = Gate.objects.open().select_related("run__plan", "policy").filter(run__in=runs).order_by("pk").first()
+    if gate is not None:
+        answers.give(gate, _told(seen, gate.step))
+        return gate
+    wait = next((found for each in family if (found := Wait.objects.current(each))), None)
+    if wait is None:
+        raise Stuck(f"R-{family[0].pk} is waiting, and nothing wakes it: {family[0].reason}")
+    if wait.kind == Wait.Kind.TIMER:
+        suspend.wake_now(wait.run, by=DRILL)
+    elif not answers.signal(wait):
+        _time_out(wait)
+    return None
+
+
+def _time_out(wait: Wait) -> None:
+    """Let the time pass for which a signal is waited for. Raises Stuck where it is waited for without end."""
+    if wait.due is None:
+        raise Stuck(f"{wait.step} waits for the signal {wait.name}, and nobody sends it: give it with --signals.")
+    Wait.objects.filter(pk=wait.pk).update(due=Now())
+    wait.run.wake(by=DRILL)
 
 
 def _turn(run: Run, answered: bool, aim: Aim | None) -> WorkerTurn:
@@ -105,8 +145,11 @@ def _turn(run: Run, answered: bool, aim: Aim | None) -> WorkerTurn:
     os.environ["HOLDPOINT_CRASH"] = aim.wish if aim is not None and aimed else ""
     with pacing.unpaced():
         engine.advance(run.pk)
-    after, status = Run.objects.values_list("seq", "status").get(pk=run.pk)
-    return WorkerTurn(run.seq, after, answered, status == Run.Status.WAITING)
+    now = Run.objects.get(pk=run.pk)
+    rests = now.status == Run.Status.WAITING
+    waits = "gather" if rests and now.awaited else "wait" if Wait.objects.current(now) else ""
+    asks = rests and not waits
+    return WorkerTurn(run.seq, now.seq, answered, asks, now.next_step if waits else "", waits)
 
 
 def _told(seen: Seen | None, step: str) -> Any:

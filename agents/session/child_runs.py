@@ -39,6 +39,14 @@ def _with_effects(rows: QuerySet[ChildLink]) -> list[ChildLink]:
     return list(rows.select_related("run__plan").order_by("pk").annotate(**{"has_effects": Exists(done)}))
 
 
+def family(run_id: int) -> list[Run]:
+    """Return a run with all that it started, at any depth, each after the run that started it."""
+    found = list(Run.objects.select_related("plan").filter(pk=run_id))
+    for each in found:
+        found += Run.objects.select_related("plan").filter(parent=each.pk).order_by("pk")
+    return found
+
+
 def stands(row: ChildLink, path: RunPath) -> bool:
     """Tell whether the path counts on a child."""
     after = path.after(row.base)

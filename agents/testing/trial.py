@@ -17,6 +17,7 @@ from agents.moves import child_orders
 from agents.ringing import doorbell
 from agents.runner import engine, version_upgrade
 from agents.runs.start import start_run
+from agents.session import child_runs
 from agents.waits import signals, suspend
 from approvals.cards.card import Card
 from approvals.decisions import deciding
@@ -248,7 +249,7 @@ class Trial:
         while first.parent is not None:
             first = first.parent
         for _ in range(TURNS):
-            family = _family(first.row.pk)
+            family = child_runs.family(first.row.pk)
             busy = [run for run in family if run.status in (Run.Status.QUEUED, Run.Status.RUNNING)]
             for run in busy:
                 run.hurry()
@@ -297,11 +298,3 @@ class Trial:
         """Limit the registry to the agent on trial, and send no doorbells."""
         with registry.knowing(self.known), doorbell.silenced():
             yield
-
-
-def _family(run: int) -> list[Run]:
-    """Return a run with all that it started, at any depth, each after the run that started it."""
-    found = list(Run.objects.select_related("plan").filter(pk=run))
-    for each in found:
-        found += Run.objects.select_related("plan").filter(parent=each.pk).order_by("pk")
-    return found

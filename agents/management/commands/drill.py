@@ -14,7 +14,7 @@ from agents.definition import environment, registry
 from agents.definition.registered import RegisteredAgent
 from agents.drill import report, stand_in
 from agents.drill.aims import MOMENTS
-from agents.drill.answers import Answers
+from agents.drill.answers import Answers, read_signals
 from agents.drill.children import done_in_child
 from agents.drill.exercise import Exercise
 from agents.errors import AgentError, InputRefused
@@ -49,6 +49,7 @@ class Command(BaseCommand):
             default=[],
             help="the username of a person who decides gates; may be repeated",
         )
+        parser.add_argument("--signals", default="{}", help="JSON, or a file: what to send, by the signal's name")
         parser.add_argument("--team", default="", help="the team that the runs belong to (default: the agent's)")
         parser.add_argument("--yes", action="store_true", help="really perform the effects")
 
@@ -80,7 +81,7 @@ class Command(BaseCommand):
         environment.current(known.agent, config)
         drilled = stand_in.of(known)
         stand_in.warm(drilled)
-        answers = Answers.read(options["answer"])
+        answers = replace(Answers.read(options["answer"]), signals=read_signals(options["signals"]))
         wanted = options["team"] or known.agent.team
         people, team = done_in_child(drilled, lambda: _cast(options["people"], wanted))
         with tempfile.TemporaryDirectory(prefix="drill-") as scratch:

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.moves import rewind
 from checkpoints.models import Run
 from tests.agents.views.moves.sent_orders import member
-from tests.factories import ann, eve, make_team, mira
+from tests.factories import ann, eve, make_policy, make_team, mira
 from tests.factories.driven_runs import advance, make_run, open_gate, trail
 from tests.harness.signed_in_clients import signed_in
 
@@ -144,12 +144,12 @@ def test_the_api_gives_the_parent_the_counts_and_the_children() -> None:
 
 
 def test_the_gate_of_a_child_says_whose_it_is() -> None:
-    run = advance(make_parent("a", modes={"a": "ask"}))
+    team, other = make_team(), make_team("Finance")
+    make_policy(team, name="default", groups=(other,))
+    run = advance(make_run("parent", team=team, names=["a"], modes={"a": "ask"}))
     gate = open_gate(advance(child(run, "a")))
     html = member(run).get(f"/gates/{gate.pk}/").content.decode()
     assert f'started by <a href="/runs/{run.pk}/">R-{run.pk}</a>' in html
-    other = make_team("Finance")
-    gate.policy.groups.set([other])
     beside = signed_in(mira(other)).get(f"/gates/{gate.pk}/")
     assert beside.status_code == 200
     assert f"R-{run.pk}<" not in beside.content.decode()

@@ -22,6 +22,11 @@ def drill(*arguments: str) -> subprocess.CompletedProcess[str]:
     return run(sys.executable, "manage.py", "drill", *arguments, env=AGENTS, within=300)
 
 
+def drilled(known: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Drill an agent of these, and perform its effects."""
+    return run(sys.executable, "manage.py", "drill", *arguments, "--yes", env=known, within=600)
+
+
 def words(table: str, step: str) -> list[list[str]]:
     """The cells of a step's rows, without its name and what it is."""
     rows = [re.split(r"\s{2,}", line) for line in table.splitlines() if line.startswith(f"{step} ")]
