@@ -1,7 +1,8 @@
 """Undoes a child that its parent left behind: back to its beginning, where all that it did is off its path.
 
 Its own worker then settles it as any run that ends: effects newest first, with a person asked where an undo fails, its
-own children too. What cannot be undone is kept, and named.
+own children too. What cannot be undone is kept, and named. Of a run that retention has pruned, the beginning is the
+oldest checkpoint that is left: those from which effects start are always kept, so all effects come after it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from agents.definition.upcast import UpcastPath
 from agents.effects import perform
 from agents.errors import ConfigRefused, UpcastFailed
 from agents.gates import opening
-from agents.models import Effect
+from agents.models import ChildLink, Effect
 from agents.session import translate_history
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_path import RunPath
@@ -174,6 +174,8 @@ def _bring(session: RunSession, way: UpcastPath, known: RegisteredAgent) -> None
             plan=known.row,
             actor=by,
         )
+        for old, new in way.renamed(step.name for step in session.plan.steps).items():
+            ChildLink.objects.filter(parent=session.run, step=old).update(step=new)
         data = {"since": way.since, "to": known.spec.version, "upcasters": [each.name for each in way.upcasters]}
         event_log.record("run.upcast", subject=f"run:{session.run.pk}", run=session.run, by=by, data=data)
 

@@ -221,6 +221,35 @@ class Payroll(Agent):
         return {"closed": len(paid)}
 
 
+class Rash(Agent):
+    """Has a child pay, and then fails, which its plan or its step catches."""
+
+    name = "rash"
+
+    class State(BaseModel):
+        ledger: str
+        swallows: bool = False
+        told: str = ""
+
+    @step(retry=0, catch="give_up")
+    def act(self, ledger: str, swallows: bool) -> Jump:
+        try:
+            self.gather(self.spawn("child_payer", {"ledger": ledger, "name": "a"}, name="Child a"))
+            raise ValueError("no")
+        except ValueError:
+            if not swallows:
+                raise
+        return Jump("end", {"told": "swallowed"})
+
+    @step
+    def give_up(self) -> dict[str, Any]:
+        return {"told": "caught"}
+
+    @step
+    def end(self) -> dict[str, Any]:
+        return {}
+
+
 class Overseer(Agent):
     """Starts a payment for each name, and asks a person while they are made."""
 

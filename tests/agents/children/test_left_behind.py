@@ -16,6 +16,7 @@ from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event, Note, Run
 from tests.agents.steps.killable_workers import KillableWorkers
+from tests.checkpoints.retention.pruned_runs import keep, pruned, seqs
 from tests.factories import ann
 from tests.factories.driven_runs import advance, answer, decide, make_run, open_gate, state, trail
 
@@ -123,6 +124,28 @@ def test_what_cannot_be_undone_is_kept(ledger: Path) -> None:
     assert worked(ledger) == ["pay a", "tell a", "pay b", "take back a"]
     kept = Effect.objects.filter(run=child(run, "a"), undoes__isnull=True).order_by("pk")
     assert [(row.step, row.status) for row in kept] == [("pay", "undone"), ("tell", "kept")]
+
+
+def test_one_whose_beginning_retention_removed_is_undone_all_the_same(ledger: Path) -> None:
+    run = payroll(ledger, "a")
+    keep(child(run, "a"), keep_last=1)
+    pruned()
+    assert seqs(child(run, "a"))[0] > 1
+    names(run, before_the_fan_out(run), "b")
+    gone = child(run, "a")
+    assert (gone.status, worked(ledger)) == ("cancelled", ["pay a", "pay b", "take back a"])
+    decide(run)
+    assert to_rest(run).status == "completed"
+
+
+def test_children_of_a_step_that_failed_and_was_caught_are_undone(ledger: Path) -> None:
+    """No state counts on them; of a step that catches the error itself and returns they stand."""
+    run = to_rest(make_run("rash", ledger=str(ledger)))
+    assert (run.status, state(run)["told"]) == ("completed", "caught")
+    assert (worked(ledger), child(run, "a").status) == (["pay a", "take back a"], "cancelled")
+    run = to_rest(make_run("rash", ledger=str(ledger), swallows=True))
+    assert (run.status, state(run)["told"]) == ("completed", "swallowed")
+    assert (worked(ledger)[2:], child(run, "a").status) == (["pay a"], "completed")
 
 
 def test_where_an_undo_fails_a_person_is_asked_and_the_parent_waits(ledger: Path) -> None:
