@@ -49,6 +49,7 @@ POINTS = (  # of a run
     "after_rewind",
 )
 OF_WAITS = ("before_wait", "after_wait")  # of a step that waits for a time or a signal
+OF_TIMERS = "after_timers"  # after runs were woken whose time has come, and before anybody is rung for
 OF_CHILDREN = ("before_spawn", "after_spawn", "before_gather", "after_gather")  # of a step that starts runs
 OF_MID_STEP = ("before_mid_step", "after_mid_step")  # of a value that a step keeps before it ends
 OF_HELD = ("before_restore", "beside_save")  # of what a step holds open, and of what is written beside its save

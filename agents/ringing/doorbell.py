@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ import structlog
 from celery import current_app
 from django.conf import settings
 from kombu import Connection
-from kombu.exceptions import LimitExceeded, OperationalError
+from kombu.exceptions import BatchPublishError, LimitExceeded, OperationalError  # type: ignore[attr-defined]
 from kombu.pools import producers
 from kombu.utils.uuid import uuid
 from redis.exceptions import RedisError
@@ -43,37 +43,60 @@ def ring(run_id: int, queue: str) -> bool:
 
     Nothing is sent for a run of an external agent (no queue): its program hears of it as pages do.
     """
-    return not queue or _send("agents.advance", run_id, queue)
+    return not queue or _send("agents.advance", [(run_id, queue)])
+
+
+def ring_for_many(runs: Iterable[tuple[int, str]]) -> bool:
+    """Ask workers to look at these runs, each with its queue, by messages that are sent together; as `ring`."""
+    bells = [(run_id, queue) for run_id, queue in runs if queue]
+    return not bells or _send("agents.advance", bells)
 
 
 def ring_for_verification(verification: int) -> bool:
     """Ask any worker to continue a verification of the audit; as `ring`."""
-    return _send("approvals.verify", verification, current_app.conf.task_default_queue)
+    return _send("approvals.verify", [(verification, current_app.conf.task_default_queue)])
 
 
 def ring_for_delivery(delivery: int) -> bool:
     """Ask any worker to send a message to a webhook; as `ring`."""
-    return _send("approvals.deliver", delivery, current_app.conf.task_default_queue)
+    return _send("approvals.deliver", [(delivery, current_app.conf.task_default_queue)])
 
 
 def ring_for_children(run_id: int) -> bool:
     """Ask any worker to carry out what a run ordered its children; as `ring`."""
-    return _send("agents.children", run_id, current_app.conf.task_default_queue)
+    return _send("agents.children", [(run_id, current_app.conf.task_default_queue)])
 
 
-def _send(task: str, number: int, queue: str) -> bool:
+def _send(task: str, bells: Sequence[tuple[int, str]]) -> bool:
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return False
     try:
         with producers[_connection()].acquire(block=True, timeout=TIMEOUT) as producer:
-            channel = producer.channel
-            channel.basic_publish(_message(channel, task, number), exchange="", routing_key=queue)
-    except (LimitExceeded, OperationalError, RedisError, OSError) as error:  # the first: more threads than connections
+            if len(bells) > 1:
+                _publish_together(producer.channel, task, bells)
+            else:
+                ((number, queue),) = bells
+                message = _message(producer.channel, task, number)
+                producer.channel.basic_publish(message, exchange="", routing_key=queue)
+    except (LimitExceeded, OperationalError, BatchPublishError, RedisError, OSError) as error:
+        # The first: more threads than connections.
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
-        log.warning("doorbell.lost", task=task, number=number, queue=queue, error=str(error))
+        number, queue = bells[0]
+        log.warning("doorbell.lost", task=task, number=number, queue=queue, of=len(bells), error=str(error))
         return False
     return True
+
+
+def _publish_together(channel: Any, task: str, bells: Sequence[tuple[int, str]]) -> None:
+    """Send messages by one pipeline. Raises BatchPublishError."""
+    batch = channel.create_publish_batch(len(bells))
+    try:
+        for number, queue in bells:
+            batch.publish(_message(channel, task, number), exchange="", routing_key=queue)
+        batch.flush()
+    finally:
+        batch.close()
 
 
 def _message(channel: Any, task: str, number: int) -> Any:

@@ -8,6 +8,8 @@ message that waited for much longer than any pause is dropped when it is read: a
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 FIRST, LONGEST = 1.0, 60.0  # seconds until what is still due is rung for again
@@ -35,6 +37,12 @@ class RecentRings:
         """Note a doorbell for this one and double its pause."""
         _, pause = self.rung.get((number, token), (now, FIRST / 2))
         self.rung[number, token] = (now, min(LONGEST, pause * 2))
+
+    def rang_all(self, of: Iterable[tuple[int, int]]) -> None:
+        """Note doorbells that were sent just now."""
+        now = time.monotonic()
+        for number, token in of:
+            self.rang(number, token, now)
 
     def forget(self) -> None:
         """Forget all pauses, when the messages may be lost."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import redis
 import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Q
 from django.utils.translation import gettext
 from psycopg import errors
@@ -41,6 +41,7 @@ from checkpoints.postgresql.sql import run_sql
 
 from . import health_file
 from .child_sweep import ChildSweep
+from .timers import wake_timers
 
 EVERY = 1.0  # seconds between the beginnings of two passes
 AT_ONCE = 200  # runs and gates a pass
@@ -71,7 +72,7 @@ class Sweeper:
         then fails at its end, so that it does not count.
         """
         parts: dict[str, Callable[[], int]] = {
-            "woken": wake_timers,
+            "woken": partial(wake_timers, self.bells),
             "rung": self.ring_due,
             "sealed": lambda: int(sealer.seal_once() is not None),
             "verifying": self.ring_for_verifications,
@@ -213,13 +214,6 @@ def _ring_for_each(found: Iterable[tuple[int, int]], ring: Callable[[int], bool]
             break  # the broker is down: nothing is lost, the next pass tries again
         bells.rang(number, token, now)
     return len(waiting)
-
-
-def wake_timers() -> int:
-    """Queue waiting runs whose timer is due; return how many."""
-    with transaction.atomic():
-        waiting = Run.objects.due().filter(status=Run.Status.WAITING).select_related("plan")
-        return sum(run.wake(by=SYSTEM) for run in waiting.select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
 
 
 def run_for_ever(stop: Callable[[], bool]) -> None:

@@ -97,6 +97,13 @@ class RunQuerySet(models.QuerySet["Run"]):
             | Q(status=Run.Status.WAITING, wake_at__lte=at)
         ).order_by("pk")
 
+    def wake_due(self, most: int, by: Actor) -> list[tuple[int, int, int]]:
+        """Queue up to `most` of all waiting runs whose timer is due; return (run, token, plan) of each.
+
+        The caller rings for them. A run that somebody else is about to move is left alone.
+        """
+        return [(run, token, plan) for run, token, plan in move(run_status.WAKE_DUE, [most, by.id, by.name])]
+
 
 class Run(models.Model):
     """One execution of an agent."""

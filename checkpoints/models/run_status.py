@@ -98,6 +98,13 @@ _QUEUED = "status = 'queued', wake_at = statement_timestamp(), version = version
 _WAITING = "id = $1 AND status = 'waiting'"
 _WOKEN = " SELECT wake_at, version FROM moved"
 WAKE = _moved(_QUEUED, _WAITING, "'run.queued'", "$2, $3") + _WOKEN
+# Rows that others hold are left to them, so that this waits for nobody. One that was moved since this statement began
+# is looked at again as it is then, by the lock and by the update.
+_TIMER = "status = 'waiting' AND wake_at <= statement_timestamp()"
+_TIMERS = f"""{_TIMER} AND id = ANY(ARRAY(
+    SELECT id FROM checkpoints_run WHERE {_TIMER} ORDER BY wake_at LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))"""  # noqa: S608 - a constant
+_WOKEN_AT_ONCE = " SELECT id, token, plan_id FROM moved"
+WAKE_DUE = _moved(_QUEUED, _TIMERS, "'run.queued'", "$2, $3") + _WOKEN_AT_ONCE
 
 # The new token fences a worker that has the run.
 _CANCELLED = f"""{_let_go("'cancelled'")}, token = token + 1, wake_at = NULL, reason = $2"""
@@ -116,7 +123,10 @@ STOP = _moved(_STOPPED, kind=_KINDS, **_WITH_PARENT) + _counted("$28, $29")
 
 
 def move(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Run one of these statements and wake the tailers after commit; return its result, at most one row."""
+    """Run one of these statements and wake the tailers after commit; return its result.
+
+    WAKE_DUE has many rows, the others have at most one.
+    """
     moved = run_sql(statement, params)
     if moved:
         wakeup.ring_after_commit()

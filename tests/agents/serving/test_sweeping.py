@@ -15,7 +15,8 @@ from django.db.models.functions import Now
 from agents.models import SweeperPass
 from agents.ringing import ring_pauses as ringing
 from agents.ringing.ring_pauses import RecentRings
-from agents.serving.sweeper import Sweeper, wake_timers
+from agents.serving.sweeper import Sweeper
+from agents.serving.timers import wake_timers
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.models import Run

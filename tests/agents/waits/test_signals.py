@@ -14,7 +14,7 @@ from agents.errors import RunEnded, SignalConflict, WorkInvalid
 from agents.models import Signal, Wait
 from agents.moves import rewind
 from agents.runner import engine
-from agents.serving import sweeper
+from agents.serving import timers
 from agents.waits import signals
 from checkpoints import actors
 from checkpoints.models import Event, Run
@@ -101,7 +101,7 @@ def test_a_wait_that_lasts_too_long_ends_with_an_exception_in_the_step() -> None
     assert run.wake_at is not None
     Wait.objects.filter(run=run).update(due=Now())
     Run.objects.filter(pk=run.pk).update(wake_at=Now())
-    sweeper.wake_timers()
+    timers.wake_timers()
     advance(run)
     assert (state(run)["late"], run.next_step) == (True, "go")
 

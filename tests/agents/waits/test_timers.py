@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.errors import RewindRefused
 from agents.models import Wait
 from agents.moves import rewind
-from agents.serving import sweeper
+from agents.serving import timers
 from agents.waits import suspend
 from checkpoints import actors
 from checkpoints.models import Event, Run
@@ -45,7 +45,7 @@ def test_a_run_that_sleeps_waits_until_it_is_time(ledger: Path) -> None:
     assert advance(run).status == "waiting"  # nobody can claim it before
 
     pass_time(run)
-    assert sweeper.wake_timers() == 1
+    assert timers.wake_timers() == 1
     assert advance(run).status == "waiting"
     assert open_gate(run).step == "review"
     assert state(run)["slept"] == ["1 times"]
@@ -55,7 +55,7 @@ def test_a_run_that_sleeps_waits_until_it_is_time(ledger: Path) -> None:
 def test_a_step_starts_again_after_its_sleep_and_keeps_what_it_called_once(ledger: Path) -> None:
     run = advance(make_run("sleeper", ledger=str(ledger)))
     pass_time(run)
-    sweeper.wake_timers()
+    timers.wake_timers()
     advance(run)
     assert (lines(ledger, "began"), lines(ledger, "asked")) == (2, 1)
     assert failures(run) == []
@@ -67,7 +67,7 @@ def test_each_sleep_of_a_step_has_a_time_of_its_own(ledger: Path) -> None:
         advance(run)
         assert Wait.objects.filter(run=run).count() == number
         pass_time(run)
-        sweeper.wake_timers()
+        timers.wake_timers()
     advance(run)
     assert open_gate(run).step == "review"
 
@@ -108,7 +108,7 @@ def test_a_worker_that_is_killed_as_the_run_falls_asleep(place: str, ledger: Pat
     run = go_on(run)
     assert (run.status, Wait.objects.filter(run=run).count()) == ("waiting", 1)
     pass_time(run)
-    sweeper.wake_timers()
+    timers.wake_timers()
     workers.kill(run, "before_save@sleep")
     go_on(run)
     assert open_gate(run).step == "review"

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.examples.rollout import Rollout
 from agents.models import Wait
 from agents.runs.start import start_run
-from agents.serving import sweeper
+from agents.serving import timers
 from agents.waits import signals, suspend
 from checkpoints import actors
 from checkpoints.models import Run
@@ -71,7 +71,7 @@ def test_a_soak_that_ended_while_everything_was_off_ends_at_once_afterwards(worl
     run = make_rollout()
     Wait.objects.filter(run=run).update(due=Now() - timedelta(hours=9))
     Run.objects.filter(pk=run.pk).update(wake_at=Now() - timedelta(hours=9))
-    sweeper.wake_timers()
+    timers.wake_timers()
     assert advance_to_rest(run).next_step == "watch"
 
 
@@ -81,7 +81,7 @@ def test_if_it_is_not_well_people_are_asked_and_no_takes_it_back(heard: float | 
     if heard is None:
         Wait.objects.filter(run=run, kind="signal").update(due=Now())
         Run.objects.filter(pk=run.pk).update(wake_at=Now())
-        sweeper.wake_timers()
+        timers.wake_timers()
     else:
         hear(run, heard)
     run = advance_to_rest(run)
