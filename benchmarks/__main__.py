@@ -38,6 +38,7 @@ SECTIONS = {
     "hostile": "operation.hostile",
     "bounds": "operation.bounds",
     "operating": "operation.operating",
+    "flow": "flow.flow",
 }
 
 

@@ -71,6 +71,18 @@ def hop(number: int) -> None:
     client().rpush(f"hop-{number}", began)
 
 
+def told(name: str, *, within: float = 60.0) -> bytes | None:
+    """Wait for the next word that a worker passes on under this name; None where there is none in time.
+
+    In short waits: the client ends a connection that is silent for long, and what it was about to get is lost.
+    """
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        if (found := client().blpop([name], timeout=1)) is not None:
+            return bytes(found[1])  # type: ignore[arg-type]
+    return None
+
+
 @cache
 def client() -> redis.Redis:
     """Return the connection of this process on which the times are passed on."""

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import Group, User
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def start(ann: User, agent: str = "relay") -> int:
+def start(ann: User, agent: str = "relay", **input: Any) -> int:
     """Start a run in Ann's team; return its id."""
     from agents.runs.start import start_run
     from checkpoints.actors import SYSTEM
 
-    return start_run(agent, {}, by=SYSTEM, team=_team_of(ann)).pk
+    return start_run(agent, input, by=SYSTEM, team=_team_of(ann)).pk
 
 
 @cache

@@ -89,13 +89,13 @@ class Scratch:
         with psycopg.connect(self.environment["DATABASE_OWNER_URL"], autocommit=True) as owner:
             owner.execute("ANALYZE")
 
-    def worker(self) -> Service:
+    def worker(self, processes: int = 2) -> Service:
         """Start a worker as `manage.py worker` does, which also has the bare task, and wait until it is ready."""
         from agents.definition import registry
 
         registry.plans()
-        command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO", "-c", "2"]
-        command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker", "--loglevel", "INFO"]
+        command += ["-c", str(processes), "--without-gossip", "--without-mingle", "--without-heartbeat"]
         command += ["-Q", ",".join(registry.queues()), "-I", "benchmarks.parts.agents"]
         service = self.service("worker", command)
         service.says(r"(?m)\bready\b", within=60)
@@ -104,6 +104,16 @@ class Scratch:
     def sweeper(self) -> Service:
         """Start the sweeper."""
         return self.service("sweeper", manage("sweeper"))
+
+    def beat(self) -> Service:
+        """Start beat, which sends the housekeeping tasks."""
+        schedule = ["--schedule", str(self.home / "beat")]
+        return self.service("beat", [sys.executable, "-m", "celery", "-A", "config", "beat", "--pidfile=", *schedule])
+
+    def end(self, service: Service) -> None:
+        """Stop a process that is not needed any more."""
+        service.stop()
+        self.services.remove(service)
 
     def sandbox(self) -> None:
         """Start the payment sandbox of the refunds agent."""
