@@ -6,9 +6,10 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import Subquery
-from psycopg.types.numeric import Int8
+from psycopg.types.numeric import Int2, Int8
 
 from checkpoints.errors import NotVerified
+from checkpoints.layout import payloads
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
@@ -18,10 +19,10 @@ from checkpoints.values.checkpoint_kinds import ASIDE
 # Only whoever holds the run writes, under a lock that a claim waits for: a stale worker's value never comes late.
 _KEEP = """
 WITH held AS (SELECT id, token FROM checkpoints_run WHERE id = $1 AND token = $2 AND status = 'running' FOR SHARE)
-INSERT INTO agents_stepcheckpoint (run_id, base, step, name, value, digest, token, at)
-SELECT id, $3, $4, $5, $6, $7, token, statement_timestamp() FROM held
-ON CONFLICT (run_id, base, step, name) DO UPDATE SET value = excluded.value, digest = excluded.digest,
-  token = excluded.token, at = excluded.at
+INSERT INTO agents_stepcheckpoint (run_id, base, step, name, codec, value, digest, token, at)
+SELECT id, $3, $4, $5, $6, $7, $8, token, statement_timestamp() FROM held
+ON CONFLICT (run_id, base, step, name) DO UPDATE SET codec = excluded.codec, value = excluded.value,
+  digest = excluded.digest, token = excluded.token, at = excluded.at
 RETURNING 1
 """
 
@@ -35,7 +36,8 @@ class StepCheckpointQuerySet(models.QuerySet["StepCheckpoint"]):
         False where another worker holds the run by now.
         """
         digest = _digest(run_id, base, step, name, value)
-        return bool(run_sql(_KEEP, [Int8(run_id), Int8(token), base, step, name, value, digest]))
+        codec, stored = payloads.pack(value, wide=False)
+        return bool(run_sql(_KEEP, [Int8(run_id), Int8(token), base, step, name, Int2(codec), stored, digest]))
 
     def newest(self, run_id: int, base: UUID, step: str) -> StepCheckpoint | None:
         """Return the newest one of an execution, whatever its name."""
@@ -59,8 +61,9 @@ class StepCheckpoint(models.Model):
     base = models.UUIDField()  # the checkpoint that the step was sent on from
     step = models.CharField(max_length=100)
     name = models.CharField(max_length=100, default="", blank=True)
-    value = models.BinaryField()  # canonical JSON
-    digest = models.BinaryField()
+    codec = models.SmallIntegerField(default=0, db_default=0)  # how `value` is stored: see checkpoints.layout.payloads
+    value = models.BinaryField()  # canonical JSON, compressed where that is worth it
+    digest = models.BinaryField()  # of what it was before
     token = models.BigIntegerField()  # of the worker that kept it
     at = models.DateTimeField()
 
@@ -77,7 +80,10 @@ class StepCheckpoint(models.Model):
     @property
     def content(self) -> object:
         """Return the value, decoded. Raises NotVerified where it is not what was kept."""
-        value = bytes(self.value)
+        try:
+            value = payloads.unpack(self.codec, bytes(self.value))
+        except ValueError:
+            value = b""
         if _digest(self.run_id, self.base, self.step, self.name, value) != bytes(self.digest):
             raise NotVerified(str(self), "it does not match its digest")  # not translated: an event keeps it
         return decode(value)

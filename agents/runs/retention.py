@@ -8,9 +8,11 @@ makes a new one, with memos of its own. So its memos are removed with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from uuid import UUID
 
 from agents.models import Effect, Memo, OpenResource, Signal, StepCheckpoint
+from checkpoints.layout import payloads
 from checkpoints.retention import stray_artifacts
 
 
@@ -24,6 +26,14 @@ def memos(run_id: int, ids: Callable[[], list[UUID]]) -> None:
 
 def named_in() -> Iterator[Iterable[bytes]]:
     """Yield the engine's columns that may name an artifact, apart from the states."""
-    columns = ((Memo, "result"), (Effect, "result"), (StepCheckpoint, "value"), (Signal, "value"))
-    for model, name in (*columns, (OpenResource, "described")):
+    columns = ((Memo, "result"), (Effect, "result"), (Signal, "value"), (OpenResource, "described"))
+    for model, name in columns:
         yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), name))
+    yield _kept_in_steps()
+
+
+def _kept_in_steps() -> Iterator[bytes]:
+    """Yield what steps kept. What cannot be read is left out: it leads nowhere, and its run will be frozen."""
+    for codec, value in stray_artifacts.columns(StepCheckpoint.objects.all(), "codec", "value"):
+        with suppress(ValueError):
+            yield payloads.unpack(codec, bytes(value))

@@ -113,9 +113,14 @@ def _payloads(statement: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[byte
 
 def column(found: QuerySet[Any], name: str) -> Iterator[Any]:
     """Yield a column of rows with integer keys, a bounded number per statement; a helper for sources."""
+    return (value for (value,) in columns(found, name))
+
+
+def columns(found: QuerySet[Any], *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield columns of rows, as `column` does."""
     after = 0
-    while rows := list(found.filter(pk__gt=after).order_by("pk").values_list("pk", name)[:AT_ONCE]):
-        yield from (value for _, value in rows)
+    while rows := list(found.filter(pk__gt=after).order_by("pk").values_list("pk", *names)[:AT_ONCE]):
+        yield from (row[1:] for row in rows)
         after = rows[-1][0]
 
 
