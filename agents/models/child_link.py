@@ -50,7 +50,7 @@ class ChildLink(models.Model):
             )
         ]
         indexes = [
-            models.Index("parent", name="child_held", condition=Q(held=True)),
+            models.Index("parent", "id", name="child_held", condition=Q(held=True)),  # in the order in which they go
             models.Index("parent", name="child_ordered", condition=~Q(ordered="") & Q(carried_out=False)),
         ]
 
