@@ -21,7 +21,7 @@ from . import decided, gathering, killed, mid_step, timers, waiting
 # Part -> its module, its size, and its size for a quick pass. The last leaves 100,000 runs behind.
 PARTS = {
     "mid-step": (mid_step, 200, 5),
-    "children": (gathering, 1_000, 200),
+    "children": (gathering, 1_000, 150),
     "timers": (timers, 10_000, 30),
     "killed": (killed, 50, 2),
     "decided": (decided, 5_000, 20),

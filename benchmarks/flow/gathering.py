@@ -1,13 +1,14 @@
 """Measures the children of one parent: time, statements and processor time of each, for growing numbers of them.
 
-Without a sweeper, so that the statements are the workers' alone. What one more child costs is the difference between
-two numbers of children, so that the parent's own part does not count.
+The statements are counted with a worker of one process and without a sweeper: all children are started before the
+first one works, so that how many have to wait for their turn does not depend on who is faster. What one more child
+costs is the difference between two numbers of children: the parent's own part does not count. The times are taken with
+a worker of two processes, and nothing is counted meanwhile.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,50 +25,47 @@ if TYPE_CHECKING:
     from tests.harness.services import Service
 
 FLAT = 1.1
-
-
-@dataclass
-class Cost:
-    """The cost of a parent and its children: all of it."""
-
-    children: int
-    seconds: float
-    statements: int
-    transactions: int
-    worker: float  # processor seconds
-    postgresql: float
+AT_ONCE = 10  # as many as work at once: all further ones wait for their turn, and cost that too
 
 
 def measure(scratch: Scratch, ann: User, most: int) -> None:
-    """Print what `most` children cost, a tenth and a hundredth of them."""
-    worker = scratch.worker()
-    _gathered(ann, 5)
+    """Print what 10 children cost, `most` of them, and a tenth of these."""
+    numbers = sorted({AT_ONCE, most // 10, most})
+    worker = scratch.worker(1)
+    _gathered(ann, AT_ONCE)
     scratch.analyze()
-    costs = [_cost(scratch, worker, ann, max(2, most // part)) for part in (100, 10, 1)]
+    statements = [_statements(scratch, ann, children) for children in numbers]
     scratch.end(worker)
-    for each in costs:
-        print(f"{each.children:6,} children of one parent: {each.seconds:.2f} s; a child: ", end="")
-        parts = [each.seconds * 1000, each.worker * 1000, each.postgresql * 1000, each.statements, each.transactions]
-        elapsed, ours, theirs, statements, transactions = (part / each.children for part in parts)
-        print(f"{elapsed:.1f} ms, processor ms: worker {ours:.1f}, PostgreSQL {theirs:.1f}; ", end="")
-        print(f"{statements:.1f} statements, {transactions:.1f} transactions", flush=True)
-    more = [(late.statements - early.statements) / (late.children - early.children) for early, late in pairwise(costs)]
-    last, name = costs[-1], f"{most:,} children of one parent gathered"
-    mark(name, last.seconds, "s", beside={"a child": f"{last.seconds * 1000 / most:.1f} ms"})
-    mark(f"{name}: statements of one child more", more[1])
-    beside = {f"up to {cost.children:,}": f"{each:.1f}" for cost, each in zip(costs[1:], more, strict=True)}
-    mark("statements of one child more, among many over among few", more[1] / more[0], most=FLAT, beside=beside)
+    worker = scratch.worker()
+    took = [_seconds(scratch, worker, ann, children) for children in numbers][-1]
+    scratch.end(worker)
+    known = list(zip(numbers, statements, strict=True))
+    more = [(last - first) / (many - few) for (few, first), (many, last) in pairwise(known)]
+    name = f"{most:,} children of one parent gathered"
+    mark(name, took, "s", beside={"a child": f"{took * 1000 / most:.1f} ms"})
+    mark(f"{name}: statements of one child more", more[-1])
+    beside = {f"up to {number:,}": f"{each:.1f}" for number, each in zip(numbers[1:], more, strict=True)}
+    mark("statements of one child more, among many over among few", more[-1] / more[0], most=FLAT, beside=beside)
 
 
-def _cost(scratch: Scratch, worker: Service, ann: User, children: int) -> Cost:
-    assert scratch.postgres.process is not None
-    parts = (worker.pid, scratch.postgres.process.pid)
+def _statements(scratch: Scratch, ann: User, children: int) -> int:
     with sent(scratch) as counted:
-        before, began = [processor(pid) for pid in parts], time.monotonic()
         _gathered(ann, children)
-        took = time.monotonic() - began
-        ours, theirs = (processor(pid) - early for pid, early in zip(parts, before, strict=True))
-    return Cost(children, took, counted.statements, counted.transactions, ours, theirs)
+    each, transactions = counted.statements / children, counted.transactions / children
+    print(f"{children:6,} children: {each:.1f} statements a child, {transactions:.1f} transactions", flush=True)
+    return counted.statements
+
+
+def _seconds(scratch: Scratch, worker: Service, ann: User, children: int) -> float:
+    assert scratch.postgres.process is not None
+    parts = {"worker": worker.pid, "PostgreSQL": scratch.postgres.process.pid}
+    before, began = {name: processor(pid) for name, pid in parts.items()}, time.monotonic()
+    _gathered(ann, children)
+    took = time.monotonic() - began
+    spent = {name: (processor(pid) - before[name]) * 1000 / children for name, pid in parts.items()}
+    told = ", ".join(f"{name} {each:.1f}" for name, each in spent.items())
+    print(f"{children:6,} children: {took:.2f} s; a child: {took * 1000 / children:.1f} ms, processor ms: {told}")
+    return took
 
 
 def _gathered(ann: User, children: int) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PASSES, WARM = 20, 10  # after five a prepared statement may be planned for whatever comes
 AIM = 20.0  # ms
-IDLE, QUICK_IDLE, ENOUGH = 15.0, 2.0, 1_000  # seconds; fewer waiting runs than this are a quick pass
+IDLE, QUICK_IDLE, ENOUGH = 15.0, 1.0, 1_000  # seconds; fewer waiting runs than this are a quick pass
 
 
 def measure(scratch: Scratch, ann: User, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Every section of the benchmarks can be read without settings; marks of several runs are compared."""
+"""Every section of the benchmarks can be read without settings; marks of several runs are compared; the flow runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import compare, marks
 from benchmarks.__main__ import SECTIONS
+from benchmarks.flow.flow import PARTS
 from tests.harness.services import run
 
 
@@ -41,3 +42,16 @@ def test_marks_of_runs_stand_beside_each_other(
     commits = "commit 0.0 ms / 0.1 ms / 0.2 ms"
     assert save_row == ["store: save over a commit", "1.4", "1.7", "1.5", "1.5", commits, "<= 1.5", "2 of 3"]
     assert rate_row == ["store: saves", "", "110", "1,200", "655 /s", "", ">= 100", "2 of 2"]
+
+
+def test_each_part_of_the_flow_runs_at_a_small_size_and_loses_no_run(tmp_path: Path) -> None:
+    """A part fails where a run is lost, or does anything twice; its times are not looked at here."""
+    kept = tmp_path / "marks"
+    told = {marks.FILE: str(kept), marks.SECTION: "flow", "HOLDPOINT_LOG_LEVEL": "INFO"}
+    done = run(sys.executable, "-m", "benchmarks.flow.flow", "--quick", env=told, within=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [line.removeprefix("-- ") for line in done.stdout.splitlines() if line.startswith("-- ")] == list(PARTS)
+    reached = {each.name: each for each in marks.read(kept.read_text().splitlines())}
+    assert len(reached) == 16
+    flat = reached["statements of one child more, among many over among few"]
+    assert flat.verdict == "holds", flat
