@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('checkpoints', '0005_children'),
+        ('checkpoints', '0006_awaiting_runs'),
     ]
 
     operations = [
