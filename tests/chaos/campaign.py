@@ -17,7 +17,7 @@ from typing import Any
 from tests.harness.session import ROOT
 
 from .api import Person
-from .checker import Violation, violations
+from .checker import violations
 from .dump import dumped, live, not_at_rest
 from .history import History, read
 from .nemesis import Nemesis, lanes
@@ -25,7 +25,8 @@ from .outside import Outside
 from .reviewers import Reviewer
 from .shared_files import LIMIT, WORK
 from .stack import Stack
-from .users import Mover, Starter
+from .users import Mover, Signaller, Starter
+from .violation import Violation
 
 REST_WITHIN = 180.0  # seconds after the last fault until no run is under way
 LOOK_EVERY = 0.5
@@ -99,13 +100,15 @@ class Campaign:
         bob, seed = person("bob"), str(self.seed)
         pairs = (("ann", "mira"), ("mira", "ann"))
         self.reviewers = [Reviewer(person(me), person(other), self.outside, seed) for me, other in pairs]
+        self.signaller = Signaller(person("bob"), seed, self.pace / 2)
         self.users: list[Starter | Mover] = [Starter(bob, seed, self.pace), Mover(person("bob"), seed, self.moves)]
 
     def _under_fire(self) -> None:
         planned = lanes(self.seed, self.seconds, self.gap, self.kinds)
         self.say(f"{sum(map(len, planned))} faults in {self.seconds:.0f} s")
         self.stop, self.done_deciding = threading.Event(), threading.Event()
-        self.threads = [self._thread(each.work, self.done_deciding) for each in self.reviewers]
+        deciding: list[Reviewer | Signaller] = [*self.reviewers, self.signaller]  # until all runs have come to rest
+        self.threads = [self._thread(each.work, self.done_deciding) for each in deciding]
         users = [self._thread(each.work, self.stop) for each in self.users]
         fire = [self._thread(self.nemesis.work, lane, self.stop) for lane in planned]
         if not any(planned):

@@ -2,10 +2,13 @@
 
 A refusal or a lost answer is never wrong by itself. Wrong is what no order of crashes may bring about:
 
-- `doubled`: an effect's key was executed more often than there are intents for it, or one grant was used twice;
+- `doubled`: an effect's key was executed more often than there are intents for it, one grant was used twice, or
+  two equal children of one run did the same;
 - `unapproved`: an effect without a decision that allowed it, or with other values than were approved;
 - `lost`: what was acknowledged is not there, or what the database says happened did not happen outside, or the reverse;
-- `twice`: a decision, or a start, counts twice, or two counted where one was asked for;
+- `twice`: a decision, a start or a signal counts twice, or two counted where one was asked for;
+- `early`: a timer ended before its time, or a run before the children that it counts on;
+- `left`: a child that its parent left behind has done something that is neither undone nor named;
 - `stuck`: a run has neither ended nor waits for something that can be named;
 - `audit`: the stored data do not verify.
 """
@@ -15,27 +18,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
+from . import family_checks
 from .history import Line, answered
-
-Rows = list[dict[str, Any]]
-Dump = dict[str, Rows]
-World = dict[str, Any]  # entries, mails, requests: see .outside
+from .violation import ENDED, Dump, Rows, Violation, World
 
 GUARDED = {"pay", "reply", "order", "charge", "wire"}
 LETS_RUN = {"approved", "edited", "mixed", "answered"}
-ENDED = {"completed", "failed", "cancelled"}
 OF_VERDICT = {"approve": {"approved", "edited"}, "edit": {"edited"}, "reject": {"rejected"},
               "answer": {"answered"}}  # fmt: skip
 MOVES = {"run.rewound", "run.edited", "run.cancelled", "run.upcast", "run.taken"}
-
-
-class Violation(NamedTuple):
-    """Something that must never be. `kind` is one of the words above."""
-
-    kind: str
-    says: str
 
 
 def violations(history: list[Line], world: World, dump: Dump, audit: str = "") -> list[Violation]:
@@ -229,7 +222,10 @@ def starts_are_kept(history: list[Line], world: World, dump: Dump) -> Iterator[V
 
 
 def runs_rest(history: list[Line], world: World, dump: Dump) -> Iterator[Violation]:
-    """Each run has ended, with nothing open or unknown, or waits at a gate or for a moment."""
+    """Each run has ended, with nothing open or unknown, or waits at a gate, for a moment, a signal or its children."""
+    live = {run["id"] for run in dump["runs"] if run["status"] not in ENDED}
+    hearing = {wait["run"] for wait in dump["waits"] if wait["kind"] == "signal" and wait["signal"] is None}
+    hearing |= {child["parent"] for child in dump["children"] if child["run"] in live}
     asking = {gate["run"] for gate in dump["gates"] if gate["status"] == "open"}
     doubtful = {row["run"]: row for row in dump["effects"] if row["status"] in ("intended", "unknown")}
     for run in dump["runs"]:
@@ -245,7 +241,7 @@ def runs_rest(history: list[Line], world: World, dump: Dump) -> Iterator[Violati
             )
         elif run["status"] in ("queued", "running"):
             yield Violation("stuck", f"{name} is {run['status']} at {run['next_step']}: {run['reason']}")
-        elif run["status"] == "waiting" and run["id"] not in asking and not run["timed"]:
+        elif run["status"] == "waiting" and run["id"] not in asking | hearing and not run["timed"]:
             yield Violation("stuck", f"{name} waits for nothing: {run['reason']}")
 
 
@@ -263,6 +259,7 @@ CHECKS: tuple[Check, ...] = (
     outcomes_are_applied_once,
     starts_are_kept,
     runs_rest,
+    *family_checks.CHECKS,
 )
 
 
@@ -282,8 +279,9 @@ def _about(grant: dict[str, Any] | None, action: str, arguments: Any) -> bool:
 
 
 def _left_open(run: dict[str, Any], dump: Dump) -> bool:
-    """Tell whether a person stopped the run and left the question unanswered."""
-    return any(
+    """Tell whether a person stopped the run and left the question unanswered, or cancelled it in the middle."""
+    ends = [each for each in dump["events"] if (each["kind"], each["run"]) == ("run.cancelled", run["id"])]
+    return bool(ends and ends[-1]["by_person"]) or any(
         outcome["answer"] and outcome["answer"].get("choice") in ("stop", "left_open")
         for outcome in dump["outcomes"]
         if any(gate["id"] == outcome["gate"] and gate["run"] == run["id"] for gate in dump["gates"])

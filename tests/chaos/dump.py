@@ -14,7 +14,7 @@ Connection = psycopg.Connection[dict[str, Any]]
 QUERIES = {
     "runs": """SELECT r.id, r.status, r.reason, r.next_step, r.frozen_at IS NOT NULL AS frozen,
         r.started_by_id AS starter, r.wake_at IS NOT NULL AS timed, p.agent, p.external,
-        r.forked_from IS NOT NULL AS forked
+        r.forked_from IS NOT NULL AS forked, r.parent_id AS parent, r.lineage, r.head::text
         FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY r.id""",
     "gates": """SELECT g.id, g.run_id AS run, g.step, g.kind, g.status, g.checkpoint::text, g.title, p.quorum,
         p.separation FROM approvals_gate g JOIN approvals_policy p ON p.id = g.policy_id ORDER BY g.id""",
@@ -28,10 +28,17 @@ QUERIES = {
         taken_from_id AS taken_from, status, attempts, irreversible, error,
         step = 'pay' AND convert_from(result, 'utf8') LIKE '%"payment"%null%' AS empty
         FROM agents_effect ORDER BY id""",
-    "checkpoints": """SELECT run_id AS run, seq, id::text, parent::text, kind, step FROM checkpoints_checkpoint
-        ORDER BY run_id, seq""",
-    "events": """SELECT id, kind, subject, run_id AS run, extract(epoch FROM at)::float8 AS at
-        FROM checkpoints_event WHERE kind <> 'checkpoint.saved'
+    "checkpoints": """SELECT run_id AS run, seq, id::text, parent::text, kind, step,
+        extract(epoch FROM at)::float8 AS at
+        FROM checkpoints_checkpoint ORDER BY run_id, seq""",
+    "children": """SELECT run_id AS run, parent_id AS parent, step, encode(digest, 'hex') AS given, number,
+        landings::text[], ordered, carried_out FROM agents_childlink ORDER BY id""",
+    "signals": """SELECT id, run_id AS run, name, key, convert_from(value, 'utf8') AS value FROM agents_signal
+        ORDER BY id""",
+    "waits": """SELECT id, run_id AS run, base::text, head::text, step, kind, name, number, signal_id AS signal,
+        extract(epoch FROM due)::float8 AS due, ended_by FROM agents_wait ORDER BY id""",
+    "events": """SELECT id, kind, subject, run_id AS run, extract(epoch FROM at)::float8 AS at,
+        actor LIKE 'user:%' AS by_person FROM checkpoints_event WHERE kind <> 'checkpoint.saved'
         ORDER BY id""",
 }
 
@@ -43,18 +50,22 @@ def dumped(connection: Connection) -> dict[str, Rows]:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         for name, query in QUERIES.items():
             found[name] = connection.execute(query.encode()).fetchall()
+    for signal in found["signals"]:
+        signal["value"] = json.loads(signal["value"])
     for outcome in found["outcomes"]:
         outcome["arguments"], outcome["answer"] = json.loads(outcome["arguments"]), json.loads(outcome["answer"])
     return found
 
 
 def not_at_rest(connection: Connection) -> Rows:
-    """Return the runs that neither have ended nor wait at an open gate or for a moment."""
+    """Return the runs that neither have ended nor wait at an open gate, for a moment, or for a run of theirs."""
     return connection.execute(
         b"""SELECT r.id, r.status, r.next_step, r.reason, p.external FROM checkpoints_run r
         JOIN checkpoints_plan p ON p.id = r.plan_id
         WHERE r.status IN ('queued', 'running') OR r.status = 'waiting' AND r.wake_at IS NULL
-          AND NOT EXISTS (SELECT FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open')"""
+          AND NOT EXISTS (SELECT FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open')
+          AND NOT EXISTS (SELECT FROM checkpoints_run c WHERE c.parent_id = r.id
+            AND c.status IN ('queued', 'running', 'waiting'))"""
     ).fetchall()
 
 

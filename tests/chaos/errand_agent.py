@@ -94,18 +94,18 @@ class Errand(Agent):
     def order(self, purchase: Purchase, *, key: str) -> dict[str, Any]:
         """Order it; the same key again orders nothing new."""
         body = {"item": purchase.item, "amount": str(purchase.amount)}
-        return {"ordered": _asked("order", "/orders", body, key)["id"]}
+        return {"ordered": asked("order", "/orders", body, key)["id"]}
 
     @undo(idempotent=True)
     def withdraw(self, ordered: str) -> None:
         """Withdraw the order, as often as it is asked."""
-        _asked("withdraw", f"/orders/{ordered}/withdraw", {}, "")
+        asked("withdraw", f"/orders/{ordered}/withdraw", {}, "")
 
     @effect(irreversible=True)
     def charge(self, purchase: Purchase, *, key: str) -> dict[str, Any]:
         """Pay for it. Nobody repeats this by themselves."""
         body = {"amount": f"{purchase.amount:.2f}", "currency": "EUR", "card": "4242"}
-        return {"charged": _asked("charge", "/charges", body, key)["id"]}
+        return {"charged": asked("charge", "/charges", body, key)["id"]}
 
     @step
     def tell(self, ordered: str, charged: str) -> dict[str, Any]:
@@ -113,7 +113,8 @@ class Errand(Agent):
         return {"told": f"{ordered} {charged}"}
 
 
-def _asked(step: str, path: str, body: dict[str, Any], key: str) -> dict[str, Any]:
+def asked(step: str, path: str, body: dict[str, Any], key: str) -> dict[str, Any]:
+    """Send a request to the provider, written down first, and return its answer."""
     note_send(os.environ[SENDS], step, key)
     time.sleep(PAUSE)
     with httpx.Client(base_url=settings.SANDBOX_URL, timeout=10.0, trust_env=False) as client:

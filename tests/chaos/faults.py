@@ -14,7 +14,7 @@ import httpx
 import psutil
 import psycopg
 
-from checkpoints.crash_points import POINTS
+from checkpoints import crash_points
 
 from .stack import LEASE, Stack
 
@@ -231,7 +231,15 @@ def always(name: str) -> Callable[[random.Random], str]:
     return lambda rng: name
 
 
-OF_WORKERS = tuple(point for point in POINTS if point not in OF_PEOPLE)
+OF_WORKERS = tuple(
+    point
+    for points in (
+        crash_points.POINTS, crash_points.OF_WAITS, crash_points.OF_CHILDREN, crash_points.OF_MID_STEP,
+        crash_points.OF_HELD, crash_points.OF_DEFERRED,
+    )
+    for point in points
+    if point not in OF_PEOPLE
+)  # fmt: skip
 WORKERS = (
     Fault("kill worker", kill(worker), run_again, 0.2, 3.0),
     Fault("kill child", kill_child, nothing, 0.2, 1.0),

@@ -19,7 +19,7 @@ class Outside:
         self.home, self.sends = home, sends
 
     def entries(self) -> list[Entry]:
-        """Return what was done, as plain rows: {key, kind, id, amount, stands}."""
+        """Return what was done, as plain rows: {key, kind, id, amount, words, stands}."""
         made: list[Entry] = []
         for name in ("ledger", "trade"):
             made += _entries(_lines(self.home / "sandbox" / f"{name}.jsonl"))
@@ -65,7 +65,7 @@ def _returned(step: str, entry: Entry) -> dict[str, Any]:
     if step == "pay":
         facts = {"id": entry["id"], "amount": entry["amount"], "currency": entry["currency"], "status": "succeeded"}
         return {"payment": facts}
-    names = {"order": "ordered", "charge": "charged"}
+    names = {"order": "ordered", "charge": "charged", "deliver": "delivered", "book": "booked"}
     return {names[step]: entry["id"]} if step in names else {f"{step}_result": {"id": entry["id"]}}
 
 
@@ -75,7 +75,7 @@ def _entries(lines: list[Entry]) -> list[Entry]:
         if line["kind"] in ("refund", "make", "charge") and not str(line["key"]).startswith("shop-"):
             facts = line | line.get("wanted", {})
             kind = line.get("of", line["kind"])
-            known = {name: facts.get(name) for name in ("key", "id", "amount", "currency")}
+            known = {name: facts.get(name) for name in ("key", "id", "amount", "currency", "words")}
             made.append({"kind": kind, "stands": True, **known})
         elif line["kind"] in ("cancel", "withdraw"):
             for each in made:

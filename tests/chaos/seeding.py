@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import django
 
-PERSONAL = ("runs:read", "runs:start", "gates:read", "gates:decide", "runs:order")
+PERSONAL = ("runs:read", "runs:start", "runs:signal", "gates:read", "gates:decide", "runs:order")
 PEOPLE = ("ann", "mira", "bob")  # ann and mira decide, bob starts runs and owns the program's token
 
 

@@ -1,4 +1,4 @@
-"""The files through which the harness and its agents speak to each other; variables of the environment name them."""
+"""How the harness and its agents speak to each other: files, which variables of the environment name, and a signal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 
 SENDS = "CHAOS_SENDS"  # each request of an agent, written down before it goes out
 WORK = "CHAOS_WORK"  # the items of the program elsewhere
+SIGNAL = "go"  # to trips
 LIMIT = "CHAOS_LIMIT"  # once it is there, that program begins nothing new
 
 

@@ -31,7 +31,7 @@ from .customers import write_orders
 from .shared_files import SENDS
 from .tcp_proxy import TcpProxy
 
-AGENTS = "agents.examples.refunds,tests.chaos.errand_agent"
+AGENTS = "agents.examples.refunds,tests.chaos.errand_agent,tests.chaos.trip_agent"
 LEASE = 3.0  # seconds
 PATIENCE = 120.0  # seconds until all parts are up
 DISK = "64m"  # of the artifacts: room for three thousand errands
