@@ -26,23 +26,27 @@ class GateOpened(Exception):
     """The run opened a gate between the query for its gates and its change: begin again."""
 
 
-def cancel(run: Run, *, by: User | Actor, reason: str) -> bool:
+class InDoubt(Exception):
+    """The run is at an effect of which nobody knows yet whether it happened."""
+
+
+def cancel(run: Run, *, by: User | Actor, reason: str, in_doubt: bool = True) -> bool:
     """End the run and withdraw its open gates, in one transaction; return False if it had already ended.
 
     A run that has left effects behind is queued to settle them first, and ends then. Effects on its path
     stay done. A run that already settles to end as cancelled is left alone: a second order must not
-    fence a worker that undoes something there.
+    fence a worker that undoes something there. Unless it may end `in_doubt`, it raises InDoubt where it would.
     """
     actor = by if isinstance(by, Actor) else actors.of_user(by)
     while True:
         try:
             with transaction.atomic():  # a savepoint within the caller's transaction: a rollback releases the rows
-                return _cancelled(run, by=actor, reason=reason)
+                return _cancelled(run, by=actor, reason=reason, in_doubt=in_doubt)
         except GateOpened:
             continue
 
 
-def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
+def _cancelled(run: Run, *, by: Actor, reason: str, in_doubt: bool) -> bool:
     """Lock gates before their run, as a decision does: in the other order the two would deadlock.
 
     The run ends before they are withdrawn: a gate that closes wakes its run, and only a run that waits can be woken.
@@ -50,6 +54,8 @@ def _cancelled(run: Run, *, by: Actor, reason: str) -> bool:
     asking = Gate.objects.open().filter(run=run)
     gates = {gate.pk: gate for gate in asking.select_for_update().order_by("pk")}
     run.refresh_from_db(from_queryset=Run.objects.select_for_update())
+    if not in_doubt and run.status in Run.LIVE and unsettled_effects.in_doubt(run):
+        raise InDoubt
     settles = _has_left_something(run)
     if settles and run.ending == Run.Status.CANCELLED:
         return True

@@ -3,6 +3,8 @@
 The children of a run that failed or was cancelled are cancelled too, and their effects stay, as its own do. That needs
 no order: it follows from how the run ended. Of a frozen run nobody knows what it would have needed: its children go on.
 Each order is begun once or more; to begin it again changes nothing.
+
+A child that is in the middle of an effect ends once it is known what came of it: its worker tells, or a person.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from agents.models import ChildLink
 from agents.session import child_runs
 from agents.text import saved_language
 from checkpoints import actors
-from checkpoints.actors import SYSTEM
+from checkpoints.actors import SYSTEM, Actor
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import claims
 
 from . import undo_child
-from .cancel import cancel
+from .cancel import InDoubt, cancel
 
 log = structlog.get_logger()
 
@@ -68,7 +71,7 @@ def _carry_out(row: ChildLink) -> bool:
     by = actors.of_agent(row.parent.plan.agent)
     if row.ordered == ChildLink.Order.CANCEL:
         reason = _("R-%(run)s, which started it, does not need it any more.") % {"run": row.parent_id}
-        return row.run.status not in Run.LIVE or cancel(row.run, by=by, reason=reason)
+        return row.run.status not in Run.LIVE or _cancelled(row.run, by=by, reason=reason)
     if not child_runs.is_unsettled(row):
         return True
     reason = _("R-%(run)s, which started it, went back to before it.") % {"run": row.parent_id}
@@ -97,5 +100,14 @@ def end_with(parent: int) -> int:
         else _("R-%(run)s, which started it, was cancelled.")
     )
     for child in found:
-        cancel(child, by=SYSTEM, reason=words % {"run": parent})
+        _cancelled(child, by=SYSTEM, reason=words % {"run": parent})
     return len(found)
+
+
+def _cancelled(child: Run, *, by: Actor, reason: str) -> bool:
+    """Cancel a child; False, and its worker is asked to stop, while nobody knows what came of the effect it is at."""
+    try:
+        return cancel(child, by=by, reason=reason, in_doubt=False)
+    except InDoubt:
+        claims.ask_to_halt(child, by)
+        return False

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from agents.models import Effect
 from approvals.engine_rules import effects
+from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec
 
 from .run_path import RunPath
@@ -32,6 +33,12 @@ def awaited(row: Effect, path: RunPath) -> bool:
     """Tell whether the run is still at the effect's start, with nothing but recoveries of it since."""
     after = path.after(row.base)
     return effects.awaited(row.step, None if after is None else [(place.kind, place.step) for place in after])
+
+
+def in_doubt(run: Run) -> bool:
+    """Tell whether the run is at an effect of which nobody knows yet whether it happened."""
+    rows = list(Effect.objects.filter(run=run, undoes__isnull=True, status__in=effects.IN_DOUBT))
+    return bool(rows) and run.head is not None and any(awaited(row, RunPath.to(run.head)) for row in rows)
 
 
 def due(rows: Sequence[Effect], plan: PlanSpec, *, about_to: str = "") -> list[Effect]:

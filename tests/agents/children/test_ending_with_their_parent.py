@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.db import transaction
+from django.db.models.functions import Now
 
+from agents.models import ChildLink
 from agents.moves import child_orders
 from agents.moves.cancel import cancel
 from agents.serving.child_sweep import ChildSweep
 from agents.serving.sweeper import Sweeper
 from approvals.models import Gate
-from checkpoints import actors
+from checkpoints import actors, crash_points
 from checkpoints.models import Run
-from tests.factories.driven_runs import advance, answer, make_run
+from tests.factories.driven_runs import advance, answer, effects, make_run
 
 from .families import child, children, make_parent, statuses
 
@@ -34,6 +38,35 @@ def test_they_are_cancelled_with_their_parent_and_their_gates_are_withdrawn() ->
     assert statuses(run) == ["cancelled", "cancelled", "completed", "cancelled"]
     assert child(run, "a").reason == f"R-{run.pk}, which started it, was cancelled."
     assert Gate.objects.get(run=child(run, "a")).status == "withdrawn"
+
+
+@pytest.mark.parametrize("by_order", [False, True])
+def test_one_in_the_middle_of_an_effect_ends_once_it_is_known_what_came_of_it(
+    by_order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cancelled at once, and nobody was ever asked whether what it had begun had happened."""
+    run = advance(make_run("payroll", ledger=str(tmp_path / "ledger"), names=["a"]))
+    monkeypatch.setenv("HOLDPOINT_CRASH", f"after_effect:raise:1:{tmp_path / 'hits'}")
+    with pytest.raises(crash_points.Crashed):
+        advance(child(run, "a"))
+    monkeypatch.delenv("HOLDPOINT_CRASH")
+    if by_order:
+        ChildLink.objects.filter(parent=run).update(ordered="cancel")
+    else:
+        cancel(run, by=actors.SYSTEM, reason="not wanted")
+    sweep()
+    found = child(run, "a")
+    assert (found.status, found.halt) == ("running", True)
+    Run.objects.filter(pk=found.pk).update(lease_until=Now())
+    advance(found)
+    sweep()
+    assert statuses(run) == ["waiting"]
+    answer(found, "happened", {"paid": "a"})
+    sweep()
+    assert statuses(run) == ["queued"]  # the answer is not applied yet
+    advance(found)
+    sweep()
+    assert [each.status for each in effects(found)] == ["done", "done"]
 
 
 def test_a_parent_that_was_cancelled_is_not_woken_by_their_ends() -> None:
