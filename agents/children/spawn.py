@@ -29,6 +29,7 @@ from agents.text import saved_language
 from checkpoints import crash_points
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.events import event_log
+from checkpoints.models import Checkpoint
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import digests
@@ -64,10 +65,10 @@ class Spawning:
         self._check()
         known = registry.named(agent)
         given = input.model_dump(mode="json") if isinstance(input, BaseModel) else input
-        digest = _digest(known, given, config)
+        digest = _digest(known.spec.agent, known.spec.version, given, config)
         self._numbers[digest] += 1
         number = self._numbers[digest]
-        row = self._kept.get((digest, number)) or self._adopted(digest, number)
+        row = self._before(agent, given, config, number) or self._adopted(digest, number)
         if row is None and (run := self._of_origin(digest, number)):
             self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": run})
             return ChildRun(run, agent)
@@ -105,6 +106,18 @@ class Spawning:
             for row in rows.select_related("run").order_by("pk")
             if row.head == head or not row.lost
         }
+
+    def _before(self, agent: str, input: Any, config: Mapping[str, Any] | None, number: int) -> ChildLink | None:
+        """Return the row that this call made before, whichever version of the child's agent was served then."""
+        given = (_digest(agent, version, input, config) for version in self._versions)
+        return next((row for each in given if (row := self._kept.get((each, number)))), None)
+
+    @cached_property
+    def _versions(self) -> list[str]:
+        """List the versions of agents in which this execution has started children."""
+        runs = [row.run_id for row in self._kept.values()]
+        first = Checkpoint.objects.filter(run__in=runs, kind=Checkpoint.Kind.INPUT).order_by()
+        return list(first.values_list("plan__version", flat=True).distinct()) if runs else []
 
     @property
     def _execution(self) -> dict[str, Any]:
@@ -187,10 +200,10 @@ class Spawning:
         event_log.record(kind, subject=f"run:{run.pk}", run=run, by=self.session.by, data=data)
 
 
-def _digest(known: RegisteredAgent, input: Any, config: Mapping[str, Any] | None) -> bytes:
+def _digest(agent: str, version: str, input: Any, config: Mapping[str, Any] | None) -> bytes:
     """Return the digest of all that a child is given. Raises StepFailed."""
     try:
-        return digests.of_value([known.spec.agent, known.spec.version, input, dict(config or {})])
+        return digests.of_value([agent, version, input, dict(config or {})])
     except ValueRefused as error:
-        told = f"spawn({known.spec.agent!r}): {error.pointer} {error.reason}; give it what JSON can say."
+        told = f"spawn({agent!r}): {error.pointer} {error.reason}; give it what JSON can say."
         raise StepFailed(told) from error
