@@ -19,6 +19,7 @@ from tests.harness.session import ROOT
 from .api import Person
 from .checker import violations
 from .dump import dumped, live, not_at_rest
+from .faults import LANES
 from .history import History, read
 from .nemesis import Nemesis, lanes
 from .outside import Outside
@@ -104,7 +105,10 @@ class Campaign:
         self.users: list[Starter | Mover] = [Starter(bob, seed, self.pace), Mover(person("bob"), seed, self.moves)]
 
     def _under_fire(self) -> None:
-        planned = lanes(self.seed, self.seconds, self.gap, self.kinds)
+        missing = {each.name: why for lane in LANES for each in lane if (why := each.lacks(self.stack))}
+        for name, why in missing.items():
+            self.say(f"left out: {name}, since {why}")
+        planned = lanes(self.seed, self.seconds, self.gap, self.kinds, missing)
         self.say(f"{sum(map(len, planned))} faults in {self.seconds:.0f} s")
         self.stop, self.done_deciding = threading.Event(), threading.Event()
         deciding: list[Reviewer | Signaller] = [*self.reviewers, self.signaller]  # until all runs have come to rest

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import psutil
 import psycopg
+import redis
 
 from checkpoints import crash_points
 
@@ -22,17 +23,24 @@ OF_PEOPLE = ("before_rewind", "after_rewind")  # points that the web process pas
 ACTIONS = ("kill", "raise", "cut", "sleep")
 Begin = Callable[[Stack, random.Random], str]
 Heal = Callable[[Stack, str], None]
+Lacks = Callable[[Stack], str]
+LIBRARY = "libfaketimeMT.so.1"
+AHEAD = (600, -600, 90, -90)  # seconds by which a clock is wrong
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind. `least` and `most`: seconds between its beginning and its healing. `heal` gets what `begin` said."""
+    """One kind. `least` and `most`: seconds between its beginning and its healing. `heal` gets what `begin` said.
+
+    `lacks` says what it would take that is not on this machine: then it is left out, and the campaign says so.
+    """
 
     name: str
     begin: Begin
     heal: Heal
     least: float = 0.2
     most: float = 2.0
+    lacks: Lacks = lambda stack: ""  # why this machine cannot have it
 
 
 def worker(rng: random.Random) -> str:
@@ -122,7 +130,7 @@ def hits(stack: Stack, name: str) -> Path:
 
 
 def end_crash(stack: Stack, said: str) -> None:
-    """Start the part anew without the crash point."""
+    """Start the part anew, without what it was started with."""
     stack.run(said.split(" ")[0])
 
 
@@ -161,8 +169,51 @@ def flush_redis(stack: Stack, rng: random.Random) -> str:
 
 
 def fill_disk(stack: Stack, rng: random.Random) -> str:
-    stack.fill_disk()
+    stack.disks.fill_artifacts()
     return "full"
+
+
+def fill_database_disk(stack: Stack, rng: random.Random) -> str:
+    stack.disks.fill_database()
+    return "full"
+
+
+def lacks_disk(stack: Stack) -> str:
+    """Say what it takes to fill PostgreSQL's disk."""
+    return "" if stack.disks.has_database else "only root can mount a disk for PostgreSQL"
+
+
+def copy_messages(stack: Stack, rng: random.Random) -> str:
+    """Deliver messages three times at once; healed, once more, long after they were done."""
+    return f"{stack.copy_messages()} copied"
+
+
+def copy_again(stack: Stack, said: str) -> None:
+    """Deliver them once more. A broker that is away has lost them."""
+    with suppress(redis.RedisError):
+        stack.copy_again()
+
+
+def library() -> str:
+    """Return where libfaketime is installed; "" for nowhere."""
+    found = [path for folder in ("/usr/lib", "/usr/local/lib") for path in Path(folder).glob(f"*/faketime/{LIBRARY}")]
+    return str(found[0]) if found else ""
+
+
+def lacks_library(stack: Stack) -> str:
+    """Say what it takes to have a wrong clock."""
+    return "" if library() else "the package libfaketime is not installed"
+
+
+def wrong_clock(choose: Callable[[random.Random], str]) -> Begin:
+    """Start a part anew whose clock is wrong; the monotonic one is right, as everywhere."""
+
+    def begin(stack: Stack, rng: random.Random) -> str:
+        name, ahead = choose(rng), rng.choice(AHEAD)
+        stack.run(name, LD_PRELOAD=library(), FAKETIME=f"{ahead:+d}", FAKETIME_DONT_FAKE_MONOTONIC="1")
+        return f"{name} {ahead:+d} s"
+
+    return begin
 
 
 def take_connections(stack: Stack, rng: random.Random) -> str:
@@ -226,6 +277,11 @@ def heal_provider(stack: Stack, said: str) -> None:
         httpx.delete(f"{stack.sandbox}/faults", timeout=5)
 
 
+def elsewhere(rng: random.Random) -> str:
+    """Choose a part that is no worker."""
+    return rng.choice(("web", "sweeper", "beat"))
+
+
 def always(name: str) -> Callable[[random.Random], str]:
     """Choose this part."""
     return lambda rng: name
@@ -246,6 +302,7 @@ WORKERS = (
     Fault("pause worker", pause(worker), resume, LEASE + 1, LEASE * 3),
     Fault("restart worker", terminate(worker), run_again, 0.5, 4.0),
     Fault("crash worker", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
+    Fault("wrong clock", wrong_clock(worker), end_crash, 6.0, 12.0, lacks_library),
     Fault("crash worker too", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
     Fault("crash worker once more", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
 )
@@ -258,6 +315,7 @@ OTHERS = (
     Fault("kill web", kill(always("web")), run_again, 0.2, 4.0),
     Fault("pause web", pause(always("web")), resume, 1.0, 6.0),
     Fault("restart web", terminate(always("web")), run_again, 0.5, 4.0),
+    Fault("wrong clock elsewhere", wrong_clock(elsewhere), end_crash, 5.0, 10.0, lacks_library),
     Fault("kill program", kill(always("program")), run_again, 0.2, 3.0),
     Fault("kill provider", kill(always("sandbox")), run_again, 0.5, 4.0),
 )
@@ -265,7 +323,9 @@ SERVERS = (
     Fault("stop postgres", stop_postgres, lambda stack, _: stack.start_postgres(), 0.5, 6.0),
     Fault("kill redis", kill_redis, lambda stack, _: stack.start_redis(), 0.5, 15.0),
     Fault("flush redis", flush_redis, nothing),
-    Fault("fill disk", fill_disk, lambda stack, _: stack.free_disk(), 3.0, 10.0),
+    Fault("fill disk", fill_disk, lambda stack, _: stack.disks.free_artifacts(), 3.0, 10.0),
+    Fault("fill postgres", fill_database_disk, lambda stack, _: stack.free_database_disk(), 2.0, 8.0, lacks_disk),
+    Fault("deliver thrice", copy_messages, copy_again, 1.0, 4.0),
     Fault("take connections", take_connections, lambda stack, _: stack.give_back(), 2.0, 10.0),
     Fault("lock runs", lock_runs, lambda stack, _: stack.give_back(), 1.0, LEASE * 2),
     Fault("delay postgres", delay("to_postgres"), heal_proxy, 2.0, 6.0),

@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from .faults import GAPS, LANES, Fault, bit
@@ -74,6 +74,9 @@ class Nemesis:
             self.broken.append(f"{fault.name}: {traceback.format_exc()}")
             self.history.complete(op, "unknown", "fault", fault=fault.name)
             return
+        if fault.name == "deliver thrice" and said == "0 copied":
+            self.history.complete(op, "fail", "fault", fault=fault.name, said=said)
+            return
         self.done[fault.name.removesuffix(" too").removesuffix(" once more")] += 1
         if reached:
             self.bitten[said.split(" ")[1].rpartition(":")[0]] += 1
@@ -90,7 +93,10 @@ class Nemesis:
         return planned.fault.name.startswith("crash") and bit(self.stack, said)
 
 
-def lanes(seed: int, seconds: float, gap: float, kinds: Sequence[str] = ()) -> list[list[Planned]]:
+def lanes(
+    seed: int, seconds: float, gap: float, kinds: Sequence[str] = (), without: Collection[str] = ()
+) -> list[list[Planned]]:
     """Return the plans of all lanes; `gap` is the first one's. `kinds`: only faults of these names."""
-    chosen = [[each for each in lane if not kinds or each.name in kinds] for lane in LANES]
+    named = [[each for each in lane if each.name not in without] for lane in LANES]
+    chosen = [[each for each in lane if not kinds or each.name in kinds] for lane in named]
     return [plan(f"{seed} {n}", lane, seconds, gap * GAPS[n]) for n, lane in enumerate(chosen)]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import SIGQUIT
@@ -28,13 +28,14 @@ from tests.harness.session import ROOT
 from tests.harness.waiting import until
 
 from .customers import write_orders
+from .disks import Disks
 from .shared_files import SENDS
 from .tcp_proxy import TcpProxy
 
 AGENTS = "agents.examples.refunds,tests.chaos.errand_agent,tests.chaos.trip_agent"
 LEASE = 3.0  # seconds
 PATIENCE = 120.0  # seconds until all parts are up
-DISK = "64m"  # of the artifacts: room for three thousand errands
+LOOK_FOR_MESSAGES = 5.0  # seconds
 
 
 class Stack:
@@ -44,7 +45,8 @@ class Stack:
         self.folder = folder
         self.migrated = migrated
         self.home = folder / "home"
-        self.postgres = Postgres(folder / "data", folder / "pg")
+        self.disks = Disks(folder, self.home / "artifacts")
+        self.postgres = Postgres(self.disks.of_database / "data", folder / "pg", {"max_wal_size": "192MB"})
         self.redis = Redis(folder / "redis", folder / "redis.sock")
         self.port, self.sandbox_port = free_port(), free_port()
         self.base = f"http://127.0.0.1:{self.port}"
@@ -52,7 +54,7 @@ class Stack:
         self.running: dict[str, Service] = {}
         # A server that is tied to its parent ends with the thread that started it.
         self.starter = ThreadPoolExecutor(1, thread_name_prefix="starter of servers")
-        self.mounted = False
+        self.copies: list[tuple[str, bytes]] = []  # messages of the broker
         self.hoard: list[psycopg.Connection[Any]] = []
         self.logs: list[int] = []
         self.extra: dict[str, dict[str, str]] = {}  # variables of single parts
@@ -95,7 +97,7 @@ class Stack:
         self.folder.chmod(0o711)  # the database's account must pass through, and lists nothing
         self.home.mkdir(parents=True, exist_ok=True)
         write_orders(self.folder / "orders.csv")
-        self._mount()
+        self.disks.mount()
         if self.migrated is not None:
             copied(self.migrated, self.postgres.data)
         self.start_postgres()
@@ -129,7 +131,8 @@ class Stack:
         if name in self.running:
             self.running[name].kill()
         environment = self.environment | self.extra.get(name, {}) | env
-        self.running[name] = Service(name, self.commands[name], self.folder / "logs", environment)
+        warm = "LD_PRELOAD" not in env  # a library is loaded when a process begins, not when it is forked
+        self.running[name] = Service(name, self.commands[name], self.folder / "logs", environment, warm=warm)
         return self.running[name]
 
     def dead(self) -> list[str]:
@@ -183,26 +186,29 @@ class Stack:
         while self.hoard:
             self.hoard.pop().close()
 
-    def fill_disk(self) -> None:
-        """Leave no room for files of the state; where no disk of their own could be mounted, no folder for them."""
-        new = self.home / "artifacts" / "new"
-        if not self.mounted:
-            shutil.rmtree(new, ignore_errors=True)
-            new.touch()
-            return
-        with (self.home / "artifacts" / "ballast").open("wb", buffering=0) as ballast:
-            try:
-                while True:
-                    ballast.write(b"x" * 4096)
-            except OSError:
-                return
+    def free_database_disk(self) -> None:
+        """Make room for PostgreSQL again, and start it if it ended meanwhile."""
+        self.disks.free_database()
+        if self.postgres.process is None or self.postgres.process.poll() is not None:
+            self.start_postgres()
 
-    def free_disk(self) -> None:
-        """Make room again."""
-        new = self.home / "artifacts" / "new"
-        (self.home / "artifacts" / "ballast").unlink(missing_ok=True)
-        if new.is_file():
-            new.unlink()
+    def copy_messages(self) -> int:
+        """Put each message that waits at the broker in its queue twice more; return how many there were."""
+        until, seen = time.monotonic() + LOOK_FOR_MESSAGES, 0
+        with redis.Redis.from_url(self.redis.url, socket_timeout=5) as client:
+            while not seen and time.monotonic() < until:
+                for queue, message in waiting(client):
+                    client.rpush(queue, message, message)
+                    self.copies.append((queue, message))
+                    seen += 1
+        return seen
+
+    def copy_again(self) -> None:
+        """Deliver what was copied once more, when it has long been done."""
+        with redis.Redis.from_url(self.redis.url, socket_timeout=5) as client:
+            while self.copies:
+                queue, message = self.copies.pop()
+                client.rpush(queue, message)
 
     def command(self, *words: str) -> str:
         """Run a command of the project to its end and return what it printed. Raises RuntimeError where it fails."""
@@ -229,15 +235,18 @@ class Stack:
         self.starter.shutdown()
         while self.logs:
             os.close(self.logs.pop())
-        if self.mounted:
-            subprocess.run(["/bin/umount", str(self.home / "artifacts")], check=True)
-
-    def _mount(self) -> None:
-        artifacts = self.home / "artifacts"
-        artifacts.mkdir(exist_ok=True)
-        command = ["/bin/mount", "-t", "tmpfs", "-o", f"size={DISK}", "chaos", str(artifacts)]
-        self.mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True).returncode == 0
+        self.disks.unmount()
 
     def _log(self, name: str) -> int:
         self.logs.append(os.open(self.folder / f"{name}.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
         return self.logs[-1]
+
+
+def waiting(client: redis.Redis) -> list[tuple[str, bytes]]:
+    """Return the messages that wait for workers, each with its queue."""
+    found = []
+    for key in client.scan_iter(count=1000, _type="list"):
+        for message in client.lrange(key, 0, -1):
+            if "task" in json.loads(message).get("headers", {}):
+                found.append((key.decode(), message))
+    return found
