@@ -68,7 +68,8 @@ class Spawning:
         digest = _digest(known.spec.agent, known.spec.version, given, config)
         self._numbers[digest] += 1
         number = self._numbers[digest]
-        row = self._before(agent, given, config, number) or self._adopted(digest, number)
+        row = self._kept.get((digest, number)) or self._of_other_version(agent, given, config, number)
+        row = row or self._adopted(digest, number)
         if row is None and (run := self._of_origin(digest, number)):
             self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": run})
             return ChildRun(run, agent)
@@ -107,8 +108,10 @@ class Spawning:
             if row.head == head or not row.lost
         }
 
-    def _before(self, agent: str, input: Any, config: Mapping[str, Any] | None, number: int) -> ChildLink | None:
-        """Return the row that this call made before, whichever version of the child's agent was served then."""
+    def _of_other_version(
+        self, agent: str, input: Any, config: Mapping[str, Any] | None, number: int
+    ) -> ChildLink | None:
+        """Return the row that this call made before, while another version of the child's agent was served."""
         given = (_digest(agent, version, input, config) for version in self._versions)
         return next((row for each in given if (row := self._kept.get((each, number)))), None)
 
