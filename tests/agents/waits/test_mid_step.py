@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ from checkpoints.values.canonical_json import canonical
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run, state
+from tests.harness import services
+from tests.harness.waiting import until
+
+Starter = Callable[..., services.Service]
 
 
 @pytest.fixture
@@ -63,6 +68,30 @@ def test_a_step_killed_at_random_points_goes_on_and_each_item_counts_once(
     twice = [item for item in range(60) if worked(ledger).count(item) > 1]
     assert len(twice) <= 3  # one for each kill between the work and its value
     assert worked(ledger) == sorted(worked(ledger))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_ten_thousand_items_none_counts_twice_although_three_workers_are_killed(
+    seed: int, ledger: Path, tmp_path: Path, celery_worker: Starter, sweeper: Starter
+) -> None:
+    quick = {"HOLDPOINT_LEASE": "2"}
+    sweeper(env=quick)
+    run = make_run("tally", ledger=str(ledger), items=10_000)
+    drawn, kills = random.Random(seed), 3
+    for number in range(kills):
+        point, hit = drawn.choice(["before_mid_step", "after_mid_step"]), drawn.randint(1, 3000)
+        hits = tmp_path / f"hits-{number}"
+        worker = celery_worker("-c", "1", env=quick | {"HOLDPOINT_CRASH": f"{point}:kill:{hit}:{hits}"})
+        until(lambda hits=hits, hit=hit: hits.exists() and hits.stat().st_size >= hit, what=f"{point} {hit}")
+        worker.kill()
+    celery_worker("-c", "1", env=quick)
+    until(lambda: Run.objects.get(pk=run.pk).status == "completed", what="all items are counted")
+    assert (state(run)["counted"], state(run)["total"]) == (10_000, sum(range(10_000)))
+    done = worked(ledger)
+    assert set(done) == set(range(10_000))
+    # A worker's process that dies between its work on an item and what it keeps of it, and the one that took its place.
+    assert len(done) - 10_000 <= 2 * kills
 
 
 def test_after_send_back_the_step_begins_anew(ledger: Path) -> None:

@@ -156,3 +156,24 @@ class Counter(Agent):
             if item == fails_at and self.attempt == 1:
                 raise RuntimeError("failed here")
         return {"done": done}
+
+
+class Tally(Agent):
+    """Adds many items up in one step, and keeps after each how far it is."""
+
+    name = "tally"
+
+    class State(BaseModel):
+        ledger: str
+        items: int
+        counted: int = 0
+        total: int = 0
+
+    @step(timeout=600)
+    def add_up(self, ledger: str, items: int) -> dict[str, Any]:
+        kept = self.checkpointed(default={"counted": 0, "total": 0})
+        for item in range(kept["counted"], items):
+            write(ledger, str(item))
+            kept = {"counted": item + 1, "total": kept["total"] + item}
+            self.checkpoint(kept)
+        return {"counted": kept["counted"], "total": kept["total"]}
