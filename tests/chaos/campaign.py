@@ -7,10 +7,8 @@ import sys
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,13 @@ from tests.harness.session import ROOT
 
 from .api import Person
 from .checker import violations
+from .counts import counted
 from .dump import dumped, live, not_at_rest
 from .faults import LANES
 from .history import History, read
 from .nemesis import Nemesis, lanes
 from .outside import Outside
+from .page import Page
 from .reviewers import Reviewer
 from .shared_files import LIMIT, WORK
 from .stack import Stack
@@ -101,6 +101,7 @@ class Campaign:
         bob, seed = person("bob"), str(self.seed)
         pairs = (("ann", "mira"), ("mira", "ann"))
         self.reviewers = [Reviewer(person(me), person(other), self.outside, seed) for me, other in pairs]
+        self.page = Page(self.stack.base, people["ann"]["session"], seed)
         self.signaller = Signaller(person("bob"), seed, self.pace / 2)
         self.users: list[Starter | Mover] = [Starter(bob, seed, self.pace), Mover(person("bob"), seed, self.moves)]
 
@@ -111,7 +112,11 @@ class Campaign:
         planned = lanes(self.seed, self.seconds, self.gap, self.kinds, missing)
         self.say(f"{sum(map(len, planned))} faults in {self.seconds:.0f} s")
         self.stop, self.done_deciding = threading.Event(), threading.Event()
-        deciding: list[Reviewer | Signaller] = [*self.reviewers, self.signaller]  # until all runs have come to rest
+        deciding: list[Reviewer | Signaller | Page] = [
+            *self.reviewers,
+            self.signaller,
+            self.page,
+        ]  # until all runs have come to rest
         self.threads = [self._thread(each.work, self.done_deciding) for each in deciding]
         users = [self._thread(each.work, self.stop) for each in self.users]
         fire = [self._thread(self.nemesis.work, lane, self.stop) for lane in planned]
@@ -150,7 +155,7 @@ class Campaign:
         with self.stack.connect() as connection:
             dump = dumped(connection)
         (self.folder / "dump.json").write_text(json.dumps(dump, default=str))
-        world = self.outside.rows()
+        world = self.outside.rows() | {"heard": self.page.heard}
         (self.folder / "outside.json").write_text(json.dumps(world))
         try:
             self.stack.command("manage.py", "verify")
@@ -159,7 +164,12 @@ class Campaign:
             audit = str(error)
         history = read(self.folder / "history.jsonl")
         found = violations(history, world, dump, audit)
-        return Report(found, counted(history, world, dump, self.nemesis, rested, found), self._broken())
+        counts = counted(history, world, dump, self.nemesis, rested, found) | {"page": self._page()}
+        return Report(found, counts, self._broken())
+
+    def _page(self) -> str:
+        resets = sum(frame["kind"] == "reset" for frame in self.page.heard)
+        return f"{len(self.page.heard) - resets} facts heard, {self.page.drops} drops, {resets} times it started over"
 
     def _broken(self) -> list[str]:
         return [*self.nemesis.broken, *self.crashed]
@@ -174,64 +184,3 @@ class Campaign:
         thread = threading.Thread(target=do, daemon=True)
         thread.start()
         return thread
-
-
-def counted(
-    history: list[dict[str, Any]],
-    world: dict[str, Any],
-    dump: dict[str, list[dict[str, Any]]],
-    nemesis: Nemesis,
-    rested: float | None,
-    found: list[Violation],
-) -> dict[str, Any]:
-    """Return the counts of a campaign, by name."""
-    kinds = Counter(each.kind for each in found)
-    events = Counter(event["kind"] for event in dump["events"])
-    requests = Counter(f"{line['f']} {line['type']}" for line in history if line["type"] != "invoke")
-    return {
-        "runs": dict(Counter(f"{run['agent']} {run['status']}" for run in dump["runs"])),
-        "effects": dict(Counter(f"{row['step']} {row['status']}" for row in dump["effects"])),
-        "entries outside": len(world["entries"]),
-        "requests": dict(sorted((name, n) for name, n in requests.items() if not name.startswith("fault"))),
-        "faults": dict(nemesis.done) | {"in all": nemesis.done.total()},
-        "crash points reached": dict(nemesis.bitten),
-        "resumed": len(takeovers(dump)),
-        "resumed after a kill": after_kills(history, dump),
-        "fenced": events["worker.fenced"],
-        "failed attempts": events["step.failed"],
-        "unknown effects": events["effect.unknown"],
-        "undone effects": events["effect.undone"],
-        "contradicted": events["effect.contradicted"],
-        "rest after": "never" if rested is None else f"{rested:.1f} s",
-        "lost": kinds["lost"],
-        "doubled": kinds["doubled"] + kinds["twice"],
-        "unapproved": kinds["unapproved"],
-        "stuck": kinds["stuck"],
-        "audit": kinds["audit"],
-    }
-
-
-def takeovers(dump: dict[str, list[dict[str, Any]]]) -> list[float]:
-    """Return the moments at which a run was claimed whose worker had not let go of it."""
-    last: dict[int, str] = {}
-    found = []
-    for event in dump["events"]:
-        if event["kind"].startswith("run.") and event["kind"] not in ("run.halting", "run.missed", "run.heard"):
-            if event["kind"] == last.get(event["run"]) == "run.running":
-                found.append(event["at"])
-            last[event["run"]] = event["kind"]
-    return found
-
-
-def after_kills(history: list[dict[str, Any]], dump: dict[str, list[dict[str, Any]]]) -> str:
-    """Return the seconds from the last kill of a worker to each takeover, where nothing else was broken."""
-    faults = {line["fault"] for line in history if line["f"] == "fault"}
-    kills = [
-        datetime.fromisoformat(line["time"]).timestamp()
-        for line in history
-        if line["type"] == "invoke" and line["f"] == "fault"
-    ]
-    took = sorted(at - max((kill for kill in kills if kill <= at), default=at) for at in takeovers(dump))
-    if not took or not faults <= {"kill worker", "kill child"}:
-        return ""
-    return f"p50 {took[len(took) // 2]:.1f} s, p99 {took[int(len(took) * 0.99)]:.1f} s, most {took[-1]:.1f} s"

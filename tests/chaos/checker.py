@@ -5,7 +5,8 @@ A refusal or a lost answer is never wrong by itself. Wrong is what no order of c
 - `doubled`: an effect's key was executed more often than there are intents for it, one grant was used twice, or
   two equal children of one run did the same;
 - `unapproved`: an effect without a decision that allowed it, or with other values than were approved;
-- `lost`: what was acknowledged is not there, or what the database says happened did not happen outside, or the reverse;
+- `lost`: what was acknowledged is not there, a page never heard of it, or what the database says happened did not
+  happen outside, or the reverse;
 - `twice`: a decision, a start or a signal counts twice, or two counted where one was asked for;
 - `early`: a timer ended before its time, or a run before the children that it counts on;
 - `left`: a child that its parent left behind has done something that is neither undone nor named;
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from . import family_checks
+from . import family_checks, page_checks
 from .history import Line, answered
 from .violation import ENDED, Dump, Rows, Violation, World
 
@@ -260,6 +261,7 @@ CHECKS: tuple[Check, ...] = (
     starts_are_kept,
     runs_rest,
     *family_checks.CHECKS,
+    *page_checks.CHECKS,
 )
 
 

@@ -37,7 +37,7 @@ QUERIES = {
         ORDER BY id""",
     "waits": """SELECT id, run_id AS run, base::text, head::text, step, kind, name, number, signal_id AS signal,
         extract(epoch FROM due)::float8 AS due, ended_by FROM agents_wait ORDER BY id""",
-    "events": """SELECT id, kind, subject, run_id AS run, extract(epoch FROM at)::float8 AS at,
+    "events": """SELECT id, xid, team_id AS team, kind, subject, run_id AS run, extract(epoch FROM at)::float8 AS at,
         actor LIKE 'user:%' AS by_person FROM checkpoints_event WHERE kind <> 'checkpoint.saved'
         ORDER BY id""",
 }

@@ -79,11 +79,11 @@ def signals_are_kept(history: list[Line], world: World, dump: Dump) -> Iterator[
             yield Violation("lost", f"{name} was acknowledged, and is not there")
         elif row["value"] != {"word": line["word"]}:
             yield Violation("lost", f"{name} has another value than was sent")
-    for (run, name), ids in by_key.items():
+    for (number, named), ids in by_key.items():
         if len(ids) > 1:
-            yield Violation("twice", f"one signal {name} to run {run} is kept as {sorted(ids)}")
+            yield Violation("twice", f"one signal {named} to run {number} is kept as {sorted(ids)}")
     read = {(wait["run"], wait["signal"]) for wait in dump["waits"]}
-    unread = {(row["run"], row["name"]) for row in dump["signals"] if (row["run"], row["id"]) not in read}
+    unread = {(each["run"], each["name"]) for each in dump["signals"] if (each["run"], each["id"]) not in read}
     runs = _runs(dump)
     for wait in dump["waits"]:
         run = runs[wait["run"]]

@@ -114,7 +114,7 @@ def crash(points: Sequence[str], choose: Callable[[random.Random], str]) -> Begi
 
     def begin(stack: Stack, rng: random.Random) -> str:
         name, point = choose(rng), rng.choice(points)
-        action, hit = rng.choice(ACTIONS), rng.choice((1, 2))
+        action, hit = rng.choice(ACTIONS), rng.choice((1, 1, 2))
         counted = hits(stack, f"{point}-{action}-{rng.randrange(10**9)}")
         stack.run(name, HOLDPOINT_CRASH=f"{point}:{action}:{hit}:{counted}")
         return f"{name} {point}:{action}:{hit} {counted.name}"
@@ -301,10 +301,10 @@ WORKERS = (
     Fault("kill child", kill_child, nothing, 0.2, 1.0),
     Fault("pause worker", pause(worker), resume, LEASE + 1, LEASE * 3),
     Fault("restart worker", terminate(worker), run_again, 0.5, 4.0),
-    Fault("crash worker", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
+    Fault("crash worker", crash(OF_WORKERS, worker), end_crash, 14.0, 20.0),
     Fault("wrong clock", wrong_clock(worker), end_crash, 6.0, 12.0, lacks_library),
-    Fault("crash worker too", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
-    Fault("crash worker once more", crash(OF_WORKERS, worker), end_crash, 10.0, 14.0),
+    Fault("crash worker too", crash(OF_WORKERS, worker), end_crash, 14.0, 20.0),
+    Fault("crash worker once more", crash(OF_WORKERS, worker), end_crash, 14.0, 20.0),
 )
 OTHERS = (
     Fault("crash web", crash(OF_PEOPLE, always("web")), end_crash, 10.0, 14.0),

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from datetime import timedelta
+from typing import Any
 
 import django
 
@@ -14,7 +15,7 @@ PEOPLE = ("ann", "mira", "bob")  # ann and mira decide, bob starts runs and owns
 
 
 def seed() -> dict[str, dict[str, object]]:
-    """Make them; return {name: {"user": id, "token": text}}, with the program's token under "program"."""
+    """Make them; return {name: {"user": id, "token": text}}, "program" is its token, "session" ann's."""
     from django.contrib.auth.models import Group, User
 
     from agents import tokens
@@ -36,11 +37,22 @@ def seed() -> dict[str, dict[str, object]]:
         user.groups.set([team])
         _, sent = tokens.issue(owner=user, name=name, scopes=list(PERSONAL), lasts=day, team=team, by=SYSTEM)
         made[name] = {"user": user.pk, "token": sent}
-    bob = User.objects.get(username="bob")
+    ann, bob = User.objects.get(username="ann"), User.objects.get(username="bob")
+    made["ann"]["session"] = session_of(ann)
     scopes = [str(scope) for scope in FOR_AGENTS]
     _, sent = tokens.issue(owner=bob, name="teller", scopes=scopes, lasts=day, team=team, agent="teller", by=SYSTEM)
     made["program"] = {"user": bob.pk, "token": sent}
     return made
+
+
+def session_of(user: Any) -> str:
+    """Sign somebody in; return the key of the session."""
+    from django.conf import settings
+    from django.test import Client
+
+    client = Client()
+    client.force_login(user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 if __name__ == "__main__":

@@ -244,9 +244,8 @@ class Stack:
 
 def waiting(client: redis.Redis) -> list[tuple[str, bytes]]:
     """Return the messages that wait for workers, each with its queue."""
-    found = []
+    found: list[tuple[str, bytes]] = []
     for key in client.scan_iter(count=1000, _type="list"):
-        for message in client.lrange(key, 0, -1):
-            if "task" in json.loads(message).get("headers", {}):
-                found.append((key.decode(), message))
+        messages: list[Any] = client.lrange(key, 0, -1)
+        found += [(key.decode(), each) for each in messages if "task" in json.loads(each).get("headers", {})]
     return found

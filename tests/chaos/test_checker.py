@@ -63,7 +63,7 @@ def good() -> Evidence:
         {"key": SECOND, "id": "o_2", **delivery, "stands": False},
         {"key": BOOKED, "id": "o_3", **delivery, "words": "one two"},
     ]
-    world = {"entries": entries, "mails": {MAILED[:32]: 1}, "requests": {}}
+    world: dict[str, Any] = {"entries": entries, "mails": {MAILED[:32]: 1}, "requests": {}, "heard": []}
     run = {"reason": "", "next_step": "", "frozen": False, "starter": 3, "timed": False, "agent": "refunds",
            "external": False, "forked": False, "parent": None, "head": None}  # fmt: skip
     child = run | {"agent": "courier", "parent": 9}
@@ -144,6 +144,9 @@ def good() -> Evidence:
             {"id": 11, "kind": "run.cancelled", "subject": "run:11", "run": 11, "by_person": False},
         ],
     }
+    for event in dump["events"]:
+        event |= {"xid": 1000, "team": 1}
+        world["heard"].append({"cursor": f"{event['xid']}.{event['id']}", "kind": event["kind"]})
     return copy.deepcopy(Evidence(history, world, dump))
 
 
@@ -332,6 +335,19 @@ def a_timer_ends_early(seen: Evidence) -> None:
     seen.row("waits", 60)["due"] = 100.5
 
 
+def a_page_misses_an_event(seen: Evidence) -> None:
+    del seen.world["heard"][2]
+
+
+def a_page_hears_an_event_twice(seen: Evidence) -> None:
+    seen.world["heard"].insert(3, seen.world["heard"][2])
+
+
+def a_page_hears_events_out_of_order(seen: Evidence) -> None:
+    heard = seen.world["heard"]
+    heard[2], heard[3] = heard[3], heard[2]
+
+
 PLANTED: dict[str, tuple[Callable[[Evidence], None], ...]] = {
     "doubled": (
         entered_twice, sent_more_often_than_intended, mailed_twice, one_grant_for_two, a_child_does_it_twice,
@@ -344,10 +360,12 @@ PLANTED: dict[str, tuple[Callable[[Evidence], None], ...]] = {
         done_and_not_there, undone_and_there, failed_and_there, a_decision_is_gone, a_decision_is_another,
         a_decision_closed_nothing, a_vote_does_not_count, a_run_is_gone, an_outcome_is_not_applied,
         a_signal_is_gone, a_signal_has_another_value, a_word_is_booked_that_nobody_sent, a_run_does_not_hear_its_signal,
+        a_page_misses_an_event,
     ),
     "twice": (
         one_click_is_two_decisions, two_decisions_count, a_refused_decision_is_recorded, an_outcome_is_applied_twice,
         one_start_is_two_runs, one_signal_is_kept_twice, a_signal_is_read_twice, a_signal_is_booked_twice,
+        a_page_hears_an_event_twice, a_page_hears_events_out_of_order,
     ),
     "early": (a_parent_ends_before_its_child, a_timer_ends_early),
     "left": (
@@ -364,6 +382,12 @@ def test_nothing_is_found_in_a_good_history() -> None:
     assert violations(*good()) == []
 
 
+def test_a_page_that_was_told_to_start_over_has_missed_nothing() -> None:
+    seen = good()
+    seen.world["heard"][2:4] = [{"cursor": "1000.4", "kind": "reset"}]
+    assert seen.found() == set()
+
+
 def test_a_timer_that_somebody_ended_is_not_early() -> None:
     seen = good()
     seen.row("waits", 60).update({"due": 900.0, "ended_by": "user:3"})
@@ -374,7 +398,9 @@ def test_a_child_that_a_person_moved_after_its_end_does_as_that_person_said() ->
     seen = good()
     a_child_does_it_twice(seen)
     seen.dump["effects"][-1]["key"] = KEY  # the key of an entry that is there
-    seen.dump["events"].append({"id": 12, "kind": "run.rewound", "run": 12, "subject": "run:12", "by_person": True})
+    seen.dump["events"].append(
+        {"id": 12, "kind": "run.rewound", "run": 12, "subject": "run:12", "by_person": True, "xid": 2000, "team": 1}
+    )
     assert {each.says for each in violations(*seen)} == set()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from .campaign import after_kills, takeovers
+from .counts import after_kills, takeovers, told
 
 
 def events(*kinds: str) -> dict[str, list[dict[str, Any]]]:
@@ -13,9 +13,11 @@ def events(*kinds: str) -> dict[str, list[dict[str, Any]]]:
     return {"events": [{"kind": kind, "run": 7, "at": 100.0 + n} for n, kind in enumerate(kinds)]}
 
 
-def fault(name: str, at: float) -> dict[str, Any]:
-    """A fault that began at that second."""
-    return {"f": "fault", "type": "invoke", "fault": name, "time": datetime.fromtimestamp(at, UTC).isoformat()}
+def fault(name: str, at: float) -> list[dict[str, Any]]:
+    """A fault that began at that second, and was healed half a second later."""
+    times = (datetime.fromtimestamp(each, UTC).isoformat() for each in (at, at + 0.5))
+    about = {"f": "fault", "fault": name, "op": at}
+    return [{**about, "type": type, "time": time} for type, time in zip(("invoke", "ok"), times, strict=True)]
 
 
 def test_a_claim_of_a_run_that_nobody_had_let_go_of_is_a_takeover() -> None:
@@ -27,9 +29,17 @@ def test_what_tells_of_a_running_run_is_no_release() -> None:
 
 
 def test_a_takeover_is_counted_from_the_last_kill_before_it() -> None:
-    history = [fault("kill worker", 90.0), fault("kill child", 99.0), fault("kill worker", 102.0)]
-    assert after_kills(history, events("run.running", "run.running")) == "p50 2.0 s, p99 2.0 s, most 2.0 s"
+    history = [*fault("kill worker", 90.0), *fault("kill child", 99.0), *fault("kill worker", 102.0)]
+    assert after_kills(history, events("run.running", "run.running")) == [2.0]
 
 
-def test_where_more_was_broken_than_workers_it_says_nothing() -> None:
-    assert after_kills([fault("stop postgres", 99.0)], events("run.running", "run.running")) == ""
+def test_a_takeover_counts_only_if_nothing_else_was_broken_that_runs_need() -> None:
+    kill = fault("kill worker", 99.0)
+    for name, at, found in (("stop postgres", 97.0, []), ("stop postgres", 80.0, [2.0]), ("kill web", 99.0, [2.0])):
+        assert after_kills([*fault(name, at), *kill], events("run.running", "run.running")) == found, name
+
+
+def test_it_says_how_many_took_longer_than_they_may() -> None:
+    assert told([3.0] * 98 + [4.0, 6.0]) == (
+        "100 times undisturbed: p50 3.0 s, p99 6.0 s, most 6.0 s; 1 over lease + 2 s = 5 s"
+    )

@@ -12,7 +12,7 @@ from .api import Person
 from .customers import mail
 from .shared_files import SIGNAL
 
-MOST_LIVE = 24  # runs at once: two workers and two reviewers are all there is
+MOST_LIVE = 36  # runs at once, children among them: two workers and two reviewers are all there is
 EARLY = 3  # signals to a run that does not wait for one yet
 
 

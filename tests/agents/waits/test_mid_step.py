@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ def ledger(tmp_path: Path) -> Path:
 def worked(ledger: Path) -> list[int]:
     """The items that were worked on, in order."""
     return [int(line) for line in ledger.read_text().splitlines()]
+
+
+def reached(hits: Path, hit: int) -> bool:
+    """Whether a crash point was hit so often."""
+    return hits.exists() and hits.stat().st_size >= hit
 
 
 def kept(run: Run) -> list[tuple[str, int]]:
@@ -83,7 +89,7 @@ def test_of_ten_thousand_items_none_counts_twice_although_three_workers_are_kill
         point, hit = drawn.choice(["before_mid_step", "after_mid_step"]), drawn.randint(1, 3000)
         hits = tmp_path / f"hits-{number}"
         worker = celery_worker("-c", "1", env=quick | {"HOLDPOINT_CRASH": f"{point}:kill:{hit}:{hits}"})
-        until(lambda hits=hits, hit=hit: hits.exists() and hits.stat().st_size >= hit, what=f"{point} {hit}")
+        until(partial(reached, hits, hit), what=f"{point} {hit}")
         worker.kill()
     celery_worker("-c", "1", env=quick)
     until(lambda: Run.objects.get(pk=run.pk).status == "completed", what="all items are counted")
