@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument(
         "--only", action="append", default=[], choices=names, help="this kind of fault; may be repeated"
     )
-    parser.add_argument("--gap", type=float, default=1.0, help="seconds between two faults of the workers")
+    parser.add_argument("--gap", type=float, default=1.5, help="seconds between two faults of the workers")
     parser.add_argument("--check", type=Path, default=None, help="check the folder of an earlier campaign once more")
     parser.add_argument("--calm", action="store_true", help="no faults")
     asked = parser.parse_args()

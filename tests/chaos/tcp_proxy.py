@@ -67,7 +67,8 @@ class TcpProxy:
         self.tasks.add(asyncio.current_task())
         ways = [asyncio.ensure_future(self._pass(reader, ours)), asyncio.ensure_future(self._pass(theirs, writer))]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            with suppress(asyncio.CancelledError):  # of which asyncio would complain, at the end
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for way in ways:
                 way.cancel()

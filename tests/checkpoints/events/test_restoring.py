@@ -18,6 +18,8 @@ from playwright.sync_api import Browser, expect
 
 from checkpoints.events.commit_order import Cursor
 from config.local.servers.embedded import DATABASE, embedded_urls
+from tests.chaos.outside import Outside
+from tests.chaos.shared_files import SENDS
 from tests.harness.browser_checks import is_live
 from tests.harness.postgresql_clusters import (
     copied,
@@ -26,7 +28,7 @@ from tests.harness.postgresql_clusters import (
     run_ahead,
     serving,
 )
-from tests.harness.services import Service, manage, run
+from tests.harness.services import Service, free_port, manage, run, wait_for_http
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
@@ -131,6 +133,43 @@ def test_a_server_that_was_set_back_gives_no_number_twice(servers: Session, shor
             at = Cursor.parse(does(env, "newest")["cursor"])
             assert at > read
             lost, read = made, at
+
+
+def test_what_was_done_after_the_backup_is_asked_for_again_by_its_key_and_done_once(
+    servers: Session, short: Path, stack: ExitStack
+) -> None:
+    port = free_port()
+    home, sends = short / "home", short / "sends"
+    sandbox = Service(
+        "sandbox",
+        [sys.executable, "-m", "agents.examples.sandbox", "--port", str(port), "--data", str(home / "sandbox")],
+        short / "logs", {"HOLDPOINT_HOME": str(home)},
+    )  # fmt: skip
+    stack.callback(sandbox.kill)
+    wait_for_http(sandbox, f"http://127.0.0.1:{port}/ledger")
+    provider = {
+        "HOLDPOINT_HOME": str(home), "HOLDPOINT_AGENTS": "tests.chaos.errand_agent", SENDS: str(sends),
+        "SANDBOX_URL": f"http://127.0.0.1:{port}",
+    }  # fmt: skip
+    data = migrated_copy(servers, short / "data")
+    with serving(data, short / "o") as server:
+        begun = does(embedded_urls(server) | provider, "begin", "frames")
+        assert begun["status"] == "waiting"
+    snapshot = copied(data, short / "snapshot")
+    with serving(data, short / "o") as server:
+        before = does(embedded_urls(server) | provider, "finish", str(begun["run"]))
+    with serving(snapshot, short / "s") as server:
+        env = embedded_urls(server) | provider
+        managed(env, "restored")
+        after = does(env, "finish", str(begun["run"]))
+        assert "are as they were written" in managed(env, "audit", "verify")
+    assert (before["status"], after["status"]) == ("completed", "completed")
+    assert [after["state"][name] for name in ("ordered", "charged")] == [
+        before["state"][name] for name in ("ordered", "charged")
+    ]
+    outside = Outside(home, sends)
+    assert sorted(outside.requests().values()) == [2, 2]  # each was asked for once more, under its key
+    assert sorted(entry["kind"] for entry in outside.entries()) == ["charge", "orders"]
 
 
 FORGED = """INSERT INTO checkpoints_event (xid, at, kind, subject, version, actor, actor_name, data)
