@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready, worker_shutdown
 
 from .moves import child_orders
 from .runner import engine
-from .serving import announcing, deaf_workers, warming
+from .serving import announcing, deaf_workers, shared_process, warming
 
 
 @shared_task(name="agents.advance", ignore_result=True)
@@ -26,15 +26,19 @@ def children(run_id: int) -> None:
 
 
 @worker_init.connect
-def warm(**_: Any) -> None:
+def warm(sender: Any, **_: Any) -> None:
     """Read the agents and their plans in the parent, so that each worker process inherits them.
 
     The handler of a process's start is connected only here, so that it runs after Celery's own, which closes the
-    database's connections and their pool.
+    database's connections and their pool. In the pools whose runs share one process, that is this one.
     """
     warming.warm()
     announcing.oversee()
-    worker_process_init.connect(announcing.begin)
+    if shared_process.is_shared(sender.pool_cls):
+        shared_process.begin(sender.concurrency)
+        worker_shutdown.connect(announcing.end)
+    else:
+        worker_process_init.connect(announcing.begin)
 
 
 worker_process_shutdown.connect(announcing.end)

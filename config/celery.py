@@ -8,10 +8,12 @@ worker took a message, which the process list does not show.
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import structlog
 from celery import Celery, bootsteps
+from celery.concurrency import ALIASES as POOLS  # type: ignore[attr-defined]
 from celery.signals import after_task_publish, beat_init, celeryd_after_setup, setup_logging, task_prerun
 from kombu.transport import TRANSPORT_ALIASES
 
@@ -22,7 +24,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Django's checks read the code, which `make check` has them do once for a release; at each start they take a second.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
-# The name of a transport is the scheme of a broker's URL, and Celery has no setting for another class of it.
+# The name of a transport is the scheme of a broker's URL, and Celery has no setting for another class of it, nor of a
+# pool.
+POOLS["threads"] = "config.messages.thread_pool:ThreadPool"
 TRANSPORT_ALIASES |= dict.fromkeys(("redis", "rediss"), "config.messages.broker:Transport")
 log = structlog.get_logger(__name__)
 app = Celery("holdpoint")
@@ -42,8 +46,17 @@ class HealthFile(bootsteps.StartStopStep):
     requires = ("celery.worker.components:Timer",)
 
     def start(self, worker: Any) -> None:
-        """Touch the file from now on."""
-        worker.timer.call_repeatedly(health_file.EVERY, health_file.touch)
+        """Touch the file from now on. A greenlet runs beside the loop, so it looks whether that one does."""
+        green = worker.pool_cls.is_green
+        worker.timer.call_repeatedly(health_file.EVERY, touch_while_looking if green else health_file.touch)
+
+
+def touch_while_looking() -> None:
+    """Touch the health file if this process has just looked for a message."""
+    from config.messages.broker import Poller  # noqa: PLC0415 - which needs the application
+
+    if time.monotonic() - Poller.looked < health_file.EVERY:
+        health_file.touch()
 
 
 app.steps["worker"].add(HealthFile)

@@ -1,9 +1,12 @@
-"""The heartbeat: one thread per worker process renews the lease of the run that the process holds.
+"""The heartbeat: one thread per worker process renews the leases of the runs that the process holds.
 
 It renews after each third of the lease on a connection of its own, and asks twice a second whether a person wants the
 run to halt. When the lease is lost it says so, and the runner drops its work at the next check; the fencing token in
-the saving statement makes that safe. A process whose step ignores the alarm and overruns its limit by the grace is
-ended by SIGKILL: the attempt is counted in PostgreSQL.
+the saving statement makes that safe.
+
+A step that ignores the alarm, or that no alarm reaches, overruns its limit. After the grace its lease is renewed no
+more: another worker takes the run over, and what the step still does lands nowhere. The process is ended by SIGKILL
+once it has no other run at work; in the pool prefork it never has. The attempt is counted in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -23,6 +26,7 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
 GRACE = 5.0  # seconds past a step's limit
+ALARM_EVERY = 1.0  # seconds between two rings of an alarm
 HALT_EVERY = 0.5  # seconds between two looks for a person's request that the run halt
 log = structlog.get_logger()
 
@@ -37,6 +41,11 @@ class ClaimBeat:
         self.asked = time.monotonic()
         self.renewed = time.monotonic()
         self.kill_at: float | None = None
+        self.alarm: tuple[float, Callable[[], None]] | None = None  # when it rings next, and how
+
+    def overran(self, now: float) -> bool:
+        """Tell whether a step runs on past its limit and the grace."""
+        return self.kill_at is not None and now >= self.kill_at
 
     def holds(self) -> bool:
         """Tell whether the run still is this worker's; renew a lease that may have passed by this clock."""
@@ -45,16 +54,25 @@ class ClaimBeat:
 
     def next_look(self) -> float:
         """Return when the thread has to look again."""
-        due = min(self.renewed + self.claim.lease / 3, self.asked + HALT_EVERY)
-        return due if self.kill_at is None else min(due, self.kill_at)
+        due = [] if self.lost else [self.renewed + self.claim.lease / 3, self.asked + HALT_EVERY]
+        if self.alarm is not None:
+            due.append(self.alarm[0])
+        if self.kill_at is not None:  # and from then on until the others have ended
+            due.append(max(self.kill_at, time.monotonic() + HALT_EVERY) if self.lost else self.kill_at)
+        return min(due, default=math.inf)
 
     def look(self) -> None:
-        """Kill an overrun process, renew a lease that is due."""
+        """Ring an alarm that is due, give up a step that overran, renew a lease that is due."""
         now = time.monotonic()
-        if self.kill_at is not None and now >= self.kill_at:
-            log.error("step.killed", run=self.claim.run_id, grace=GRACE)
-            os.kill(os.getpid(), signal.SIGKILL)
-        if now >= self.renewed + self.claim.lease / 3:
+        if (alarm := self.alarm) is not None and now >= alarm[0]:
+            self.alarm = (now + ALARM_EVERY, alarm[1])
+            alarm[1]()
+        if self.lost:
+            return
+        if self.overran(now):
+            log.error("step.overran", run=self.claim.run_id, grace=GRACE)
+            self.lost = True
+        elif now >= self.renewed + self.claim.lease / 3:
             self.renew(now)
         elif now >= self.asked + HALT_EVERY:
             self.ask(now)
@@ -106,24 +124,40 @@ class HeartbeatThread:
             with self.changed:
                 self.beats.remove(beat)
 
-    def limit(self, beat: ClaimBeat, seconds: float | None) -> None:
-        """Have the process killed once `seconds` from now and the grace have passed; None cancels that."""
+    def limit(self, beat: ClaimBeat, seconds: float | None, ring: Callable[[], None] | None = None) -> None:
+        """Have `ring` called after `seconds`, and the step given up after the grace; None cancels that."""
+        now = time.monotonic()
         with self.changed:
-            beat.kill_at = None if seconds is None else time.monotonic() + seconds + GRACE
-            if seconds is not None and seconds + GRACE < beat.claim.lease / 3:
+            beat.kill_at = None if seconds is None else now + seconds + GRACE
+            beat.alarm = None if seconds is None or ring is None else (now + seconds, ring)
+            if seconds is not None and (seconds < HALT_EVERY or seconds + GRACE < beat.claim.lease / 3):
                 self.changed.notify()
 
     def run(self) -> None:
         """Sleep until a beat is due, then look; for ever. The thread's body."""
         while True:
             with self.changed:
-                self.wakes = min((beat.next_look() for beat in self.beats if not beat.lost), default=math.inf)
+                self.wakes = min((beat.next_look() for beat in self.beats), default=math.inf)
                 self.changed.wait(None if self.wakes == math.inf else max(0.0, self.wakes - time.monotonic()))
-                mine = [beat for beat in self.beats if not beat.lost]
+                mine = list(self.beats)
             for beat in mine:
                 beat.look()
+            self.end_overrun()
             if mine and connection.connection is not None:
                 connection.close()  # back to the pool: the next beat is seconds away
+
+    def end_overrun(self) -> None:
+        """Kill this process if steps that overran are all that it has at work."""
+        now = time.monotonic()
+        with self.changed:
+            if self.beats and all(beat.overran(now) for beat in self.beats):
+                log.error("step.killed", runs=[beat.claim.run_id for beat in self.beats], grace=GRACE)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def stands_still(self) -> bool:
+        """Tell whether a step overran and nobody gave it up: the thread that looks does not run."""
+        late = time.monotonic() - GRACE
+        return any(not beat.lost and beat.overran(late) for beat in list(self.beats))
 
 
 HEART = HeartbeatThread()

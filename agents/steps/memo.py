@@ -35,10 +35,10 @@ from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
 from . import refusals
+from .alarms import unalarmed
 from .mid_step import MidStepCheckpoints
 from .open_resources import StepResources
 from .progress import LiveText
-from .time_limits import unalarmed
 
 log = structlog.get_logger()
 

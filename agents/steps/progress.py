@@ -18,7 +18,7 @@ from approvals.schema import redact
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import StepSpec
 
-from .time_limits import unalarmed
+from .alarms import unalarmed
 
 PAUSE = 0.15  # seconds between two texts
 LONGEST = 20_000  # characters; of a longer text its end is shown

@@ -73,7 +73,7 @@ class WarmPython:
     def can(self, command: Sequence[str], env: Mapping[str, str]) -> bool:
         """Tell whether a command is one of Python, with variables for it that are understood here."""
         asked = {name for name, value in env.items() if name.startswith("PYTHON") and value}
-        if command[0] != sys.executable or not asked <= UNDERSTOOD:
+        if command[0] != sys.executable or not asked <= UNDERSTOOD or "gevent" in command:  # which is loaded first
             return False
         return command[1] in ("manage.py", "-c") or (command[1] == "-m" and command[2].startswith(OURS))
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from celery.bin.celery import celery
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from agents.definition import registry
+from agents.steps import alarms
 
 
 class Command(BaseCommand):
@@ -21,12 +22,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Pass `--concurrency` and `--pool` on to Celery."""
-        parser.add_argument("--concurrency", "-c", type=int, default=2, help="processes that run agents (2)")
-        solo = (
-            "with solo, agents run in the process that reports health: a step of more than 30 s fails its health check"
+        parser.add_argument("--concurrency", "-c", type=int, default=2, help="runs that are at work at once (2)")
+        pools = (
+            "prefork (the default): a process for each run at work; threads, gevent: all in one process, for steps "
+            "that mostly wait; solo: one run, in the process that reports health: a step of more than 30 s fails its "
+            "health check. docs/operations.md says which to choose"
         )
         parser.add_argument(
-            "--pool", default="prefork", choices=["prefork", "solo"], help=f"Celery's pool (prefork); {solo}"
+            "--pool", "-P", default="prefork", choices=["prefork", "threads", "gevent", "solo"], help=pools
         )
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
@@ -36,6 +39,8 @@ class Command(BaseCommand):
         The worker refuses a PostgreSQL that is unfit, stores the plans and logs what cannot be served
         (agents.serving.warming); while PostgreSQL is away it waits first.
         """
+        if options["pool"] == "gevent" and not alarms.in_greenlets():
+            raise CommandError("gevent has to be loaded before all else: start it by `manage.py worker --pool gevent`.")
         queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
         command = ["-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
