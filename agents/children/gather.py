@@ -21,7 +21,6 @@ from django.utils.translation import ngettext
 from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, ChildFailed, Suspended
 from agents.models import ChildLink, Memo
-from agents.ringing import doorbell
 from agents.session.run_session import RunSession
 from agents.text import one_line, saved_language
 from approvals.engine_rules import children as rules
@@ -168,7 +167,7 @@ def suspend(session: RunSession, spec: StepSpec, asked: Gathering) -> None:
             awaited=missing,
         )
         if not missing:
-            transaction.on_commit(lambda: doorbell.ring(session.run.pk, session.registered.queue))
+            transaction.on_commit(session.ring)
     crash_points.point("after_gather", spec.name)
 
 

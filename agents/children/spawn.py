@@ -147,7 +147,7 @@ class Spawning:
             try:
                 run = start_run(
                     known.spec.agent, input, by=session.by, team=parent.team, title=name or None,
-                    started_by=parent.started_by, config=config, parent=parent,
+                    started_by=parent.started_by, config=config, parent=parent, priority=parent.priority,
                     held=_("Waits until fewer runs of its parent are at work") if held else "",
                 )  # fmt: skip
             except (InputRefused, PlanChanged) as error:

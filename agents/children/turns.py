@@ -22,7 +22,7 @@ SELECT count(*) FROM (
 """
 _LOCK = "SELECT pg_advisory_xact_lock(hashint8($1), 1)"
 _PARENT = """
-SELECT p.status = 'queued', p.plan_id, EXISTS (SELECT FROM agents_childlink WHERE parent_id = p.id AND held)
+SELECT p.status = 'queued', p.plan_id, p.priority, EXISTS (SELECT FROM agents_childlink WHERE parent_id = p.id AND held)
 FROM checkpoints_run p WHERE p.id = $1
 """
 
@@ -34,9 +34,9 @@ def working(parent: int, most: int) -> int:
 
 def stopped(parent: int) -> None:
     """Ring for a parent that its child has woken, and let the next child go. Call it after a child's turn, or end."""
-    for queued, plan, held in run_sql(_PARENT, [parent]):
+    for queued, plan, priority, held in run_sql(_PARENT, [parent]):
         if queued:
-            doorbell.ring(parent, registry.queue_for(Plan.objects.get(pk=plan)))
+            doorbell.ring(parent, registry.queue_for(Plan.objects.get(pk=plan)), priority)
         if held:
             let_go(parent)
 
@@ -66,5 +66,5 @@ def _goes(run: Run) -> bool:
 
 def at_once(plan_id: int) -> int:
     """Return how many children of a run of this plan work at once; the default for one whose code is not here."""
-    known = registry.plans().get(plan_id)
+    known = registry.known_plans().get(plan_id)
     return (known.agent if known else Agent).children_at_once

@@ -128,6 +128,8 @@ class Agent(metaclass=AgentType):
     State: ClassVar[type[BaseModel]]
     Config: ClassVar[type[BaseModel] | None] = None  # settings of a run that are no state; every field has a default
     at_once: ClassVar[int] = 0  # how many of its runs are at work at once in a team; 0: as many as there are workers
+    queue: ClassVar[str] = "default"  # for workers that serve some queues only: `manage.py worker --queue NAME`
+    priority: ClassVar[int] = 5  # of its runs, unless another is given: from 0, the most urgent, to 9
     lasts: ClassVar[timedelta | None] = None  # the time after which a run that still lives is cancelled; None: no limit
     invariants: ClassVar[str] = "saves"  # when the rules of State are checked: at "saves", edits among them, or "edits"
     children_at_once: ClassVar[int] = 10  # how many runs that a run of it started are at work at once

@@ -81,6 +81,10 @@ def _check_agent(agent: type[Agent]) -> None:
         raise AgentError(f"{where} needs a `version` of letters, digits, dots and dashes; it has {agent.version!r}.")
     if not isinstance(agent.at_once, int) or agent.at_once < 0:
         raise AgentError(f"{where} has at_once={agent.at_once!r}; write how many of its runs may work at once, or 0.")
+    if type(agent.priority) is not int or not 0 <= agent.priority <= 9:
+        raise AgentError(f"{where} has priority={agent.priority!r}; write a number from 0, the most urgent, to 9.")
+    if not isinstance(agent.queue, str) or not NAME.fullmatch(agent.queue):
+        raise AgentError(f"{where} has queue={agent.queue!r}; write small letters, digits, - and _.")
     state = getattr(agent, "State", None)
     if not (isinstance(state, type) and issubclass(state, BaseModel)):
         raise AgentError(f"{where} needs a class State, a pydantic BaseModel.")

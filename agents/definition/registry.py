@@ -38,6 +38,7 @@ class DeclaredAgents:
 _reading = threading.RLock()
 _only: DeclaredAgents | None = None
 _known: DeclaredAgents | None = None
+_served: frozenset[str] = frozenset()  # the queues that this worker serves; empty: all
 
 
 def declared() -> DeclaredAgents:
@@ -135,8 +136,18 @@ def upcasting_agents() -> set[str]:
 
 
 def queues() -> list[str]:
-    """List the queues that a worker with these agents serves."""
-    return sorted(each.queue for each in agents().values())
+    """List Celery's queues that a worker serves here: each agent version has its own."""
+    return sorted(each.queue for each in agents().values() if _is_served(each))
+
+
+def serve_only(names: Iterable[str]) -> None:
+    """Claim only runs of agents whose `queue` is one of these; none: of all."""
+    global _served
+    _served = frozenset(names)
+
+
+def _is_served(each: RegisteredAgent) -> bool:
+    return not _served or each.agent.queue in _served
 
 
 def register(each: RegisteredAgent) -> Plan:
@@ -187,13 +198,19 @@ def plans() -> dict[int, RegisteredAgent]:
 
     A version whose code changed under runs is left out, and looked at again on each call.
     """
+    found = known_plans()
+    return {plan: each for plan, each in found.items() if _is_served(each)} if _served else found
+
+
+def known_plans() -> dict[int, RegisteredAgent]:
+    """Return the plans whose code is here, as `plans` does, whether or not this worker serves their queues."""
     known = _stored()
     return known.look() if known.waiting else known.plans
 
 
 def stored(known: RegisteredAgent) -> RegisteredAgent | None:
     """Return the same version with its plan's row; None while runs of other code keep it from being served."""
-    return next((each for each in plans().values() if each.agent is known.agent), None)
+    return next((each for each in known_plans().values() if each.agent is known.agent), None)
 
 
 def forget() -> None:

@@ -91,4 +91,4 @@ def _end_later(run: Run, by: Actor, reason: str) -> None:
     claims.release(claims.take_over(run, by), status=Run.Status.QUEUED, reason=reason, by=by)
     run.settle_first(Run.Status.CANCELLED, one_line(reason, 300), by=by)
     queue = registry.queue_for(run.plan)
-    transaction.on_commit(lambda: doorbell.ring(run.pk, queue))
+    transaction.on_commit(lambda: doorbell.ring(run.pk, queue, run.priority))

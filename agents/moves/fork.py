@@ -64,5 +64,5 @@ def fork(
             within=known.agent.lasts if (known := deployed.of(chosen.plan.pk)) else None,
         )
         queue = registry.queue_for(chosen.plan)
-        transaction.on_commit(lambda: doorbell.ring(made.pk, queue))
+        transaction.on_commit(lambda: doorbell.ring(made.pk, queue, made.priority))
     return made

@@ -175,7 +175,7 @@ def taken_at_once(run: Run, by: Actor, change: Callable[[Claim], None]) -> Run:
         except GateOpened:
             continue
         run.refresh_from_db()
-        doorbell.ring(run.pk, registry.queue_for(run.plan))
+        doorbell.ring(run.pk, registry.queue_for(run.plan), run.priority)
         return run
 
 

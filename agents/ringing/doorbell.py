@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from celery import current_app
@@ -29,6 +29,7 @@ from redis.exceptions import RedisError
 from agents.definition import registry
 from checkpoints import request_ids
 from checkpoints.models import Plan
+from checkpoints.models.run import NORMAL
 
 from .ring_pauses import EXPIRES
 
@@ -38,36 +39,45 @@ log = structlog.get_logger()
 _quiet_until = 0.0
 
 
-def ring(run_id: int, queue: str) -> bool:
-    """Ask a worker to look at the run; return whether the broker took the message. Never raises for a dead broker.
+class Bell(NamedTuple):
+    """One message: about which run, or other number, into which queue, and how urgent."""
 
-    Nothing is sent for a run of an external agent (no queue): its program hears of it as pages do.
+    number: int
+    queue: str
+    priority: int = NORMAL
+
+
+def ring(run_id: int, queue: str, priority: int = NORMAL) -> bool:
+    """Ask a worker to look at the run, in its turn by `priority`: 0 is the most urgent, 9 the least.
+
+    Returns whether the broker took the message, and never raises for a dead broker. Nothing is sent for a run of an
+    external agent (no queue): its program hears of it as pages do.
     """
-    return not queue or _send("agents.advance", [(run_id, queue)])
+    return not queue or _send("agents.advance", [Bell(run_id, queue, priority)])
 
 
-def ring_for_many(runs: Iterable[tuple[int, str]]) -> bool:
-    """Ask workers to look at these runs, each with its queue, by messages that are sent together; as `ring`."""
-    bells = [(run_id, queue) for run_id, queue in runs if queue]
+def ring_for_many(runs: Iterable[tuple[int, str, int]]) -> bool:
+    """Ask workers to look at these runs, each with its queue and priority, by messages sent together; as `ring`."""
+    bells = [Bell(*each) for each in runs if each[1]]
     return not bells or _send("agents.advance", bells)
 
 
 def ring_for_verification(verification: int) -> bool:
     """Ask any worker to continue a verification of the audit; as `ring`."""
-    return _send("approvals.verify", [(verification, current_app.conf.task_default_queue)])
+    return _send("approvals.verify", [Bell(verification, current_app.conf.task_default_queue)])
 
 
 def ring_for_delivery(delivery: int) -> bool:
     """Ask any worker to send a message to a webhook; as `ring`."""
-    return _send("approvals.deliver", [(delivery, current_app.conf.task_default_queue)])
+    return _send("approvals.deliver", [Bell(delivery, current_app.conf.task_default_queue)])
 
 
 def ring_for_children(run_id: int) -> bool:
     """Ask any worker to carry out what a run ordered its children; as `ring`."""
-    return _send("agents.children", [(run_id, current_app.conf.task_default_queue)])
+    return _send("agents.children", [Bell(run_id, current_app.conf.task_default_queue)])
 
 
-def _send(task: str, bells: Sequence[tuple[int, str]]) -> bool:
+def _send(task: str, bells: Sequence[Bell]) -> bool:
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return False
@@ -76,38 +86,37 @@ def _send(task: str, bells: Sequence[tuple[int, str]]) -> bool:
             if len(bells) > 1:
                 _publish_together(producer.channel, task, bells)
             else:
-                ((number, queue),) = bells
-                message = _message(producer.channel, task, number)
-                producer.channel.basic_publish(message, exchange="", routing_key=queue)
+                message = _message(producer.channel, task, bells[0])
+                producer.channel.basic_publish(message, exchange="", routing_key=bells[0].queue)
     except (LimitExceeded, OperationalError, BatchPublishError, RedisError, OSError) as error:
         # The first: more threads than connections.
         _quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE
-        number, queue = bells[0]
-        log.warning("doorbell.lost", task=task, number=number, queue=queue, of=len(bells), error=str(error))
+        first = bells[0]
+        log.warning("doorbell.lost", task=task, number=first.number, queue=first.queue, of=len(bells), error=str(error))
         return False
     return True
 
 
-def _publish_together(channel: Any, task: str, bells: Sequence[tuple[int, str]]) -> None:
+def _publish_together(channel: Any, task: str, bells: Sequence[Bell]) -> None:
     """Send messages by one pipeline. Raises BatchPublishError."""
     batch = channel.create_publish_batch(len(bells))
     try:
-        for number, queue in bells:
-            batch.publish(_message(channel, task, number), exchange="", routing_key=queue)
+        for bell in bells:
+            batch.publish(_message(channel, task, bell), exchange="", routing_key=bell.queue)
         batch.flush()
     finally:
         batch.close()
 
 
-def _message(channel: Any, task: str, number: int) -> Any:
+def _message(channel: Any, task: str, bell: Bell) -> Any:
     """Build the message that Celery's `send_task` would send for this task."""
     made = current_app.amqp.create_task_message(
-        request_ids.message_id() or uuid(), task, args=(number,), argsrepr=f"({number},)", kwargsrepr="{}",
+        request_ids.message_id() or uuid(), task, args=(bell.number,), argsrepr=f"({bell.number},)", kwargsrepr="{}",
         expires=EXPIRES, ignore_result=True,
     )  # fmt: skip
     return channel.prepare_message(
         json.dumps(made.body), content_type="application/json", content_encoding="utf-8", headers=made.headers,
-        properties={**made.properties, "delivery_mode": 2},
+        properties={**made.properties, "delivery_mode": 2, "priority": bell.priority},
     )  # fmt: skip
 
 
@@ -129,9 +138,9 @@ def silenced() -> Iterator[None]:
         _quiet_until = before
 
 
-def on_attention(sender: Any, run_id: int, plan: Plan, **_: Any) -> None:
+def on_attention(sender: Any, run_id: int, plan: Plan, priority: int, **_: Any) -> None:
     """Ring for the version that takes the run; the receiver of checkpoints' one signal, sent after commit."""
-    ring(run_id, registry.queue_for(plan))
+    ring(run_id, registry.queue_for(plan), priority)
 
 
 @cache

@@ -1,7 +1,12 @@
-"""Counts the messages that wait for workers in Redis."""
+"""The lists of messages in Redis: one for each queue and urgency, and how many messages wait in them.
+
+A worker reads the urgent lists of all its queues first, then the others, then those that can wait. The list of the
+priorities in the middle has the queue's own name, which processes of an earlier release use for all messages.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable
 from functools import cache
 
@@ -9,6 +14,15 @@ import redis
 from django.conf import settings
 
 TIMEOUT = 0.5  # seconds, to connect and to be answered
+STEPS = [0, 4, 7]  # the first priority of each list
+PLAIN = 4
+SEPARATOR = "\x06\x16"  # Kombu's, before which a list's name is that of its queue
+
+
+def key(queue: str, priority: int) -> str:
+    """Return the name of the list for messages of this priority."""
+    step = STEPS[bisect(STEPS, priority) - 1]
+    return queue if step == PLAIN else f"{queue}{SEPARATOR}{step}"
 
 
 def waiting(queues: Iterable[str]) -> dict[str, int]:
@@ -19,9 +33,11 @@ def waiting(queues: Iterable[str]) -> dict[str, int]:
     names = list(dict.fromkeys(queues))
     pipe = client().pipeline(transaction=False)
     for name in names:
-        pipe.llen(name)
+        for step in STEPS:
+            pipe.llen(key(name, step))
     lengths = pipe.execute(raise_on_error=False) if names else []
-    return {name: length if isinstance(length, int) else 0 for name, length in zip(names, lengths, strict=True)}
+    counts = iter(length if isinstance(length, int) else 0 for length in lengths)
+    return {name: sum(next(counts) for _ in STEPS) for name in names}
 
 
 def client() -> redis.Redis:

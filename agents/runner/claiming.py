@@ -1,8 +1,8 @@
 """Claims a run for a worker, within the number of its agent's runs that may be at work at once in a team.
 
 For most agents there is no such number, and the run that a doorbell names is claimed. Otherwise the doorbell only says
-that there is work: under a lock of the agent and the team, the run that became due first is claimed, whichever was
-named, so that none is passed over by those that come back after each time slice.
+that there is work: under a lock of the agent and the team, the most urgent run is claimed, and of these the one that
+became due first, whichever was named, so that none is passed over by those that come back after each time slice.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Case, F, IntegerField, Value, When
 from django.db.models.functions import Coalesce, Now
+from django.db.models.lookups import LessThan
 
 from agents.definition import registry
 from agents.ringing import doorbell
+from agents.ringing.due import LONG
 from checkpoints.models import Run
 from checkpoints.models.run import RunQuerySet
 from checkpoints.postgresql.sql import run_sql
@@ -39,7 +42,7 @@ def let_next(run: Run) -> None:
         return
     waiting = _queued(known.spec.agent, run.team_id).select_related("plan").first()
     if waiting is not None:
-        doorbell.ring(waiting.pk, registry.queue_for(waiting.plan))
+        doorbell.ring(waiting.pk, registry.queue_for(waiting.plan), waiting.priority)
 
 
 def _within(named: Run, most: int, plans: list[int], worker: str) -> ClaimedRun | None:
@@ -58,6 +61,11 @@ def _within(named: Run, most: int, plans: list[int], worker: str) -> ClaimedRun 
 
 
 def _queued(agent: str, team: int) -> RunQuerySet:
-    """Return the queued runs that are due, the one that became so first at the head."""
+    """Return the queued runs that are due: the most urgent at the head, and of these the one that became so first.
+
+    One that has been due for long counts as most urgent.
+    """
     due = Run.objects.due().filter(status=Run.Status.QUEUED, plan__agent=agent, team=team)
-    return due.order_by(Coalesce("wake_at", "created_at"), "pk")
+    since = Coalesce("wake_at", "created_at")
+    urgency = Case(When(LessThan(since, Now() - Value(LONG)), then=Value(0)), default=F("priority"), output_field=IntegerField())
+    return due.order_by(urgency, since, "pk")

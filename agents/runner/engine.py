@@ -180,7 +180,7 @@ def _hand_over(session: RunSession) -> None:
     with transaction.atomic():
         claims.release(session.claim, status="queued", by=SYSTEM, attempts=0)
         plan = Plan.objects.get(pk=session.snapshot.plan_id)
-        transaction.on_commit(lambda: doorbell.ring(session.run.pk, registry.queue_for(plan)))
+        transaction.on_commit(lambda: doorbell.ring(session.run.pk, registry.queue_for(plan), session.run.priority))
 
 
 def _halt(claim: Claim) -> None:

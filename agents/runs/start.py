@@ -43,10 +43,12 @@ def start_run(
     within: timedelta | None = None,
     parent: Run | None = None,
     held: str = "",
+    priority: int | None = None,
 ) -> Run:
     """Start a run and ring its queue's doorbell after commit; the same key gives the same run.
 
     `within`: the time after which the run is cancelled if it still lives; the agent's own `lasts` unless given.
+    `priority`: from 0, the most urgent, to 9; the agent's own unless given.
     `parent`: the run whose step starts it; `held`: why it waits for its turn, instead of being queued.
     `agent` is a name, of which the newest version runs, or the version itself of an external agent.
     `config` is set over the defaults of the agent's Config; the result is kept with the run, and so are the
@@ -78,9 +80,10 @@ def start_run(
                 within=known.agent.lasts if within is None else within,
                 parent=parent,
                 held=held,
+                priority=known.agent.priority if priority is None else priority,
             )
             if not held:
-                transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue))
+                transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue, run.priority))
     except ValueRefused as error:
         raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
     return run

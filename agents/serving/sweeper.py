@@ -45,7 +45,9 @@ from .timers import wake_timers
 
 EVERY = 1.0  # seconds between the beginnings of two passes
 AT_ONCE = 200  # runs and gates a pass
+KEPT_WAITING_EVERY = 10.0  # seconds between two looks for runs that more urgent ones keep waiting
 UPGRADES = 20  # runs a pass that are tried out in another version
+LOGGED = ("woken", "expired", "upgraded", "rung", "kept_waiting", "missed", "withdrawn", "alone")
 MARK = "holdpoint.sweeper"
 LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
 HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
@@ -57,6 +59,8 @@ class Sweeper:
     """One sweeper process; several may run at once."""
 
     bells: RecentRings = field(default_factory=RecentRings)
+    kept_waiting: RecentRings = field(default_factory=RecentRings)  # as urgent, though they are not
+    looked_for_kept_waiting: float = -KEPT_WAITING_EVERY  # time.monotonic()
     verifying: RecentRings = field(default_factory=RecentRings)
     tried: RecentRings = field(default_factory=RecentRings)  # the runs that were tried out in another version
     alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
@@ -74,6 +78,7 @@ class Sweeper:
         parts: dict[str, Callable[[], int]] = {
             "woken": partial(wake_timers, self.bells),
             "rung": self.ring_due,
+            "kept_waiting": self.ring_for_those_kept_waiting,
             "sealed": lambda: int(sealer.seal_once() is not None),
             "verifying": self.ring_for_verifications,
             "sending": self.ring_for_deliveries,
@@ -108,11 +113,24 @@ class Sweeper:
         quiet, rooms = self.bells.quiet(now), due.rooms(AT_ONCE)
         for number, room in enumerate(rooms):
             share = max(1, (AT_ONCE - rung) // (len(rooms) - number))
-            for run, token in due.first(room, but=quiet, most=share):
-                if not doorbell.ring(run, room.queue):
+            for run, token, priority in due.first(room, but=quiet, most=share):
+                if not doorbell.ring(run, room.queue, priority):
                     return rung  # the broker is down: nothing is lost, the next pass tries again
                 self.bells.rang(run, token, now)
                 rung += 1
+        return rung
+
+    def ring_for_those_kept_waiting(self) -> int:
+        """Ring as urgent for runs that more urgent ones have kept waiting for long; return how many."""
+        now = time.monotonic()
+        if now < self.looked_for_kept_waiting + KEPT_WAITING_EVERY:
+            return 0
+        self.looked_for_kept_waiting, rung = now, 0
+        for run, token, queue in due.kept_waiting(but=self.kept_waiting.quiet(now), most=AT_ONCE):
+            if not doorbell.ring(run, queue, 0):
+                break
+            self.kept_waiting.rang(run, token, now)
+            rung += 1
         return rung
 
     def ring_for_verifications(self) -> int:
@@ -200,7 +218,7 @@ class Sweeper:
             self._forget()
 
     def _forget(self) -> None:
-        for rung in (self.bells, self.verifying, self.sent):
+        for rung in (self.bells, self.kept_waiting, self.verifying, self.sent):
             rung.forget()
 
 
@@ -228,7 +246,7 @@ def run_for_ever(stop: Callable[[], bool]) -> None:
             connection.close_if_unusable_or_obsolete()
             done = sweeper.sweep_once()
             health_file.touch()
-            if any(done[part] for part in ("woken", "expired", "upgraded", "rung", "missed", "withdrawn", "alone")):
+            if any(done[part] for part in LOGGED):
                 log.info("sweeper.swept", **done)
         except UnfitDatabase:
             raise

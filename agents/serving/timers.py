@@ -13,6 +13,7 @@ from agents.ringing.ring_pauses import RecentRings
 from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Plan, Run
+from checkpoints.models.run import WokenRun
 
 TOGETHER = 500  # runs that one statement wakes
 MOST = 20  # statements a pass, lest all else wait when a whole night's timers are due
@@ -32,8 +33,8 @@ def wake_timers(bells: RecentRings | None = None) -> int:
     return woken
 
 
-def _ring(found: list[tuple[int, int, int]], bells: RecentRings | None) -> None:
-    plans = Plan.objects.only("agent", "version", "external").in_bulk({plan for _, _, plan in found})
+def _ring(found: list[WokenRun], bells: RecentRings | None) -> None:
+    plans = Plan.objects.only("agent", "version", "external").in_bulk({run.plan for run in found})
     queues = {number: registry.queue_for(plan) for number, plan in plans.items()}
-    if doorbell.ring_for_many((run, queues[plan]) for run, _, plan in found) and bells is not None:
-        bells.rang_all((run, token) for run, token, _ in found)
+    if doorbell.ring_for_many((run.id, queues[run.plan], run.priority) for run in found) and bells is not None:
+        bells.rang_all((run.id, run.token) for run in found)

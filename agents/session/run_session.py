@@ -69,6 +69,10 @@ class RunSession:
     past_claim: bool = False  # it has saved an outcome since the claim, so the attempts before it were of the gate
     for_whom: int | None = None  # there, the id of whoever answers for the program that calls now
 
+    def ring(self) -> None:
+        """Ring for the run, which is queued."""
+        doorbell.ring(self.run.pk, self.registered.queue, self.run.priority)
+
     @property
     def agent(self) -> type[Agent]:
         return self.registered.agent
@@ -280,7 +284,7 @@ class RunSession:
         told: dict[str, Any] = {"status": status, "reason": reason, "notes": tuple(notes), "actor": by or self.by}
         self._write(header, writes, beside, id=id, **told)
         if status == Run.Status.QUEUED:
-            transaction.on_commit(lambda: doorbell.ring(self.run.pk, self.registered.queue))
+            transaction.on_commit(self.ring)
         crash_points.point("after_save", spec.name)
         transaction.on_commit(lambda: crash_points.point("after_commit", spec.name))
         return status == Run.Status.RUNNING

@@ -7,7 +7,6 @@ from django.utils.translation import gettext as _
 
 from agents.errors import RewindRefused
 from agents.models import Wait
-from agents.ringing import doorbell
 from agents.session.run_session import RunSession
 from agents.text import one_line, saved_language
 from checkpoints import crash_points
@@ -42,7 +41,7 @@ def suspend(session: RunSession, spec: StepSpec, wait: Wait) -> None:
             attempts=0,
         )
         if came:
-            transaction.on_commit(lambda: doorbell.ring(session.run.pk, session.registered.queue))
+            transaction.on_commit(session.ring)
     crash_points.point("after_wait", spec.name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -32,6 +32,7 @@ from .run_status import move
 
 WAYS = (("team", permissions.VIEW_RUN),)  # see checkpoints.access.permissions
 COUNTED = 5_000  # runs of a status
+NORMAL = 5  # the priority of runs for which none is given
 # Each arm has a limit of its own, so that many queued or external runs hide none that is due here. Waiting runs are
 # read by team, as their index has them. A due timer waits for the sweeper, which queues its run.
 _TO_SWEEP = f"""
@@ -53,6 +54,15 @@ WITH live AS MATERIALIZED ({_ARMS}
 SELECT agent, status, count(*), max(extract(epoch FROM statement_timestamp() - due))::float8
 FROM live GROUP BY 1, 2 ORDER BY 1, 2
 """  # noqa: S608 - a constant
+
+
+class WokenRun(NamedTuple):
+    """A run whose timer was due, and what its doorbell needs."""
+
+    id: int
+    token: int
+    plan: int
+    priority: int
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -97,12 +107,12 @@ class RunQuerySet(models.QuerySet["Run"]):
             | Q(status=Run.Status.WAITING, wake_at__lte=at)
         ).order_by("pk")
 
-    def wake_due(self, most: int, by: Actor) -> list[tuple[int, int, int]]:
-        """Queue up to `most` of all waiting runs whose timer is due; return (run, token, plan) of each.
+    def wake_due(self, most: int, by: Actor) -> list[WokenRun]:
+        """Queue up to `most` of all waiting runs whose timer is due, and return them.
 
         The caller rings for them. A run that somebody else is about to move is left alone.
         """
-        return [(run, token, plan) for run, token, plan in move(run_status.WAKE_DUE, [most, by.id, by.name])]
+        return [WokenRun(*row) for row in move(run_status.WAKE_DUE, [most, by.id, by.name])]
 
 
 class Run(models.Model):
@@ -157,6 +167,7 @@ class Run(models.Model):
     ending_reason = models.CharField(max_length=300, default="", db_default="", blank=True)
     ending_by = models.CharField(max_length=120, default="", db_default="", blank=True)  # an actor, and their name
     ending_by_name = models.CharField(max_length=150, default="", db_default="", blank=True)
+    priority = models.SmallIntegerField(default=NORMAL, db_default=NORMAL)  # from 0, the most urgent, to 9
     deadline = models.DateTimeField(null=True)  # if it still lives then, it is cancelled
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
@@ -167,8 +178,8 @@ class Run(models.Model):
         indexes = [
             models.Index("id", name="run_to_sweep", condition=Q(status__in=["queued", "running"])),
             models.Index(
-                fields=["plan", "status", "id"],
-                name="run_to_sweep_of_plan",
+                fields=["plan", "status", "priority", "id"],
+                name="run_to_sweep_by_priority",
                 condition=Q(status__in=["queued", "running"]),
             ),
             models.Index(
@@ -218,7 +229,8 @@ class Run(models.Model):
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
         # Registered first, so that the worker is woken before the pages.
-        transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, run_id=self.pk, plan=self.plan))
+        told = {"run_id": self.pk, "plan": self.plan, "priority": self.priority}
+        transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, **told))
         woken = move(run_status.WAKE, [self.pk, by.id, by.name])
         if woken:
             self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken

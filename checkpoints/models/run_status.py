@@ -103,7 +103,7 @@ WAKE = _moved(_QUEUED, _WAITING, "'run.queued'", "$2, $3") + _WOKEN
 _TIMER = "status = 'waiting' AND wake_at <= statement_timestamp()"
 _TIMERS = f"""{_TIMER} AND id = ANY(ARRAY(
     SELECT id FROM checkpoints_run WHERE {_TIMER} ORDER BY wake_at LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))"""  # noqa: S608 - a constant
-_WOKEN_AT_ONCE = " SELECT id, token, plan_id FROM moved"
+_WOKEN_AT_ONCE = " SELECT id, token, plan_id, priority FROM moved"
 WAKE_DUE = _moved(_QUEUED, _TIMERS, "'run.queued'", "$2, $3") + _WOKEN_AT_ONCE
 
 # The new token fences a worker that has the run.

@@ -18,6 +18,7 @@ from checkpoints.events.event_log import Entry
 from checkpoints.layout.rows import new_id
 from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
 from checkpoints.models import Checkpoint, Hold, Plan, Run
+from checkpoints.models.run import NORMAL
 from checkpoints.postgresql.sql import Statement
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import Write
@@ -42,18 +43,19 @@ def start(
     within: timedelta | None = None,
     parent: Run | None = None,
     held: str = "",
+    priority: int = NORMAL,
 ) -> Run:
     """Make a queued run with its first checkpoint, in one transaction.
 
     `environment` records what the run started with: {"config": {…}, "libraries": {name: version}}. `within`: the time
     until its deadline. `parent`: the run whose step starts it. `held`: why it waits for its turn, instead of being
-    queued. Another call with the same `key` returns the run that the first one made. Raises ValueRefused before
-    anything is written.
+    queued. `priority`: from 0, the most urgent, to 9. Another call with the same `key` returns the run that the first
+    one made. Raises ValueRefused before anything is written.
     """
     header = Header("input", "input", first_step)
     run = Run(
         plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
-        environment=canonical(dict(environment or {})), thread=thread, parent=parent,
+        environment=canonical(dict(environment or {})), thread=thread, parent=parent, priority=priority,
     )  # fmt: skip
     if held:
         run.begin_held(held)
@@ -94,7 +96,7 @@ def fork(
         run = Run(
             plan_id=plan.pk if plan else origin.plan_id, team=team or source.team, key=key,
             title=(title or source.title)[:200], started_by=started_by, started_as=by.id, lineage=origin.lineage,
-            forked_from=origin.id,
+            forked_from=origin.id, priority=source.priority,
             environment=source.environment if environment is None else canonical(dict(environment)),
         )  # fmt: skip
         header = Header("fork", "fork", origin.next_step if next_step is None else next_step)

@@ -21,6 +21,9 @@ from celery import current_app
 from kombu.transport import redis
 from redis.exceptions import ResponseError
 
+from agents.ringing import queues
+from checkpoints.models.run import NORMAL
+
 # Headers that no doorbell sets: each lets a message do more than ring. `timelimit` comes as two empty values.
 UNUSED = (
     "compression", "eta", "group", "group_index", "retries", "shadow", "chord", "stamps", "stamped_headers", "link",
@@ -37,8 +40,8 @@ class Channel(redis.Channel):
     It keeps its client as long as its pool: Kombu makes one for each message, which takes longer than sending it.
     """
 
-    # Each step is a list of its own for every queue, and a worker names all of them to Redis for each message.
-    priority_steps = [0]
+    priority_steps = queues.STEPS
+    default_priority = NORMAL
     _kept: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:
@@ -48,14 +51,17 @@ class Channel(redis.Channel):
             self._kept = super()._create_client()  # type: ignore[misc]
         return self._kept
 
+    def _q_for_pri(self, queue: str, pri: int) -> str:
+        return queues.key(queue, pri)
+
     def drop_other_types(self, error: ResponseError) -> None:
         """Delete keys of another type that have the names of queues. Raises `error` where it has another cause."""
         if "WRONGTYPE" not in str(error):
             raise error
-        name, steps = self._q_for_pri, self.priority_steps  # type: ignore[attr-defined]
-        queues = [name(queue, step) for queue in self.active_queues for step in steps]
+        name, steps = self._q_for_pri, self.priority_steps
+        names = [name(queue, step) for queue in self.active_queues for step in steps]
         with self.conn_or_acquire() as client:
-            for queue in queues:
+            for queue in names:
                 if client.type(queue) not in (b"list", b"none"):
                     client.delete(queue)
                     discarded(str(queue), "the key is of another type")

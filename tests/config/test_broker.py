@@ -125,12 +125,13 @@ def test_a_forged_message_is_discarded_and_told_and_the_worker_goes_on(
     assert "Traceback" not in worker.log
 
 
-def test_a_queue_is_one_list(redis_url: str) -> None:
+def test_a_queue_has_a_list_for_each_urgency_and_the_plain_one_for_most(redis_url: str) -> None:
     client = redis.Redis.from_url(redis_url)
     client.flushdb()
-    for priority in (0, 9):
+    for priority in (1, 4, 5, 6, 9, None):
         app.send_task("config.housekeeping.sing", queue="test-scratch", ignore_result=True, priority=priority)
-    assert client.llen("test-scratch") == 2
+    lists = [client.llen(name) for name in ("test-scratch\x06\x160", "test-scratch", "test-scratch\x06\x167")]
+    assert lists == [1, 4, 1]
 
 
 def test_a_key_of_another_type_in_a_queues_place_is_dropped(

@@ -69,6 +69,14 @@ class Start(Order):
         le=10 * 365 * 86_400,
         examples=[604_800],
     )
+    priority: int | None = Field(
+        None,
+        description="When its turn comes among runs that are due: from 0, the most urgent, to 9; null: as its agent "
+        "says, or 5.",
+        ge=0,
+        le=9,
+        examples=[2],
+    )
 
 
 @runs.post("", auth=needs(TokenScope.START), response={201: RunSummary}, summary="Start a run")
@@ -113,6 +121,7 @@ def team_of(request: HttpRequest, name: str) -> Group:
 def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run:
     known: dict[str, Any] = {"by": actor_of(request), "team": team, "started_by": reader_of(request)}
     title, known["thread"] = order.title or None, one_line(order.thread, 200)
+    known["priority"] = order.priority
     known["within"] = None if order.within is None else timedelta(seconds=order.within)
     if any(name == agent for name, _ in registry.agents()):
         if order.version:

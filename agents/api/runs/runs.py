@@ -51,6 +51,7 @@ class RunSummary(Schema):
     deadline: datetime | None = Field(
         description="When it is cancelled if it still lives; null: never.", examples=["2026-03-09T09:15:04.120931Z"]
     )
+    priority: int = Field(description="From 0, the most urgent, to 9.", examples=[5])
     finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
     gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
     parent: int | None = Field(

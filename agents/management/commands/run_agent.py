@@ -42,6 +42,9 @@ class Command(BaseCommand):
         parser.add_argument("--team", default="", help="the team that the runs belong to (default: the agent's)")
         parser.add_argument("--as", dest="user", default="", help="the username of the person who starts them")
         parser.add_argument("--within", type=float, help="seconds after which it is cancelled if it still lives")
+        parser.add_argument(
+            "--priority", type=int, choices=range(10), help="from 0, the most urgent, to 9 (default: the agent's)"
+        )
         parser.add_argument("--key", default="", help="idempotency key: the same key gives the same run")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -98,6 +101,7 @@ class Command(BaseCommand):
             key=key or None,
             config=options["config"],
             within=None if options["within"] is None else timedelta(seconds=options["within"]),
+            priority=options["priority"],
         )
         self.stdout.write(f"{run} {run.title}: {base_url()}/runs/{run.pk}/")
         return run

@@ -31,6 +31,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--pool", "-P", default="prefork", choices=["prefork", "threads", "gevent", "solo"], help=pools
         )
+        parser.add_argument(
+            "--queue", action="append", default=[], metavar="NAME",
+            help="serve only agents that say this queue (default: all agents); may be given several times",
+        )  # fmt: skip
         parser.add_argument("--name", default="", help="the worker's name, for two on one machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,6 +45,11 @@ class Command(BaseCommand):
         """
         if options["pool"] == "gevent" and not alarms.in_greenlets():
             raise CommandError("gevent has to be loaded before all else: start it by `manage.py worker --pool gevent`.")
+        served = {each.agent.queue for each in registry.agents().values()}
+        if unknown := set(options["queue"]) - served:
+            known = ", ".join(sorted(served)) or "none"
+            raise CommandError(f"No agent here says the queue {', '.join(sorted(unknown))}; known: {known}.")
+        registry.serve_only(options["queue"])
         queues = registry.queues() or [settings.CELERY_TASK_DEFAULT_QUEUE]
         command = ["-q", "-A", "config.celery", "worker", "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]

@@ -31,7 +31,7 @@ def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The runs that doorbells are rung for."""
     found: list[int] = []
-    monkeypatch.setattr(doorbell, "ring", lambda run, queue: found.append(run))
+    monkeypatch.setattr(doorbell, "ring", lambda run, queue, priority: found.append(run))
     return found
 
 
