@@ -6,7 +6,7 @@ from agents.views.checkpoints import checkpoint, comparison, names, notes, revea
 from agents.views.moves import edits, forks, orders, previews
 from agents.views.run_page import events, run
 
-from .views import agents, jump, run_list, tokens
+from .views import agents, jump, run_list, signals, tokens
 
 urlpatterns = [
     path("jump/", jump.page, name="jump"),
@@ -30,6 +30,8 @@ urlpatterns = [
     path("runs/<int:run_id>/edits/", edits.create, name="run-edits"),
     path("runs/<int:run_id>/forks/", forks.create, name="run-forks"),
     path("runs/<int:run_id>/wakes/", orders.wake, name="run-wakes"),
+    path("runs/<int:run_id>/signal/", signals.page, name="run-signal"),
+    path("runs/<int:run_id>/signals/", signals.send, name="run-signals"),
     path("runs/<int:run_id>/settlements/", orders.settle, name="run-settlements"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/", checkpoint.page, name="checkpoint"),
     path("runs/<int:run_id>/checkpoints/<int:seq>/names/", names.create, name="checkpoint-names"),

@@ -67,5 +67,7 @@ def _queued(agent: str, team: int) -> RunQuerySet:
     """
     due = Run.objects.due().filter(status=Run.Status.QUEUED, plan__agent=agent, team=team)
     since = Coalesce("wake_at", "created_at")
-    urgency = Case(When(LessThan(since, Now() - Value(LONG)), then=Value(0)), default=F("priority"), output_field=IntegerField())
+    urgency = Case(
+        When(LessThan(since, Now() - Value(LONG)), then=Value(0)), default=F("priority"), output_field=IntegerField()
+    )
     return due.order_by(urgency, since, "pk")

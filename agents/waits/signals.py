@@ -14,6 +14,7 @@ from agents.errors import FieldError, RunEnded, SignalConflict, TooManySignals, 
 from agents.models import Signal, Wait
 from agents.session.run_session import RunSession
 from approvals.schema import validate
+from checkpoints.access.permissions import START_RUN, may
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
@@ -51,6 +52,11 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
         if waited is not None and (waited.kind, waited.name) == (Wait.Kind.SIGNAL, name):
             run.wake(by=by)
     return made, True
+
+
+def may_send(run: Run, user: Any) -> bool:
+    """Tell whether this person may send the run signals: whoever may start runs in its team."""
+    return may(user, run.team_id, START_RUN)
 
 
 def take(session: RunSession, wait: Wait) -> bool:

@@ -15,7 +15,6 @@ from agents.errors import WorkNotAllowed
 from agents.models import Signal, TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.waits import signals, suspend
-from checkpoints.access.permissions import START_RUN, may
 
 from .moves import Order, done, run_to_order
 from .runs import RunSummary
@@ -76,7 +75,7 @@ def list_signals(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> H
 def send_signal(request: HttpRequest, run_id: RunId, name: SignalName, order: SignalOrder, key: Key) -> HttpResponse:
     """Keep a signal for the run, and wake it if it waits for this. Answers 200 for one that it has already."""
     run = run_or_404(request, run_id)
-    if not may(reader_of(request), run.team_id, START_RUN):
+    if not signals.may_send(run, reader_of(request)):
         raise WorkNotAllowed
 
     def do() -> HttpResponse:

@@ -16,8 +16,10 @@ from agents.queries.checkpoint import checkpoint_or_404
 from agents.queries.run_row import RunRow, run_read_or_404
 from agents.queries.run_story import scene_of
 from agents.runner.engine import last_good
+from agents.waits import signals
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
+from checkpoints.runs.plans import spec_of
 
 from . import events
 from .inspector import among, inspector_context, notes_context
@@ -49,6 +51,8 @@ def context_of(
         context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
     told = agent_words.of(run)
     context |= head_context(scene, told.cells) | timeline_context(scene, picked)
+    if run.status in Run.LIVE and spec_of(run.plan).signals:
+        context["may_signal"] = signals.may_send(run, reader)
     context |= {"spoken": Spoken.objects.of(run), "result": told.result}
     context |= children_context(scene)
     context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)

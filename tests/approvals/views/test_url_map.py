@@ -32,7 +32,7 @@ ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|st
 LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens"})
 OWN = frozenset({"token-issuances"})  # whoever is signed in writes what is their own
 # POSTed to; everything else is only looked at.
-MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes"}
+MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
 FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who may write
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}

@@ -1,0 +1,86 @@
+"""Sending a run a signal from its page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.models import Signal
+from checkpoints.models import Run
+from tests.agents.waits.conftest import own_agents
+from tests.factories import ann, make_team, make_user
+from tests.factories.driven_runs import advance, make_run, state
+from tests.harness.signed_in_clients import signed_in
+
+__all__ = ["own_agents"]
+
+
+@pytest.fixture
+def run() -> Run:
+    """A run that waits for the signal health."""
+    return advance(make_run("listener"))
+
+
+def post(client: Client, run: Run, **form: Any) -> Any:
+    return client.post(f"/runs/{run.pk}/signals/", form)
+
+
+def test_the_runs_page_leads_to_the_form_of_the_signal_that_it_waits_for(run: Run) -> None:
+    client = signed_in(ann(run.team))
+    assert f"/runs/{run.pk}/signal/?name=health" in client.get(f"/runs/{run.pk}/").content.decode()
+    page = client.get(f"/runs/{run.pk}/signal/").content.decode()
+    assert "waits for the signal “health”" in page
+    assert "Percent" in page
+
+
+def test_a_signal_is_kept_with_who_sent_it_and_the_run_goes_on(run: Run) -> None:
+    sender = ann(run.team)
+    client = signed_in(sender)
+    for _ in range(2):  # a double click
+        assert post(client, run, name="health", key="k", **{"value/percent": "90"}).status_code == 302
+    sent = Signal.objects.get(run=run)
+    assert (sent.by, sent.by_name) == (f"user:{sender.pk}", "Ann Okafor")
+    run.refresh_from_db()
+    assert run.status == "queued"
+    assert state(advance(run))["heard"] == [90]
+    assert "Ann Okafor" in client.get(f"/runs/{run.pk}/signal/").content.decode()
+
+
+def test_a_value_that_does_not_fit_is_refused_beside_its_field_and_kept(run: Run) -> None:
+    answer = post(signed_in(ann(run.team)), run, name="health", key="k", **{"value/percent": "900"})
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "The signal was not sent." in page
+    assert 'value="900"' in page
+    assert not Signal.objects.filter(run=run).exists()
+
+
+def test_one_without_a_value_is_a_button_and_may_come_before_its_wait(run: Run) -> None:
+    client = signed_in(ann(run.team))
+    assert "This signal has no value." in client.get(f"/runs/{run.pk}/signal/?name=go").content.decode()
+    assert post(client, run, name="go", key="k").status_code == 302
+    assert Signal.objects.get(run=run).name == "go"
+
+
+def test_what_cannot_be_sent_is_said(run: Run) -> None:
+    client = signed_in(ann(run.team))
+    other = post(client, run, name="nothing", key="k")
+    assert (other.status_code, "takes no signal nothing" in other.content.decode()) == (422, True)
+    post(client, run, name="health", key="k", **{"value/percent": "90"})
+    again = post(client, run, name="health", key="k", **{"value/percent": "91"})
+    assert (again.status_code, "with another value" in again.content.decode()) == (409, True)
+    Run.objects.filter(pk=run.pk).update(status="cancelled")
+    ended = post(client, run, name="go", key="l")
+    assert (ended.status_code, "takes no more signals" in ended.content.decode()) == (409, True)
+
+
+def test_who_may_only_read_sees_what_was_sent_and_sends_nothing() -> None:
+    run = advance(make_run("listener", team=make_team(may=("checkpoints.view_run",))))
+    reader = signed_in(make_user("Rita Reader", run.team))
+    page = reader.get(f"/runs/{run.pk}/signal/").content.decode()
+    assert "Only people who may start runs" in page
+    assert f"/runs/{run.pk}/signal/" not in reader.get(f"/runs/{run.pk}/").content.decode()
+    assert post(reader, run, name="go", key="k").status_code == 403
+    assert not Signal.objects.filter(run=run).exists()
