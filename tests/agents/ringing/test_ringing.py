@@ -81,7 +81,9 @@ def test_a_doorbell_arrives_after_its_connection_was_lost(server: redis.Redis) -
 
 
 def test_doorbells_that_are_sent_together_are_the_same_messages(server: redis.Redis) -> None:
-    assert doorbell.ring_for_many([(7, QUEUE, 5), (8, OLDER, 5), (9, QUEUE, 5), (10, "", 5)])  # the last: an external agent's
+    assert doorbell.ring_for_many(
+        [(7, QUEUE, 5), (8, OLDER, 5), (9, QUEUE, 5), (10, "", 5)]
+    )  # the last: an external agent's
     assert doorbell.ring(7, QUEUE)
     alone, *together = (server.lindex(QUEUE, at) for at in range(3))
     assert ([rung(each) for each in together], rung(server.lindex(OLDER, 0))) == ([9, 7], 8)
