@@ -44,6 +44,7 @@ def test_marks_of_runs_stand_beside_each_other(
     assert rate_row == ["store: saves", "", "110", "1,200", "655 /s", "", ">= 100", "2 of 2"]
 
 
+@pytest.mark.long
 def test_each_part_of_the_flow_runs_at_a_small_size_and_loses_no_run(tmp_path: Path) -> None:
     """A part fails where a run is lost, or does anything twice; its times are not looked at here."""
     kept = tmp_path / "marks"
