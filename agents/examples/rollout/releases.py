@@ -5,8 +5,6 @@ Each returns when the effect is done, else raises EffectFailed (provably not don
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from agents import EffectUnknown
 from agents.effects.http import send
 from agents.examples.sending import provider
@@ -30,6 +28,6 @@ def _ask(path: str, body: dict[str, object], key: str = "") -> Release:
         answer = send(client, client.build_request("POST", path, json=body, headers=headers))
     try:
         facts = answer.json()
-        return Release(id=facts["id"], status=facts["status"], at=datetime.now(UTC))
+        return Release.model_validate({name: facts[name] for name in Release.model_fields})
     except (KeyError, TypeError, ValueError) as error:  # it was taken, but nobody can say what came of it
         raise EffectUnknown(f"The answer cannot be read: {error!r}") from error

@@ -46,6 +46,6 @@ class Trade(Books):
         if entry["kind"] == "withdraw":
             self._made[entry["id"]] |= {"status": "withdrawn"}
             return
-        facts = {name: entry[name] for name in ("id", "of", "key", "wanted")}
+        facts = {name: entry[name] for name in ("id", "of", "key", "wanted", "at")}
         self._made[entry["id"]] = {**facts, "status": "made"}
         self._keys[entry["key"]] = (entry["request"], entry["id"])

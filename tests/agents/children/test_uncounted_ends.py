@@ -10,7 +10,7 @@ import pytest
 
 from agents.definition import registry
 from agents.models import ChildLink
-from agents.moves import child_orders, rewind, undo_child
+from agents.moves import child_orders, rewind
 from agents.ringing import doorbell, queues
 from agents.runner import engine
 from agents.serving import child_sweep
@@ -122,7 +122,7 @@ def test_a_doorbell_that_is_lost_is_rung_in_the_next_pass(monkeypatch: pytest.Mo
         ChildSweep()()
     rung: list[int] = []
     queues.client().delete(registry.queue_for(run.plan))
-    monkeypatch.setattr(doorbell, "ring", lambda number, queue: bool(rung.append(number) or True))
+    monkeypatch.setattr(doorbell, "ring", lambda number, queue: not rung.append(number))  # type: ignore[func-returns-value]
     Sweeper().ring_due()
     assert run.pk in rung
 
@@ -159,8 +159,8 @@ def test_a_parent_is_not_held_by_a_child_that_nobody_can_undo(tmp_path: Path, mo
     """Its order was carried out, it had ended before, and so nothing ever counted it."""
     run = left_behind(tmp_path)
     with monkeypatch.context() as gone:
-        gone.setattr(undo_child.deployed, "of", lambda plan: None)
-        gone.setattr(undo_child.registry, "way_of", lambda plan: None)
+        gone.setattr("agents.compatibility.deployed.of", lambda plan: None)
+        gone.setattr("agents.definition.registry.way_of", lambda plan: None)
         child_orders.carry_out(run.pk)
     assert ChildLink.objects.get(parent=run).carried_out
     Sweeper().children()
