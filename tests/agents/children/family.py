@@ -126,6 +126,9 @@ class Misled(Agent):
             self.spawn("child_worker", {"name": {1, 2}})
         elif mode == "need":
             self.gather(self.spawn("child_worker", {}), need=2)
+        elif mode == "twice":
+            child = self.spawn("child_worker", {})
+            self.gather(child, child)
         elif mode == "empty":
             assert self.gather() == []
         return {}
@@ -151,6 +154,9 @@ class Payer(Agent):
         name: str = ""
         mode: str = ""
         paid: str = ""
+
+    class Config(BaseModel):
+        bank: str = "first"
 
     @gate(allows=["pay"])
     def ask(self, name: str, mode: str) -> Card | None:
@@ -193,6 +199,7 @@ class Payroll(Agent):
         ledger: str
         names: list[str] = []
         modes: dict[str, str] = {}
+        bank: str = "first"
         before: str = ""
         feedback: list[str] = []
         paid: list[str] = []
@@ -203,10 +210,11 @@ class Payroll(Agent):
         return {"before": before or "prepared"}
 
     @step
-    def pay_all(self, ledger: str, names: list[str], modes: dict[str, str]) -> dict[str, Any]:
+    def pay_all(self, ledger: str, names: list[str], modes: dict[str, str], bank: str) -> dict[str, Any]:
+        config = {"bank": bank}
         children = [
             self.spawn(
-                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
+                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, config, f"Child {name}"
             )
             for name in names
         ]

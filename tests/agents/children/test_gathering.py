@@ -223,6 +223,14 @@ def test_what_does_not_fit_fails_the_step(mode: str, told: str) -> None:
     assert told in failures(run)[0].error
 
 
+def test_a_child_is_gathered_once_and_the_number_of_them_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = advance_to_rest(make_run("misled", mode="twice"))
+    assert "gather() takes each child once." in failures(run)[0].error
+    monkeypatch.setattr("agents.children.spawn.MOST", 2)
+    run = advance_to_rest(make_parent("a", "b", "c"))
+    assert "fan_out starts more than 2 runs" in failures(run)[0].error
+
+
 def test_to_gather_none_is_to_wait_for_none() -> None:
     run = advance_to_rest(make_run("misled", mode="empty"))
     assert (run.status, state(run)["ended"]) == ("completed", True)

@@ -19,6 +19,7 @@ from tests.agents.steps.killable_workers import KillableWorkers
 from tests.checkpoints.retention.pruned_runs import keep, pruned, seqs
 from tests.factories import ann
 from tests.factories.driven_runs import advance, answer, decide, make_run, open_gate, state, trail
+from tests.harness.racing_threads import meet_lock
 
 from .families import child, children, statuses, to_rest, worked
 
@@ -77,6 +78,40 @@ def test_only_what_an_edit_changed_runs_again_and_the_other_is_undone(ledger: Pa
     assert state(run)["paid"] == ["a, told", "c, told"]
     decide(run)
     assert to_rest(run).status == "completed"
+
+
+def test_one_with_another_configuration_is_not_taken_over(ledger: Path) -> None:
+    run = payroll(ledger, "a")
+    first = child(run, "a")
+    patch: list[Any] = [{"op": "replace", "path": "/bank", "value": "second"}]
+    rewind.edit(run, at=before_the_fan_out(run), patch=patch, by=ann(run.team))
+    to_rest(run)
+    assert (len(children(run)), child(run, "a").pk != first.pk) == (2, True)
+    assert worked(ledger) == ["pay a", "pay a", "take back a"]
+
+
+def test_a_fork_that_starts_more_equal_ones_than_its_origin_starts_the_rest(ledger: Path) -> None:
+    run = payroll(ledger, "a")
+    patch: list[Any] = [{"op": "replace", "path": "/names", "value": ["a", "a"]}]
+    made = to_rest(fork(run, at=before_the_fan_out(run), by=ann(run.team), patch=patch))
+    assert [each.title for each in children(made)] == ["Child a"]
+    assert state(made)["paid"] == ["a, told"] * 2
+    assert worked(ledger) == ["pay a"] * 2
+
+
+def test_one_that_was_lost_is_not_taken_over(ledger: Path) -> None:
+    """It is lost while the worker looks, too: what was read before the lock does not count."""
+    run = payroll(ledger, "a", a="ask")
+    back = before_the_fan_out_of(run)
+    rewind.rewind(run, to=back, by=ann(run.team))
+    lost = child(run, "a")
+
+    def cancelled() -> None:
+        cancel(lost, by=actors.SYSTEM, reason="not wanted")
+
+    meet_lock(cancelled, lambda: advance(run))
+    to_rest(run)
+    assert child(run, "a").pk != lost.pk
 
 
 def test_one_that_is_at_work_is_taken_over_too_and_its_gate_stays(ledger: Path) -> None:
