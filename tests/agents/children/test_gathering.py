@@ -87,6 +87,13 @@ def test_the_first_that_completes_is_taken_and_the_others_are_cancelled() -> Non
     assert f"R-{run.pk}, which started it, does not need it" in child(run, "a").reason
 
 
+def test_of_two_that_completed_before_the_parent_looks_the_first_counts() -> None:
+    run = advance(make_parent("a", "b", "c", need="first"))
+    advance(child(run, "b"))
+    advance(child(run, "a"))
+    assert state(to_rest(run))["found"] == [None, "found b", None]
+
+
 def test_so_many_of_them_are_enough_and_one_that_failed_is_told() -> None:
     run = advance(make_parent("a", "b", "c", need=2))
     child(run, "a").cancel(by=actors.SYSTEM, reason="not wanted")
