@@ -13,13 +13,12 @@ from agents.moves import child_orders, rewind
 from agents.moves.cancel import cancel
 from agents.moves.fork import fork
 from approvals.models import Gate
-from checkpoints import actors
+from checkpoints import actors, crash_points
 from checkpoints.models import Event, Note, Run
 from tests.agents.steps.killable_workers import KillableWorkers
 from tests.checkpoints.retention.pruned_runs import keep, pruned, seqs
 from tests.factories import ann
 from tests.factories.driven_runs import advance, answer, decide, make_run, open_gate, state, trail
-from tests.harness.racing_threads import meet_lock
 
 from .families import child, children, statuses, to_rest, worked
 
@@ -99,18 +98,23 @@ def test_a_fork_that_starts_more_equal_ones_than_its_origin_starts_the_rest(ledg
     assert worked(ledger) == ["pay a"] * 2
 
 
-def test_one_that_was_lost_is_not_taken_over(ledger: Path) -> None:
-    """It is lost while the worker looks, too: what was read before the lock does not count."""
+def test_one_that_is_lost_while_the_worker_looks_is_not_taken_over(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = payroll(ledger, "a", a="ask")
     back = before_the_fan_out_of(run)
     rewind.rewind(run, to=back, by=ann(run.team))
     lost = child(run, "a")
 
-    def cancelled() -> None:
-        cancel(lost, by=actors.SYSTEM, reason="not wanted")
+    def cancelled(name: str, *_: Any) -> None:
+        if name == "before_adopt":
+            cancel(lost, by=actors.SYSTEM, reason="not wanted")
 
-    meet_lock(cancelled, lambda: advance(run))
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(crash_points, "point", cancelled)
+        advance(run)
     to_rest(run)
+    assert (run.status, child(run, "a").status) == ("waiting", "waiting")
     assert child(run, "a").pk != lost.pk
 
 
