@@ -48,6 +48,7 @@ WATCHED = 50  # subjects one page may watch
 log = get_logger()
 check_access = Batched(accesses)
 look_back = Batched(missed)
+reading: list[Tailer] = []  # of this process, while its server runs
 
 
 class Message(TypedDict):
@@ -227,7 +228,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return None
 
     async def replay(self, access: Access, cursor: Cursor) -> None:
-        """Send the facts since the page was rendered. Its groups are joined by now, so none is missed."""
+        """Send the facts since the page was rendered. Its groups are joined by now, so none is missed.
+
+        A tailer that does not know yet from where it reads would begin after what is sent here, and leave a gap.
+        """
+        if reading:
+            await reading[-1].started.wait()
         found = await look_back((access, cursor))
         if found is None:
             await self.reset()
@@ -270,10 +276,13 @@ async def deliver(events: list[Event]) -> None:
 @contextlib.asynccontextmanager
 async def reading_along() -> AsyncIterator[None]:
     """Run this process's tailer and its listener for `ephemeral` messages, as long as the server runs."""
-    tasks = [asyncio.create_task(Tailer(deliver).run()), asyncio.create_task(ephemeral.tell())]
+    tailer = Tailer(deliver)
+    tasks = [asyncio.create_task(tailer.run()), asyncio.create_task(ephemeral.tell())]
+    reading.append(tailer)
     try:
         yield
     finally:
+        reading.remove(tailer)
         await asyncio.gather(*map(end, tasks))
 
 

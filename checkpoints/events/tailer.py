@@ -65,6 +65,7 @@ class Tailer:
     def __init__(self, deliver: Deliver, *, start: Cursor | None = None) -> None:
         self.deliver = deliver
         self.cursor = start
+        self.started = asyncio.Event()  # it knows from where it reads: whatever happens later is delivered
         self._rung = asyncio.Event()
         self._asked = False  # whether the database was checked: fit, and not restored
         self._caught_up = time.monotonic()
@@ -101,6 +102,7 @@ class Tailer:
         while True:
             try:
                 events, more = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
+                self.started.set()
                 if events:
                     await self._hand_on(events)
             except UnfitDatabase as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -115,6 +116,41 @@ async def test_a_reviewer_from_elsewhere_hears_of_the_gate_and_not_of_the_run() 
         gate = await database_sync_to_async(make_gate)(policy=policy)
         await tell(since)
         assert {fact["subject"] for fact in await mine.hear_all()} == {f"gate:{gate.pk}"}
+
+
+async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What happened between the page's replay and the place from which the tailer read was never told to it."""
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    since = await database_sync_to_async(commit_order.newest)()
+    reached = threading.Event()
+
+    def late() -> commit_order.Cursor:
+        assert reached.wait(PATIENCE)
+        return commit_order.newest()
+
+    look_back, asked = consumer.look_back, []
+
+    async def looking(question: replay.Missed) -> list[consumer.Fact] | None:
+        asked.append(reached.is_set())
+        return await look_back(question)
+
+    monkeypatch.setattr(tailer, "newest", late)
+    monkeypatch.setattr(consumer, "look_back", looking)
+    async with consumer.reading_along(), socket(member, after=since) as mine:
+        async with asyncio.timeout(PATIENCE):
+            while not mine.consumer.groups_joined:  # after which it asks at once for what it has missed
+                await asyncio.sleep(0)
+        gate = await database_sync_to_async(make_gate)(team=team)
+        await database_sync_to_async(horizon.reached)()
+        reached.set()
+        heard = await mine.hear()
+        while heard.get("subject") != gate.subject:
+            heard = await mine.hear()
+    assert heard["kind"] == "gate.opened"
+    assert asked == [True]
 
 
 async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
