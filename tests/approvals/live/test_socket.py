@@ -18,6 +18,7 @@ from approvals.live import consumer, frame_rate, presence, replay
 from approvals.live.access import Access, WatchedPage
 from approvals.live.channel_layer import PageLayer
 from approvals.live.consumer import LiveConsumer
+from approvals.live.facts import Fact
 from approvals.sessions import SessionStore
 from checkpoints.events import commit_order, tailer
 from checkpoints.models import Event
@@ -133,7 +134,7 @@ async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_noth
 
     look_back, asked = consumer.look_back, []
 
-    async def looking(question: replay.Missed) -> list[consumer.Fact] | None:
+    async def looking(question: replay.Missed) -> list[Fact] | None:
         asked.append(reached.is_set())
         return await look_back(question)
 
