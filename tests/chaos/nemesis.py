@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .faults import GAPS, LANES, Fault, bit
+from .breaking import bit
+from .faults import GAPS, LANES, Fault
 from .history import History
 from .stack import Stack
 
