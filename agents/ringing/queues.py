@@ -13,6 +13,7 @@ from functools import cache
 import redis
 from django.conf import settings
 
+MARK = "holdpoint.sweeper"  # which a sweeper sets; where it is missing, messages were lost
 TIMEOUT = 0.5  # seconds, to connect and to be answered
 STEPS = [0, 4, 7]  # the first priority of each list
 PLAIN = 4
@@ -38,6 +39,14 @@ def waiting(queues: Iterable[str]) -> dict[str, int]:
     lengths = pipe.execute(raise_on_error=False) if names else []
     counts = iter(length if isinstance(length, int) else 0 for length in lengths)
     return {name: sum(next(counts) for _ in STEPS) for name in names}
+
+
+def ring_anew() -> None:
+    """Have the sweeper ring again for all that is due, without pauses: workers that are gone may have taken messages.
+
+    Raises redis.RedisError.
+    """
+    client().delete(MARK)
 
 
 def client() -> redis.Redis:

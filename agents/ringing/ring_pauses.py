@@ -2,7 +2,8 @@
 
 A message may be lost, so due work is rung for again. Or it only waits its turn, behind workers that are busy or away;
 then every further message delays those behind it. So a queue holds at most as many messages as work is due in it, even
-if a sweeper restarts or Redis is flushed, and each piece of work is rung for again after a pause that doubles. A
+if a sweeper restarts or Redis is flushed, and each piece of work is rung for again after a pause that doubles. When a
+worker begins the pauses are forgotten: those before it may have died with the messages that they had taken. A
 message that waited for much longer than any pause is dropped when it is read: a newer one was sent.
 """
 

@@ -12,11 +12,13 @@ import threading
 import time
 from typing import Any
 
+import redis
 import structlog
 from django.db import Error, connection
 
 from agents.definition import registry
 from agents.models import Worker
+from agents.ringing import queues
 from agents.runner import engine
 from checkpoints.errors import CheckpointError
 from checkpoints.models import Plan
@@ -67,6 +69,7 @@ def _note() -> None:
 
 
 def _announce() -> None:
+    _ask_for_doorbells()
     said, looked = False, time.monotonic()
     while True:
         now = time.monotonic()
@@ -78,6 +81,14 @@ def _announce() -> None:
         said = still > STILL and (said or not paused)
         if _stopped.wait(EVERY):
             return
+
+
+def _ask_for_doorbells() -> None:
+    """Have due runs rung for at once: a worker that died may have taken their messages before it claimed any."""
+    try:
+        queues.ring_anew()
+    except redis.RedisError as error:
+        log.warning("redis.silent", error=str(error))
 
 
 def _beat() -> None:

@@ -48,7 +48,6 @@ AT_ONCE = 200  # runs and gates a pass
 KEPT_WAITING_EVERY = 10.0  # seconds between two looks for runs that more urgent ones keep waiting
 UPGRADES = 20  # runs a pass that are tried out in another version
 LOGGED = ("woken", "expired", "upgraded", "rung", "kept_waiting", "missed", "withdrawn", "alone")
-MARK = "holdpoint.sweeper"
 LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
 HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
 log = structlog.get_logger()
@@ -209,9 +208,9 @@ class Sweeper:
         return None
 
     def _look_for_a_flush(self) -> None:
-        """Forget all pauses if the mark in Redis is missing: Redis was emptied, and its doorbells are lost."""
+        """Forget all pauses if the mark in Redis is missing: Redis was emptied, or a worker began and removed it."""
         try:
-            if queues.client().set(MARK, 1, nx=True):
+            if queues.client().set(queues.MARK, 1, nx=True):
                 self._forget()
         except redis.RedisError as error:
             log.warning("redis.silent", error=str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import psycopg
@@ -13,8 +13,9 @@ import redis
 from django.db.models.functions import Now
 
 from agents.models import SweeperPass
+from agents.ringing import queues
 from agents.ringing import ring_pauses as ringing
-from agents.ringing.ring_pauses import RecentRings
+from agents.ringing.ring_pauses import LONGEST, RecentRings
 from agents.serving.sweeper import Sweeper
 from agents.serving.timers import wake_timers
 from approvals.gates import closing
@@ -23,8 +24,11 @@ from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from tests.factories import make_policy, make_team
 from tests.factories.driven_runs import advance, make_run, open_gate
+from tests.harness import services
 from tests.harness.altered_rows import altered
+from tests.harness.waiting import until
 
+Starter = Callable[..., services.Service]
 QUEUE = "agent.hopper.1"
 
 
@@ -220,3 +224,20 @@ def test_a_dead_redis_stops_no_pass(settings: object) -> None:
     began = time.monotonic()
     assert Sweeper().sweep_once()["expired"] == 0
     assert time.monotonic() - began < 5
+
+
+def test_a_worker_that_begins_ends_the_pauses_of_runs_whose_messages_died_with_others(
+    celery_worker: Starter, server: redis.Redis
+) -> None:
+    """Such a run waited for up to a minute, though a worker was there and idle."""
+    run, sweeper = make_run("hopper"), Sweeper()
+    server.delete(QUEUE)  # a worker took the message, and died
+    sweeper.sweep_once()  # which finds no mark
+    sweeper.bells.rung[run.pk, run.token] = (time.monotonic(), LONGEST)
+    server.delete(QUEUE)
+    sweeper.sweep_once()
+    assert server.llen(QUEUE) == 0
+    celery_worker("-c", "1")
+    until(lambda: not server.exists(queues.MARK), what="the worker asks for doorbells")
+    sweeper.sweep_once()
+    until(lambda: Run.objects.get(pk=run.pk).status == "completed", what="the run is taken at once")
