@@ -1,8 +1,8 @@
 """`/healthz` tells that this process answers, `/readyz` that the parts it needs work.
 
 Readiness names the missing part to staff and to this machine only; others get the verdict. It answers in time,
-also while a part hangs. If readers of events are held back it is "degraded", with 200: pages and workers work, only
-live pages and seals are late, and taking this process out of the balancer would not help.
+also while a part hangs. If readers of events are held back, or `make run` starts a part again, it is "degraded", with
+200: pages work, and taking this process out of the balancer would not help.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from agents.models.worker import SILENT
 from agents.serving import deaf_workers
 from checkpoints.events.horizon import horizon_age
 from config.health.bounded_checks import BoundedChecks
+from config.local import restarts as restarted
 from config.messages import canary
 from config.web import proxies
 
@@ -43,13 +44,13 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 if PostgreSQL, Redis, the sweeper and a worker work, else 503; late readers are "degraded"."""
-    parts = bounded.ask(CHECKS | {"readers": readers}, within=ANSWERED_WITHIN, late=LATE)
-    held = parts.pop("readers")
+    """Answer 200 if PostgreSQL, Redis, the sweeper and a worker work, else 503; what does little harm is "degraded"."""
+    parts = bounded.ask(CHECKS | HARMLESS, within=ANSWERED_WITHIN, late=LATE)
+    harmless = {name: parts.pop(name) for name in HARMLESS}
     ready = not any(parts.values())
-    body: dict[str, object] = {"status": ("degraded" if held else "ready") if ready else "not ready"}
+    body: dict[str, object] = {"status": ("degraded" if any(harmless.values()) else "ready") if ready else "not ready"}
     if may_see_parts(request, parts["postgresql"]):
-        body["parts"] = {name: problem or "ok" for name, problem in (parts | {"readers": held}).items()}
+        body["parts"] = {name: problem or "ok" for name, problem in (parts | harmless).items()}
     return JsonResponse(body, status=200 if ready else 503)
 
 
@@ -118,9 +119,15 @@ def readers() -> str:
     return f"held back for {age.seconds:.0f} s by {age.holder}" if age.seconds > READERS_LATE else ""
 
 
+def restarts() -> str:
+    """Return the parts of a stack of `make run` that have ended and are started again, or ""."""
+    return restarted.told(settings.HOME)
+
+
 CHECKS: dict[str, Callable[[], str]] = {
     "postgresql": postgresql,
     "redis": redis_server,
     "sweeper": sweeper,
     "worker": worker,
 }
+HARMLESS: dict[str, Callable[[], str]] = {"readers": readers, "restarts": restarts}  # which make it "degraded" alone

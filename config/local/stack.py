@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from config.local import restarts
 from config.local.console import Console
 from config.local.errors import StackRefused
 from config.local.home import Home
@@ -80,6 +81,7 @@ class Stack:
 
     def start_servers(self) -> None:
         """Start the embedded servers, or check those that the environment names, before anything else starts."""
+        self.keep_restarts()  # of a stack before it that was killed
         postgres, redis = servers.embedded(self.home)
         if postgres is None:
             self.environment |= servers.external_urls(self.home)
@@ -179,14 +181,25 @@ class Stack:
         if revival.due is None:
             ended = "did not start" if code is None else f"ended with exit code {code}"
             self.console.say(f"The {name} process {ended}; it is started again in {revival.ended(now):.0f} s.")
+            self.keep_restarts()
         elif now >= revival.due:
             try:
                 start()
             except StackRefused as refused:
                 self.console.say(str(refused))
+            self.keep_restarts()
+
+    def keep_restarts(self) -> None:
+        """Tell /readyz which parts are down. A disk that is full keeps no part from being started again."""
+        try:
+            restarts.keep(self.home.path, self.revivals)
+        except OSError as error:
+            self.console.say(f"/readyz cannot be told which parts are down: {error.strerror}.")
 
     def stop(self) -> None:
         """Stop the application's processes in the order of their dependencies, then the servers."""
+        self.revivals.clear()
+        self.keep_restarts()
         self.asked_at = self.asked_at or time.monotonic()
         order = ("web", "beat", "sweeper", "worker", "sandbox")
         ranked = sorted(self.children, key=lambda child: order.index(child.name) if child.name in order else -1)

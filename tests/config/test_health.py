@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +18,8 @@ from django.test import Client, override_settings
 from agents.models import Worker
 from agents.serving import deaf_workers
 from config.celery import app
+from config.local import restarts
+from config.local.restarts import Revival
 from config.messages import canary
 from tests.harness.services import Service, free_port
 from tests.harness.session import Session
@@ -64,7 +68,7 @@ def test_readiness_tells_staff_and_this_machine_the_parts() -> None:
     staff = User.objects.create_user("readiness-staff", is_staff=True)
     client = Client(REMOTE_ADDR=FAR)
     client.force_login(staff)
-    parts = {"postgresql", "redis", "sweeper", "worker", "readers"}
+    parts = {"postgresql", "redis", "sweeper", "worker", "readers", "restarts"}
     assert set(client.get("/readyz").json()["parts"]) == parts
     assert set(Client().get("/readyz").json()["parts"]) == parts
 
@@ -104,7 +108,7 @@ def test_a_worker_that_takes_messages_and_a_sweeper_that_sweeps_make_it_ready(
     until(lambda: Client().get("/readyz").status_code == 200, what="/readyz says ready")
     assert Client().get("/readyz").json() == {
         "status": "ready",
-        "parts": dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers"], "ok"),
+        "parts": dict.fromkeys(["postgresql", "redis", "sweeper", "worker", "readers", "restarts"], "ok"),
     }
 
 
@@ -162,3 +166,15 @@ def test_a_worker_whose_clock_is_far_ahead_still_takes_what_beat_sends(
     app.send_task("config.housekeeping.sing", expires=behind + timedelta(seconds=options["expires"]))
     worker = celery_worker("-c", "1")
     until(lambda: canary.age(redis_url) < canary.LIVES, what=f"the canary sings; the worker said:\n{worker.log}")
+
+
+def test_a_part_that_is_started_again_is_named_and_takes_no_process_out_of_the_balancer(
+    settings: Any, tmp_path: Path
+) -> None:
+    settings.HOME = tmp_path
+    began = Revival(began=time.monotonic())
+    began.ended(time.monotonic())
+    restarts.keep(tmp_path, {"beat": began})
+    answer = Client().get("/readyz").json()
+    assert answer["status"] != "ready"
+    assert answer["parts"]["restarts"].startswith("beat has ended, restart 1 in ")

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ import httpx
 import psycopg
 import pytest
 
+from config.local import restarts
 from config.local.restarts import SETTLED, Revival
 from config.local.servers.embedded import DATABASE
 from tests.config.started_stack import COMMAND, Stack, environment, started_before
@@ -110,6 +112,9 @@ def starts_a_part_that_dies_again_and_leaves_the_others(stack: Stack) -> None:
     """Everything else was stopped with it."""
     web = stack.child("-m config.web")
     stack.service.says(r"worker +\| .* ready")
+    told = until(lambda: told_without_beat(stack), what="/readyz says which part is started again")
+    assert re.fullmatch(r"beat has ended, restart \d+ in \d+ s", told), told
+    until(lambda: stack.get("/readyz").json()["parts"]["restarts"] == "ok", what="it was started")
     words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
     for name, command in (words | {"worker": "manage.py worker", "sweeper": "manage.py sweeper"}).items():
         stack.child(command).kill()
@@ -118,6 +123,16 @@ def starts_a_part_that_dies_again_and_leaves_the_others(stack: Stack) -> None:
     until(lambda: len(re.findall(r"worker +\| .* ready", stack.service.log)) == 2, what="another worker is ready")
     until(lambda: stack.get("/readyz").status_code == 200, what="everything works again")
     assert web.is_running()
+
+
+def told_without_beat(stack: Stack) -> str:
+    """What /readyz tells of restarts while beat is down, "" while it runs: it is killed whenever it runs."""
+    for beat in stack.children("-m celery -q -A config beat"):
+        beat.kill()
+    answer = stack.get("/readyz").json()
+    told: str = answer["parts"]["restarts"]
+    assert answer["status"] != "ready" or told == "ok"
+    return told if "beat" in told else ""
 
 
 def takes_everything_with_it_when_the_supervisor_is_killed(stack: Stack) -> None:
@@ -148,6 +163,24 @@ def is_wiped_by_a_reset(stack: Stack) -> None:
     wiped = run(sys.executable, "-m", "config.local", "reset", env=environment(stack.home, stack.port))
     assert wiped.returncode == 0, wiped.stderr
     assert not stack.home.exists()
+
+
+def test_the_parts_that_are_down_are_kept_for_readyz(tmp_path: Path) -> None:
+    assert restarts.told(tmp_path) == ""
+    now = time.monotonic()
+    worker, beat = Revival(began=now), Revival(began=now)
+    for _ in range(3):
+        worker.ended(now)
+    beat.ended(now)
+    restarts.keep(tmp_path, {"worker": worker, "beat": beat})
+    said = r"beat has ended, restart 1 in [01] s; worker has ended, restart 3 in [34] s"
+    assert re.fullmatch(said, restarts.told(tmp_path)), restarts.told(tmp_path)
+    for each in (worker, beat):
+        each.started(now)
+    restarts.keep(tmp_path, {"worker": worker, "beat": beat})
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / restarts.FILE).write_text("{half")
+    assert restarts.told(tmp_path) == ""
 
 
 def test_the_pause_doubles_and_begins_anew_for_a_part_that_had_lived_for_a_minute() -> None:
