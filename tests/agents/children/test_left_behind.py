@@ -152,6 +152,9 @@ def test_what_was_left_behind_is_undone_before_the_run_ends(ledger: Path) -> Non
     advance(run)
     assert run.status == "waiting"
     assert run.reason.startswith("Waits until 2 runs are undone: R-")
+    run.wake(by=actors.SYSTEM)  # too early: it orders nothing twice
+    advance(run)
+    assert Event.objects.filter(kind="child.ordered", subject=f"run:{run.pk}").count() == 1
     assert to_rest(run).status == "completed"
     assert (worked(ledger)[:2], sorted(worked(ledger)[2:])) == (["pay a", "pay b"], ["take back a", "take back b"])
     assert statuses(run) == ["cancelled", "cancelled"]
