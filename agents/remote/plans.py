@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from threading import RLock
 from typing import Any, cast
 
@@ -78,9 +79,10 @@ def _checked(body: bytes) -> PlanSpec:
     with validate.counted():
         # Only a valid schema can be searched for what a step reads.
         faults = list(_schema_faults(spec.state_schema)) or list(_step_faults(spec))
+        faults += _signal_faults(spec.signals)
         if faults:
             raise PlanRefused(faults)
-        whole = PlanSpec(spec.agent, spec.version, spec.doc, states.completed(spec.state_schema), spec.steps)
+        whole = replace(spec, state_schema=states.completed(spec.state_schema))
         if validate.used_up():
             told = "its fields refer to too much; simplify the schema"
             raise PlanRefused([FieldError(pointer="/state_schema", message=told)])
@@ -128,6 +130,18 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
             yield FieldError(pointer=at, message=f"a field's name is {FIELD.pattern}, and does not begin with {TAKEN}")
         if not isinstance(part, Mapping):
             yield FieldError(pointer=at, message="a field's schema must be an object")
+
+
+def _signal_faults(signals: Mapping[str, Any]) -> Iterator[FieldError]:
+    if len(canonical(dict(signals))) > LARGEST:
+        yield FieldError(pointer="/signals", message=f"is larger than {LARGEST} bytes; declare fewer")
+        return
+    for name, schema in signals.items():
+        at = f"/signals{json_pointer.pointer(name)}"
+        if not plan_builder.NAME.fullmatch(name):
+            yield FieldError(pointer=at, message="must have only small letters, digits, - and _, a letter first")
+        elif wrong := validate.unusable(schema):
+            yield FieldError(pointer=at, message=wrong)
 
 
 def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:

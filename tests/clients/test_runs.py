@@ -22,6 +22,7 @@ from holdpoint import (
 )
 from holdpoint import Run as HeldRun
 
+from agents.waits import signals
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.store import claims
@@ -195,3 +196,17 @@ def test_events_are_read_after_a_cursor(web: str) -> None:
         assert ("gate.opened", f"gate:{gate.id}") in kinds
         assert hp.outcome(gate.id).open
         assert hp.gate(gate.id).actions == ["wire"]
+
+
+def test_a_program_waits_for_a_signal_and_reads_each_once(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        hp.register("1", PLAN, agent=world.agent, state=SCHEMA, signals={"delivered": {"type": "object"}})
+        run = hp.start(INPUT, agent=world.agent)
+        assert hp.signals(run.id, "delivered").items == []
+        waiting = world.runs(lambda its: its.signals(run.id, "delivered", wait=60).items)
+        row = Run.objects.select_related("plan").get(pk=run.id)
+        signals.send(row, "delivered", {"by": "ann"}, key="k", by=SYSTEM)
+        (first,) = waiting.result(PATIENCE)
+        assert (first.name, first.value) == ("delivered", {"by": "ann"})
+        assert hp.signals(run.id, "delivered", after=first.id).items == []

@@ -128,6 +128,12 @@ class Version(Order):
         max_length=outside.STEPS,
         examples=[STEPS],
     )
+    signals: dict[str, dict[str, Any]] = Field(
+        {},
+        description="The signals that its runs take, each with the JSON Schema of its value: `null` for one without.",
+        max_length=100,
+        examples=[{"delivered": {"type": "object"}, "stop": {"type": "null"}}],
+    )
 
 
 class Registered(Schema):
@@ -148,7 +154,8 @@ def register_version(request: HttpRequest, agent: AgentName, order: Version, key
     teams = list(teams_where(reader_of(request), START_RUN).values_list("pk", flat=True))
     if not teams:
         raise WorkNotAllowed
-    spec = PlanSpec(name, order.version, order.doc, order.state_schema, tuple(each.spec() for each in order.steps))
+    steps = tuple(each.spec() for each in order.steps)
+    spec = PlanSpec(name, order.version, order.doc, order.state_schema, steps, order.signals)
 
     policy_of_token.check_plan(token_of(request), spec.steps)
 

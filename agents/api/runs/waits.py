@@ -10,15 +10,18 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router, Schema
 from pydantic import Field, StringConstraints
 
-from agents.api.protocol import Key, Page, Paging, RunId, actor_of, answer, needs, once
+from agents.api.protocol import Key, Page, Paging, RunId, actor_of, answer, exact_json, needs, once
+from agents.api.protocol.waiting import AWAITS, LONGEST
 from agents.errors import WorkNotAllowed
 from agents.models import Signal, TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.waits import signals, suspend
+from checkpoints.models import Run
 
 from .moves import Order, done, run_to_order
 from .runs import RunSummary
 
+VALUES = 100  # of an answer
 router = Router(tags=["runs"])
 SignalName = Annotated[
     str, Path(description="One of the signals that the run's agent declares.", examples=["go"], max_length=100)
@@ -64,6 +67,46 @@ def list_signals(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> H
     if asked.cursor:
         found = found.filter(pk__lt=asked.place)
     return SignalPage.of(found, asked)
+
+
+class SignalQuery(Schema):
+    """The place after which to read, and the time to wait for a signal."""
+
+    after: int = Field(0, description="The number of the last signal that you have read.", ge=0, lt=2**63, examples=[5])
+    wait: float = Field(0, description="How many seconds to wait while there is none.", ge=0, le=LONGEST, examples=[25])
+
+
+class SentValue(SignalAnswer):
+    """A signal with its value."""
+
+    value: Any = Field(description="Its value, as canonical JSON.", examples=[{"by": "ops"}])
+
+
+class SentValues(Schema):
+    """The signals of one name after the given one, oldest first; a hundred at most."""
+
+    items: list[SentValue] = Field(description="The signals.")
+
+
+@router.get(
+    "/{int:run_id}/signals/{name}",
+    auth=needs(TokenScope.READ),
+    response=SentValues,
+    summary="Read signals, or wait for one",
+)
+def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Query[SignalQuery]) -> HttpResponse:
+    """Return the run's signals of this name with their values, oldest first.
+
+    While there is none after `after`, it answers after `wait` seconds at the latest, or once the run has ended. A
+    program that keeps the number of the last one it read gets each once.
+    """
+    run = run_or_404(request, run_id)
+    found = Signal.objects.filter(run=run, name=name, pk__gt=asked.after).order_by("pk")[:VALUES]
+    items = [exact_json.spliced(SignalAnswer.from_orm(each), value=bytes(each.value)) for each in found]
+    response = HttpResponse(b'{"items":[' + b",".join(items) + b"]}", content_type="application/json")
+    if not items and run.status in Run.LIVE:
+        response[AWAITS] = f"run.{run.pk}"
+    return response
 
 
 @router.post(

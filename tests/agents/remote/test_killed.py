@@ -125,6 +125,14 @@ def register() -> Call:
     return Call(program, f"/api/agents/{program.agent}/versions", body)
 
 
+def signal() -> Call:
+    """One to a run whose version takes it."""
+    program = Program(team=make_team(may=MAY))
+    program.register(signals={"stop": {"type": "null"}})
+    run = program.ok(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}}))["id"]
+    return Call(program, f"/api/runs/{run}/signals/stop", {"value": None, "key": "k"})
+
+
 def start() -> Call:
     program = Program(team=make_team(may=MAY))
     program.register()
@@ -266,13 +274,14 @@ CALLS: dict[str, Callable[[], Call]] = {
     "fork_run": ordering("forks", at=1),
     "settle_run": settling,
     "cancel_run": ordering("cancellations"),
+    "send_signal": signal,
     "name_checkpoint": ordering("checkpoints/2/names", name="Before paying"),
     "unname_checkpoint": unnaming,
 }
-# Webhooks are one statement each, and what they tell is an outbox. Signals and wakes are one transaction each, to runs
-# of agents on this server; tests/agents/waits has their races.
+# Webhooks are one statement each, and what they tell is an outbox. A wake is one transaction, of a run of an agent
+# on this server; tests/agents/waits has its races.
 ELSEWHERE = {told["operationId"] for path, method, told in operations() if "/webhooks" in path}
-ELSEWHERE |= {"send_signal", "wake_run"}
+ELSEWHERE |= {"wake_run"}
 
 
 def sent(web: subprocess.Popen[str], call: Call, at: str, kill: int) -> dict[str, int]:

@@ -139,6 +139,22 @@ class Granted(Answer):
     used: bool
 
 
+class Signal(Answer):
+    """A signal that was sent to a run, with its value."""
+
+    id: int
+    name: str
+    key: str = ""
+    by: str
+    value: Any = None
+
+
+class Signals(Answer):
+    """Signals of one name, oldest first."""
+
+    items: list[Signal] = []
+
+
 class Outcome(Answer):
     """The outcome of a gate: its status, the exact edits by action id as JSON Patches, and the grants."""
 

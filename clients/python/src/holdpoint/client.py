@@ -12,7 +12,7 @@ import httpx
 from pydantic import BaseModel
 
 from . import approvals
-from .answers import Events, Gate, Outcome, Version
+from .answers import Events, Gate, Outcome, Signals, Version
 from .answers import Run as RunRead
 from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending, Several, asking
 from .awaiting import Way
@@ -67,10 +67,15 @@ class _Client(ABC, Generic[W, A, B]):
         agent: str,
         state: type[BaseModel] | Mapping[str, Any],
         doc: str = "",
+        signals: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Op[Version]:
-        """Register a version of an agent: its steps, and its state as a model or a JSON Schema."""
+        """Register a version of an agent: its steps, and its state as a model or a JSON Schema.
+
+        `signals` are those that its runs take, each with the JSON Schema of its value.
+        """
         schema = state.model_json_schema(mode="serialization") if isinstance(state, type) else dict(state)
         body = {"version": version, "doc": doc, "state_schema": schema, "steps": [each.body() for each in steps]}
+        body |= {"signals": dict(signals)} if signals else {}
         return (yield from self._api.post(f"agents/{agent}/versions", body, Version))
 
     @operation
@@ -114,6 +119,11 @@ class _Client(ABC, Generic[W, A, B]):
     def outcome(self, gate: int, *, wait: float = 0.0) -> Op[Outcome]:
         """Return a gate's outcome, or that it is open; after `wait` seconds at the latest."""
         return (yield from self._api.get(f"gates/{gate}/outcome", Outcome, longer=wait, wait=wait))
+
+    @operation
+    def signals(self, run: int, name: str, *, after: int = 0, wait: float = 0.0) -> Op[Signals]:
+        """Return a run's signals of one name after the one numbered `after`, or none after `wait` seconds."""
+        return (yield from self._api.get(f"runs/{run}/signals/{name}", Signals, longer=wait, after=after, wait=wait))
 
     @operation
     def withdraw(self, gate: int, reason: str = "") -> Op[Outcome]:
