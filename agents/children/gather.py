@@ -21,6 +21,7 @@ from django.utils.translation import ngettext
 from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, ChildFailed, Suspended
 from agents.models import ChildLink, Memo
+from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from agents.text import one_line, saved_language
 from approvals.engine_rules import children as rules
@@ -155,7 +156,7 @@ def suspend(session: RunSession, spec: StepSpec, asked: Gathering) -> None:
     here, and one that ends later finds the run waiting. A wait is no failed attempt.
     """
     crash_points.point("before_gather", spec.name)
-    with transaction.atomic():
+    with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
         session.hold_token()
         missing = rules.gathered([run.status for run in runs_of(session.run.pk, asked)], asked.need).missing
         claims.release(

@@ -68,7 +68,7 @@ def perform(session: RunSession, spec: StepSpec) -> bool:
     if origin is not None:
         recovery_gate.take_over(session, spec, origin)
         return False
-    unsent = row is not None and row.status == Status.FAILED and row.base == session.snapshot.id
+    unsent = row is not None and row.status == Status.FAILED and session.path.stands_at(row.base)
     try:
         # Before anybody is asked how to go on: "try again" shows no arguments, so it may only follow what did.
         permit = authorize.EffectPermit(None) if unsent else authorize.permit(session, spec)

@@ -43,7 +43,7 @@ def finish(session: RunSession) -> bool:
         return False
     ending, reason = session.run.ending, session.run.ending_reason
     by = Actor(session.run.ending_by, session.run.ending_by_name)
-    if not ending and not session.snapshot.next_step:
+    if not ending and not session.snapshot.next_step and not session.asking:
         ending = str(Run.Status.COMPLETED)  # its last step landed while the run settled
     with transaction.atomic():
         session.hold_token()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from agents.definition import fields
 from agents.definition.plan_builder import OBSERVED
 from agents.errors import OutputRefused, StepFailed
 from agents.models import Effect
-from agents.session import allowing_gate
+from agents.session import allowing_gate, gates_beside
 from agents.session.run_session import RunSession
 from agents.steps import execute
 from approvals.audit import evidence
@@ -106,7 +105,8 @@ def _open(session: RunSession, spec: StepSpec, card: Card, took: float) -> bool:
         card = replace(reopen.carried_over(session, spec, card, before.outcome), reopened=told, reasons=reasons)
     crash_points.point("before_gate", spec.name)
     going = False
-    with nullcontext() if waits else transaction.atomic():
+    falling_asleep = gates_beside.falling_asleep(session.run, session.asking)
+    with falling_asleep if waits else transaction.atomic():
         open_gate(
             claim=session.claim,
             run=session.run,

@@ -18,6 +18,7 @@ from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent,
 from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
 from approvals.decisions import uploads
+from approvals.engine_rules import gates
 from approvals.english import quoted
 from approvals.models import Gate
 from approvals.preflight import checks
@@ -102,10 +103,15 @@ def check_asked(run: Run, target: Snapshot, *, fork: bool = False) -> None:
     if not spec_of(plan_of(run, target)).goes_on_asking:
         return
     asking = RunPath.to(target.id).asking()
-    for gate in Gate.objects.filter(run=run, checkpoint__in=list(asking)).order_by("pk"):
-        if gate.step == asking[gate.checkpoint] and (fork or gate.status == Gate.Status.WITHDRAWN):
-            told = _("At checkpoint %(seq)s the decision at %(gate)s is not made. Go back to before it was asked.")
+    for gate in Gate.objects.select_related("outcome").filter(run=run, checkpoint__in=list(asking)).order_by("pk"):
+        if gate.step == asking[gate.checkpoint] and (fork or not _may_be_answered(gate)):
+            told = _("Checkpoint %(seq)s counts on an approval at %(gate)s that is not there. Go back to before it.")
             raise RewindRefused(told % {"seq": target.seq, "gate": quoted([gate.title])})
+
+
+def _may_be_answered(gate: Gate) -> bool:
+    """Tell whether a gate lets its run go on, or may still do so."""
+    return gate.status == Gate.Status.OPEN or gate.outcome.kind in gates.AGREED
 
 
 def plan_of(run: Run, target: Snapshot) -> Plan:

@@ -14,7 +14,7 @@ from agents.effects import hold_left_behind, late_reports, perform, takeover, un
 from agents.errors import InvariantBroken, OutputRefused, StepFailed
 from agents.gates import outcome_writes
 from agents.models import Effect
-from agents.session import allowing_gate, translate_history
+from agents.session import allowing_gate, gates_beside, translate_history
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, repair
 from agents.text import saved_language
@@ -47,9 +47,9 @@ def settle(session: RunSession, gate: Gate) -> bool:
     evidence.check_ended(gate, outcome, gate.end)
     if session.plan.goes_on_asking:
         with transaction.atomic():
-            open_gates.lock(session)
+            hold_left_behind.lock(session.run)
+            gates_beside.lock(session.run.pk)
             going = _written(session, spec, gate, outcome)
-            open_gates.withdraw_left(session, by=_who(outcome))
     else:
         going = _written(session, spec, gate, outcome)
     crash_points.point("after_outcome", gate.step)
@@ -145,7 +145,8 @@ def _send_back(
     This is one transaction: in between, the run would be at a rejected gate with nothing left to do.
     """
     by, back_to = _who(outcome), outcome.back_to or spec.on_reject
-    target = _target(session, session.path.before_last(back_to))
+    start = gates.sent_back_to(session.path.places, spec.name, back_to, beside=kind == "answered")
+    target = _target(session, start and start.parent)
     said = Words(text=outcome.words, by=outcome.by_name or outcome.by, at=outcome.created_at, gate=gate.pk)
     feedback = appended(session.agent, spec.feedback, [said])
     if target is None:

@@ -130,7 +130,8 @@ def go_on(session: RunSession) -> None:
         gate = opening.at_head(session)
         if run.settling and _settles_first(run, gate) and not undo_left_behind.finish(session):
             return
-        beside = open_gates.beside(session) if gate is not None and gate.status == Gate.Status.OPEN else []
+        asks = gate is not None and gate.status == Gate.Status.OPEN and not run.settling
+        beside = open_gates.beside(session) if asks else []
         gate = open_gates.sends_away(beside) or gate
         if gate is None or gate.status != Gate.Status.OPEN:
             turns(session, gate is None or apply_outcome.settle(session, gate))
@@ -214,7 +215,7 @@ def _freeze(claim: Claim, reason: str) -> None:
     good = last_good(claim.run_id)
     verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
     try:
-        claims.release(claim, status="failed", reason=f"{reason[:200]}; {verdict}", freeze=True, by=SYSTEM)
+        open_gates.fail(claim, f"{reason[:200]}; {verdict}", freeze=True)
     except Fenced:
         log.info("run.fenced")
 
@@ -237,7 +238,7 @@ def _let_go(claim: Claim, error: Exception) -> None:
     try:
         with transaction.atomic():
             if claim.attempts >= HOPELESS:
-                claims.release(claim, status="failed", reason=f"The runner failed: {execute.said(error)}", by=SYSTEM)
+                open_gates.fail(claim, f"The runner failed: {execute.said(error)}")
             else:
                 execute.queue_again(claim, wait, execute.said(error), by=SYSTEM)
     except Fenced:

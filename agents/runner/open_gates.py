@@ -2,29 +2,32 @@
 
 An outcome is saved at the head, wherever the run is by then, as a checkpoint of its own that changes nothing about the
 step under way. What a rejection sends the run back from is left behind, and open gates among it are withdrawn.
+The gates of a run that fails here are withdrawn with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.gates import opening
+from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from agents.text import saved_language
 from approvals.audit import evidence
 from approvals.engine_rules import gates
 from approvals.english import quoted
-from approvals.gates import closing
 from approvals.models import Gate
-from checkpoints.actors import Actor
-from checkpoints.models import Run
+from checkpoints.actors import SYSTEM
+from checkpoints.store import claims
+from checkpoints.store.claims import Claim
 
 
 def beside(session: RunSession) -> list[Gate]:
     """Return the gates that the run went on from, by when they closed, the open ones last."""
-    asking = session.path.asking() if session.plan.goes_on_asking else {}
+    asking = session.asking
     if not asking:
         return []
     rows = Gate.objects.select_related("outcome__proposal").filter(run_id=session.run.pk, checkpoint__in=list(asking))
@@ -34,7 +37,7 @@ def beside(session: RunSession) -> list[Gate]:
 
 def is_beside(session: RunSession, gate: Gate) -> bool:
     """Tell whether the run went on from this gate, and its outcome is not on the path."""
-    return session.plan.goes_on_asking and session.path.asking().get(gate.checkpoint) == gate.step
+    return session.asking.get(gate.checkpoint) == gate.step
 
 
 def sends_away(rows: Sequence[Gate]) -> Gate | None:
@@ -68,15 +71,9 @@ def wait(session: RunSession, rows: Sequence[Gate], held_by: Sequence[Gate]) -> 
     return opening.wait_for(session, rows, reason)
 
 
-def lock(session: RunSession) -> None:
-    """Lock the run's open gates, before its row, as a decision does."""
-    list(Gate.objects.open().filter(run_id=session.run.pk).select_for_update().order_by("pk").values_list("pk"))
-
-
-def withdraw_left(session: RunSession, *, by: Actor) -> None:
-    """Withdraw the open gates that the run's path has left, or all of them where it has ended, or is about to."""
-    ended = not Run.objects.live().filter(pk=session.run.pk, ending="").exists()
-    stand = [] if ended else [*session.path.asking(), session.snapshot.id]
-    reason = "The run has ended." if ended else "The run was sent back to before this was asked."  # not translated
-    for gate in Gate.objects.open().filter(run_id=session.run.pk).exclude(checkpoint__in=stand).order_by("pk"):
-        closing.withdraw(gate, by=by, reason=reason)
+def fail(claim: Claim, reason: str, *, freeze: bool = False) -> None:
+    """End the run as failed, and withdraw its open gates. Raises Fenced."""
+    with transaction.atomic():
+        gates_beside.lock(claim.run_id)
+        claims.release(claim, status="failed", reason=reason, freeze=freeze, by=SYSTEM)
+        gates_beside.withdraw(claim.run_id, by=SYSTEM, reason=gates_beside.ENDED)

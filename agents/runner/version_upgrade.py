@@ -158,7 +158,8 @@ def _bring(session: RunSession, way: UpcastPath, known: RegisteredAgent) -> None
     to = f"version {known.spec.version}"
     with transaction.atomic():
         asking = Gate.objects.filter(run=session.run).select_for_update().order_by("pk")
-        for gate in asking.filter(checkpoint=session.snapshot.id).exclude(status=Gate.Status.OPEN):
+        asked_at = [session.snapshot.id, *session.asking]
+        for gate in asking.filter(checkpoint__in=asked_at).exclude(status=Gate.Status.OPEN):
             raise _Decided(gate)
         for gate in asking.filter(status=Gate.Status.OPEN):
             closing.withdraw(

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from approvals.engine_rules import steps
+from approvals.engine_rules import gates, steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader, ancestry
-from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, OUTCOMES, OUTPUT_LANDED, Kind
+from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, OUTPUT_LANDED, Kind
 
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
 
@@ -118,28 +118,20 @@ class RunPath:
         started = steps.last_start(self.places, step)
         return started and started.parent
 
+    def stands_at(self, checkpoint: UUID) -> bool:
+        """Tell whether nothing but decisions at gates beside the run was saved on this path after the checkpoint."""
+        for place in reversed(self.places):
+            if place.id == checkpoint or place.kind != Kind.ANSWERED:
+                return place.id == checkpoint
+        return False
+
     def settled(self) -> list[UUID]:
         """Return the checkpoints at which gates were opened that have their outcome on the path, newest first."""
-        return self._asked()[0][::-1]
+        return gates.asked_on(self.places)[0][::-1]
 
     def asking(self) -> dict[UUID, str]:
         """Return the gates from which the run went on and whose outcome is not on the path: checkpoint -> step."""
-        return {at: step for step, at in self._asked()[1].items()}
-
-    def _asked(self) -> tuple[list[UUID], dict[str, UUID]]:
-        """Return the checkpoints at which settled gates were opened, in the order of their outcomes; and `asking`."""
-        settled: list[UUID] = []
-        asking: dict[str, UUID] = {}
-        for place in self.places:
-            if place.parent is None:
-                continue
-            if place.kind == Kind.ASKED:
-                asking[place.step] = place.parent
-            elif place.kind == Kind.ANSWERED:
-                settled.append(asking.pop(place.step, place.parent))
-            elif place.kind in OUTCOMES:
-                settled.append(place.parent)
-        return settled, asking
+        return {at: step for step, at in gates.asked_on(self.places)[1].items()}
 
     def __iter__(self) -> Iterator[CheckpointHeader]:
         return iter(self.places)

@@ -38,7 +38,7 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import EXECUTIONS, OUTPUT_LANDED, Kind
 from checkpoints.values.ops import Append, Splice
 
-from . import child_runs, translate_history, unsettled_effects
+from . import child_runs, gates_beside, translate_history, unsettled_effects
 from .deferred_saves import DeferredSaves
 from .heartbeat import ClaimBeat
 from .performer import Beside, HandOut, Performer
@@ -89,6 +89,11 @@ class RunSession:
     def path(self) -> RunPath:
         """Return the path to the head, read on first need."""
         return RunPath.to(self.snapshot.id, self.trail)
+
+    @property
+    def asking(self) -> dict[UUID, str]:
+        """Return the gates that the run went on from and whose outcome is not on its path: checkpoint -> step."""
+        return self.path.asking() if self.plan.goes_on_asking else {}
 
     def instance(self) -> Agent:
         """Return a new instance of the agent, for one execution."""
@@ -303,7 +308,10 @@ class RunSession:
         crash_points.point("before_save", header.step)
         began, before = time.monotonic(), self.snapshot
         wake_at = self.claim.at if status == Run.Status.QUEUED else None  # its turn comes after those before it
-        with transaction.atomic() if beside else nullcontext():
+        ends = status in ENDED and self.plan.goes_on_asking
+        with transaction.atomic() if beside or ends else nullcontext():
+            if ends:
+                gates_beside.lock(self.run.pk)
             made = store.save(
                 before, dict(writes), claim=self.claim, header=header, status=status, reason=one_line(reason, 300),
                 wake_at=wake_at, **told,
@@ -311,6 +319,8 @@ class RunSession:
             for write in beside:
                 crash_points.point("beside_save", header.step)
                 write(made)
+            if ends:
+                gates_beside.withdraw(self.run.pk, by=told["actor"], reason=gates_beside.ENDED)
         self.snapshot = made
         self.beat.renewed = began  # a save extends the lease too
         self._moved(header, before.id)
@@ -333,17 +343,27 @@ class RunSession:
         before = self.run.settling, self.run.ending
         try:
             with transaction.atomic():
+                if self.plan.goes_on_asking:
+                    gates_beside.lock(self.run.pk)
                 self.hold_token()
                 self.run.end_later(status, one_line(reason, 300), by=by)
-                return save()
+                going = save()
+                if self.plan.goes_on_asking:
+                    gates_beside.withdraw(self.run.pk, by=by, reason=gates_beside.ENDED)
+                return going
         except Exception:
             self.run.settling, self.run.ending = before  # nothing was noted, so nothing may act on it
             raise
 
     def takes(self, target: Snapshot) -> bool:
-        """Tell whether the run can go on from `target`: a fork into another version may find no upcaster."""
+        """Tell whether the run can go on from `target`: a fork into another version may find no upcaster.
+
+        Nor can a fork where the run that it came from had asked and gone on: nobody answers that for the fork.
+        """
         try:
             if target.run_id != self.run.pk:
+                if self.plan.goes_on_asking and RunPath.to(target.id).asking():
+                    return False
                 translate_history.writes_from(target, self.run.plan, {})
         except UpcastFailed:
             return False
@@ -354,15 +374,22 @@ class RunSession:
     ) -> None:
         """Move the head to `target`'s state, as a new checkpoint that goes on with `next_step`. Raises Fenced.
 
-        A fork that goes back to a state of the run that it came from stays with its own version.
+        A fork that goes back to a state of the run that it came from stays with its own version. Open gates that the
+        path has left are withdrawn.
         """
         self.flush()
         header = Header(kind=kind, step=spec.name, next_step=next_step)
         plan = None if target.run_id == self.run.pk else self.run.plan
         made = dict(writes) if plan is None else translate_history.writes_from(target, plan, writes)
-        self.snapshot = store.move_head(target, made, claim=self.claim, header=header, actor=by, plan=plan)
-        for cached in ("path", "executions", "recorded", "children"):
-            self.__dict__.pop(cached, None)
+        asks = self.plan.goes_on_asking
+        with transaction.atomic() if asks else nullcontext():
+            if asks:
+                gates_beside.lock(self.run.pk)
+            self.snapshot = store.move_head(target, made, claim=self.claim, header=header, actor=by, plan=plan)
+            for cached in ("path", "executions", "recorded", "children"):
+                self.__dict__.pop(cached, None)
+            if asks:
+                gates_beside.withdraw(self.run.pk, by=by, reason=gates_beside.SENT_BACK, stand=list(self.asking))
         self.attempt = 1
 
     def _status_after(self, kind: str, spec: StepSpec, next_step: str, slice_over: bool | None) -> str:
@@ -376,7 +403,7 @@ class RunSession:
         if not self.plan.goes_on_asking:
             return False
         answered = {spec.name} if kind == Kind.ANSWERED else set()
-        return kind == Kind.ASKED or not answered.issuperset(self.path.asking().values())
+        return kind == Kind.ASKED or not answered.issuperset(self.asking.values())
 
     def _header(self, kind: str, spec: StepSpec, next_step: str, took: float) -> Header:
         digest = self.input_digest(spec) if kind in EXECUTIONS else None

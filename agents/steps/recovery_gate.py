@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import Effect
-from agents.session import allowing_gate, translate_history
+from agents.session import allowing_gate, gates_beside, translate_history
 from agents.session.allowing_gate import carried, shown_for
 from agents.session.run_session import RunSession
 from agents.text import one_line, saved_language
@@ -206,8 +206,8 @@ def _without(spec: StepSpec) -> list[AnswerChoice]:
 
 
 def _step_aside(session: RunSession, spec: StepSpec) -> None:
-    """Save a checkpoint to ask at and withdraw the run's open gates, in the caller's transaction."""
-    asking = Gate.objects.open().filter(run=session.run)
+    """Save a checkpoint to ask at and withdraw the gate that is open at the head, in the caller's transaction."""
+    asking = Gate.objects.open().filter(run=session.run).exclude(checkpoint__in=list(session.asking))
     gates = list(asking.select_for_update().order_by("pk"))
     session.save("recovery", spec, {}, session.snapshot.next_step, slice_over=False)
     reason = _("%(step)s has to be settled first; this is asked again afterwards.") % {"step": named(spec)}
@@ -262,17 +262,18 @@ def ask(
         question=question,
     )
     crash_points.point("before_gate", spec.name)
-    open_gate(
-        claim=session.claim,
-        run=session.run,
-        snapshot=session.snapshot,
-        step=spec,
-        policy=_policy_of(session, spec),
-        card=card,
-        kind="recovery",
-        by=session.by,
-        asked_by=session.for_whom,
-    )
+    with gates_beside.falling_asleep(session.run, session.asking):
+        open_gate(
+            claim=session.claim,
+            run=session.run,
+            snapshot=session.snapshot,
+            step=spec,
+            policy=_policy_of(session, spec),
+            card=card,
+            kind="recovery",
+            by=session.by,
+            asked_by=session.for_whom,
+        )
     crash_points.point("after_gate", spec.name)
 
 

@@ -25,7 +25,7 @@ from agents.errors import OutputRefused
 from agents.models import Failure
 from agents.session.run_session import RunSession
 from approvals.cards.action import Action
-from approvals.engine_rules import steps
+from approvals.engine_rules import gates, steps
 from approvals.english import quoted
 from approvals.models import Outcome
 from approvals.schema import redact
@@ -104,6 +104,8 @@ def back_to(session: RunSession, spec: StepSpec, ring: int) -> RepairTarget | No
     executed = [place.step for place in places[first:] if place.kind in OUTPUT_LANDED]
     if steps.crosses_final(session.plan, executed, spec):
         return None
+    if places[first].run_id != session.run.pk and gates.asked_on(places[:first])[1]:
+        return None  # a fork, and nobody answers there what the run asked that it came from
     if not Checkpoint.objects.filter(pk=places[first - 1].id).exists():
         return None  # removed by retention
     return RepairTarget(places[first - 1].id, places[first].step)

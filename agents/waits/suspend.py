@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from agents.errors import RewindRefused
 from agents.models import Wait
+from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from agents.text import one_line, saved_language
 from checkpoints import crash_points
@@ -27,7 +28,7 @@ def suspend(session: RunSession, spec: StepSpec, wait: Wait) -> None:
     that comes later finds the run waiting. A wait is no failed attempt.
     """
     crash_points.point("before_wait", spec.name)
-    with transaction.atomic():
+    with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
         session.hold_token()
         wait.head = session.snapshot.id
         wait.save()

@@ -10,7 +10,7 @@ from typing import Any
 from approvals.cards import binding
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.engine_rules import steps
+from approvals.engine_rules import gates
 from approvals.impact import Impact, impact
 from approvals.impact.choices import GateChoices, SavedState
 from approvals.impact.facts import ABSENT, GateFact, GrantFact, MoveTarget, RecordedHistory
@@ -101,7 +101,8 @@ class GateImpacts:
 
     def back(self, step: str) -> Impact:
         """Preview a rejection that sends the run back to `step`."""
-        before = self._before(steps.last_start(self.history.head.path, step))
+        start = gates.sent_back_to(self.history.places, self.fact.step, step, beside=self.fact.beside)
+        before = self._before(start)
         return self._told(self.choices.going_back(step, before=before))
 
     def _before(self, start: CheckpointHeader | None) -> SavedState | None:

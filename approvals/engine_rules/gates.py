@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from uuid import UUID
 
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import json_pointer
-from checkpoints.values.checkpoint_kinds import GATE_PASSED, OUTPUT_LANDED
+from checkpoints.values.checkpoint_kinds import GATE_PASSED, OUTCOMES, OUTPUT_LANDED, Kind
 
+from . import steps
 from .effects import EffectRow, adoptable
 
 MIXED = "mixed"  # decided action by action
@@ -33,11 +35,14 @@ def _edited(gate: StepSpec) -> list[str]:
 def holds_up(plan: PlanSpec, gate: StepSpec, next_step: str) -> bool:
     """Tell whether the next step, or the end of the run (""), waits for the decision at a gate that is open beside it.
 
-    Another gate does not wait for what both only add to: the agent's feedback, and what it is told of the decision.
+    Another gate does not wait for what both only add to: the agent's feedback, and what it is told of the decision. It
+    does wait if people may change there what the open gate shows.
     """
     if not next_step or next_step == gate.name or next_step in gate.allows:
         return True
     step = plan.step(next_step)
+    if step.kind == "gate" and not set(_edited(step)).isdisjoint(gate.reads):
+        return True
     changes = _edited(step) if step.kind == "gate" else step.writes
     return not set(told_at(gate)).isdisjoint([*step.reads, *changes])
 
@@ -73,6 +78,38 @@ def closed_last(path: Sequence[CheckpointHeader], gate: str) -> tuple[Checkpoint
     at = max((at for at, place in enumerate(path) if place.step == gate and place.kind in GATE_PASSED), default=-1)
     since = [place.step for place in path[at + 1 :] if place.kind in OUTPUT_LANDED]
     return (path[at] if at >= 0 else None), since
+
+
+def asked_on(path: Iterable[CheckpointHeader]) -> tuple[list[UUID], dict[str, UUID]]:
+    """Return the checkpoints at which settled gates were opened, in the order of their outcomes; and those that asked.
+
+    These are the gates from which the run went on and whose outcome is not on the path: step -> checkpoint.
+    """
+    settled: list[UUID] = []
+    asking: dict[str, UUID] = {}
+    for place in path:
+        if place.parent is None:
+            continue
+        if place.kind == Kind.ASKED:
+            asking[place.step] = place.parent
+        elif place.kind == Kind.ANSWERED:
+            settled.append(asking.pop(place.step, place.parent))
+        elif place.kind in OUTCOMES:
+            settled.append(place.parent)
+    return settled, asking
+
+
+def sent_back_to(path: Sequence[CheckpointHeader], gate: str, step: str, *, beside: bool) -> CheckpointHeader | None:
+    """Return the execution of `step` to whose start a rejection sends the run back; None where it does not move.
+
+    Where the run went on from the gate, it is the last one before the gate asked: else that would stay asked. A fork
+    does not go back to where the run that it came from asked and went on: nobody answers that for the fork.
+    """
+    asked = max((at for at, place in enumerate(path) if (place.kind, place.step) == (Kind.ASKED, gate)), default=0)
+    start = steps.last_start(path[:asked] if beside else path, step)
+    if start is None or (start.run_id != path[-1].run_id and asked_on(path[: path.index(start)])[1]):
+        return None
+    return start
 
 
 def edit_goes_back(plan: PlanSpec, since: Iterable[str], touched: Set[str]) -> bool:

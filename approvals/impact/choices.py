@@ -14,7 +14,7 @@ from typing import Any
 
 from approvals.cards.action import Action
 from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, RecoveryAnswer
-from approvals.engine_rules import effects, gates, permissions, steps
+from approvals.engine_rules import effects, gates, permissions
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
 from checkpoints.store.header import CheckpointHeader
@@ -109,8 +109,8 @@ class GateChoices:
         return replace(self._landed(next_step), decision="expired") if next_step else self.stopping(decision="expired")
 
     def going_back(self, step: str, *, before: SavedState | None) -> MoveTarget:
-        """Return the target of a rejection to `step`. `before`: the state from which it last started; None: never."""
-        start = steps.last_start(self.history.head.path, step)
+        """Return the target of a rejection to `step`. `before`: the state from which it starts; None: the head's."""
+        start = gates.sent_back_to(self.history.places, self.gate.step, step, beside=self.gate.beside)
         novel, unknown = words_in(self.history.plan, self._spec.feedback, said_at=self.gate.step)
         if start is None or before is None:
             made = self._landed(step)

@@ -107,7 +107,7 @@ def _protected(
     if policy.keep_gates or history.live:
         yield GATE, asked
     if policy.keep_decisions or history.live:
-        yield DECISION, [place.seq for place in places if place.kind in OUTCOMES or place.kind == "input"]
+        yield DECISION, [place.seq for place in places if place.kind in ASKED or place.kind == "input"]
     if policy.keep_finals:
         parents = {place.parent for place in places}
         yield FINAL, [place.seq for place in places if place.id not in parents]

@@ -148,7 +148,8 @@ class Recorded:
         return RecordedHistory(
             plan=self.plan, head=replace(head, sent=executed, forced=forced), effects=self.effects, gates=self.gates,
             executions=[each for each in self.places.values() if each.input_digest],
-            writes=self.writes.__getitem__, reopened=self.head.step if self.head.kind == "reopen" else "",
+            places=path.places, writes=self.writes.__getitem__,
+            reopened=self.head.step if self.head.kind == "reopen" else "",
         )  # fmt: skip
 
     def target(self, before: str, *, fork: bool = False, rewind: bool = False, **writes: Any) -> MoveTarget:

@@ -1,0 +1,47 @@
+"""The open gates of a run that moves, waits or ends: locked before its row, withdrawn where nobody needs their answer.
+
+They are locked before the run's row, as in a decision: in the other order the two would deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from django.db import transaction
+
+from approvals.gates import closing
+from approvals.models import Gate
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.models import Run
+
+ENDED = "The run has ended."  # not translated: an event keeps it
+SENT_BACK = "The run was sent back to before this was asked."  # not translated: an event keeps it
+
+
+def lock(run_id: int) -> None:
+    """Lock the run's open gates, in the caller's transaction."""
+    list(Gate.objects.open().filter(run_id=run_id).select_for_update().order_by("pk").values_list("pk"))
+
+
+def withdraw(run_id: int, *, by: Actor, reason: str, stand: Collection[UUID] = ()) -> None:
+    """Withdraw the run's open gates but those that were opened at the checkpoints which `stand`."""
+    for gate in Gate.objects.open().filter(run_id=run_id).exclude(checkpoint__in=stand).order_by("pk"):
+        closing.withdraw(gate, by=by, reason=reason)
+
+
+@contextmanager
+def falling_asleep(run: Run, asking: Collection[UUID]) -> Iterator[None]:
+    """Wake the run, which is released to wait inside, if one of the gates that it is `asking` at was closed meanwhile.
+
+    Whoever closed that found the run at work, and so has not woken it. `asking`: the checkpoints of the gates.
+    """
+    if not asking:
+        yield
+        return
+    with transaction.atomic():
+        lock(run.pk)
+        yield
+        if Gate.objects.filter(run=run, checkpoint__in=asking).exclude(status=Gate.Status.OPEN).exists():
+            run.wake(SYSTEM)
