@@ -144,6 +144,8 @@ class Lineage:
             return {name: each for name, each in store.fields_of(row.base).items() if name in reads}
 
         def returned() -> tuple[Writes, str | None]:
+            if row.returned is None:  # people are about to say that it was done, and what it returned is with them
+                raise ValueRefused("", "its result is not known yet")  # not translated: nobody reads it
             try:
                 base = self.saved.get(row.base)
                 output = translate_history.output_of(row, self.row, base_plan=base.plan_id if base else None)
@@ -201,6 +203,8 @@ class Lineage:
             choice=str(((outcome and outcome.answered) or {}).get("choice", "")),
             permits=not recovery or gate.step in gate.asked.allows,
             about=self._about(gate),
+            opened_at=gate.opened_at,
+            closed_at=gate.closed_at,
             beside=self.asking.get(gate.checkpoint) == gate.step,
             refused=[action for action in decided if action.settled],
             actions=frozenset(action.id for action in gate.asked.actions) if recovery else frozenset(),

@@ -41,7 +41,7 @@ def _outcomes(run: Any, steps: Any, settled: Any) -> QuerySet[Outcome]:
     found = Outcome.objects.filter(
         OneOf(F("gate__step"), steps), OneOf(F("gate__checkpoint"), settled), gate__run_id=run
     )
-    return found.select_related("gate", "proposal").order_by("-pk")
+    return found.select_related("gate", "proposal").order_by("-gate_id")
 
 
 def acting(session: RunSession, spec: StepSpec) -> str:

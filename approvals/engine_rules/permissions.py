@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Set
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from checkpoints.runs.plans import PlanSpec, StepSpec
@@ -13,7 +14,10 @@ from .gates import MIXED, allowing
 
 
 class ClosedGate(Protocol):
-    """A gate and its outcome. `lets_run`: that lets something run; `actions`: the ids of those that it is about."""
+    """A gate and its outcome. `lets_run`: that lets something run; `actions`: the ids of those that it is about.
+
+    `refusing`: its actions that do not run although the run goes on.
+    """
 
     @property
     def step(self) -> str: ...
@@ -23,6 +27,14 @@ class ClosedGate(Protocol):
     def lets_run(self) -> bool: ...
     @property
     def actions(self) -> Container[str]: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def refusing(self) -> Iterable[CardAction]: ...
+    @property
+    def opened_at(self) -> datetime: ...
+    @property
+    def closed_at(self) -> datetime | None: ...
 
 
 class CardAction(Protocol):
@@ -56,10 +68,24 @@ def acting(value: object) -> str:
 def last_allowing(closed: Iterable[G], plan: PlanSpec, effect: StepSpec, *, now: str | None) -> G | None:
     """Return the first of these gates, newest first, that could allow an effect; None for none.
 
-    A recovery gate counts if it let the effect run; of several actions, the one that it would perform `now`.
+    A recovery gate counts if it let the effect run; of several actions, the one that it would perform `now`. Of gates
+    that were open side by side, one that does not let it run counts, whichever was decided first.
     """
     asking = allowing(plan, effect.name)
-    return next((each for each in closed if _could_allow(each, asking, effect, now)), None)
+    found = [each for each in closed if _could_allow(each, asking, effect, now)]
+    last = next(iter(found), None)
+    if last is None or not plan.goes_on_asking:
+        return last
+    beside = [each for each in found if each.closed_at is None or each.closed_at > last.opened_at]
+    return next((each for each in beside if _withholds(each, effect, now)), last)
+
+
+def _withholds(gate: G, effect: StepSpec, now: str | None) -> bool:
+    """Tell whether a gate that could allow the effect does not, or may not where the action is not known."""
+    if not gate.lets_run:
+        return True
+    mine = (each for each in gate.refusing if each.effect == effect.name)
+    return gate.kind == MIXED and any(not effect.action or now is None or each.id == now for each in mine)
 
 
 def _could_allow(gate: ClosedGate, asking: Container[str], effect: StepSpec, now: str | None) -> bool:

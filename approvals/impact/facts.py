@@ -110,6 +110,13 @@ class GateFact:
     beside: bool = False  # the run went on from it, and its outcome is not on the path to the head
     refused: Sequence[Action] = ()  # settled actions, which do not run although the run goes on
     actions: frozenset[str] = frozenset()  # the ids of its actions
+    opened_at: datetime = datetime.min
+    closed_at: datetime | None = None
+
+    @property
+    def refusing(self) -> Sequence[Action]:
+        """Return `refused`."""
+        return self.refused
 
     @property
     def lets_run(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.db import models
@@ -9,7 +10,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from approvals.cards import verdicts
-from approvals.cards.action import REJECT, SettledAction
+from approvals.cards.action import REJECT, Action, SettledAction
 from approvals.cards.binding import Approved
 from checkpoints.values import canonical_json
 
@@ -61,6 +62,21 @@ class Outcome(models.Model):
     def lets_run(self) -> bool:
         """Tell whether it lets an effect run."""
         return self.to_run is not None
+
+    @property
+    def opened_at(self) -> datetime:
+        """Return when its gate was opened."""
+        return self.gate.opened_at
+
+    @property
+    def closed_at(self) -> datetime | None:
+        """Return when its gate was closed."""
+        return self.gate.closed_at
+
+    @property
+    def refusing(self) -> list[Action]:
+        """List its actions that do not run although the run goes on."""
+        return [action for action in self.proposal.card.actions if action.settled]
 
     @property
     def actions(self) -> frozenset[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -17,11 +20,18 @@ SEVERAL = StepSpec("pay", kind="effect", guarded=True, action="now")
 PLAN = PlanSpec("robo", "1", steps=(StepSpec("review", kind="gate", allows=("pay",)), ONE))
 
 
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
 class Asked(NamedTuple):
     step: str
     recovery: bool = False
     lets_run: bool = False
     actions: tuple[str, ...] = ()
+    kind: str = "approved"
+    refusing: Sequence[Action] = ()
+    opened_at: datetime = NOON
+    closed_at: datetime | None = NOON
 
 
 REVIEW, ABOUT_A = Asked("review"), Asked("pay", recovery=True, lets_run=True, actions=("a",))
@@ -69,6 +79,31 @@ def test_only_a_decision_by_action_refuses_one_while_the_run_goes_on(
 ) -> None:
     refused = permissions.refused_action(kind, CARD, effect, now=now)
     assert (refused.id if refused else None) == found
+
+
+LATER = NOON + timedelta(hours=1)
+BESIDE = replace(PLAN, steps=(*PLAN.steps, StepSpec("legal", kind="gate", allows=("pay",), waits=False)))
+REFUSED = Asked("review", lets_run=True, kind="mixed", refusing=[CARD[2]], closed_at=LATER)
+LAST = Asked("legal", lets_run=True, opened_at=NOON, closed_at=LATER)
+
+
+@pytest.mark.parametrize(
+    ("plan", "before", "now", "found"),
+    [
+        (BESIDE, REFUSED, "b", REFUSED),
+        (BESIDE, REFUSED, None, REFUSED),  # the action is not known: it may be the refused one
+        (BESIDE, REFUSED, "a", LAST),
+        (BESIDE, REFUSED._replace(closed_at=None), "b", REFUSED._replace(closed_at=None)),
+        (BESIDE, REFUSED._replace(closed_at=NOON), "b", LAST),  # it was closed when the other opened
+        (BESIDE, Asked("review", closed_at=LATER), "a", Asked("review", closed_at=LATER)),  # its answer allows nothing
+        (PLAN, REFUSED, "b", None),
+    ],
+)
+def test_of_gates_open_side_by_side_the_one_that_refuses_decides(
+    plan: PlanSpec, before: Asked, now: str | None, found: Asked | None
+) -> None:
+    last = LAST if plan is BESIDE else REVIEW
+    assert permissions.last_allowing([last, before], plan, SEVERAL, now=now) == (found or REVIEW)
 
 
 class Changed(NamedTuple):
