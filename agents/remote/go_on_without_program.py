@@ -12,15 +12,17 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from agents.models import Client, Effect
 from agents.runner import engine
+from agents.session.run_path import RunPath
 from approvals.models import Gate, Grant, Outcome
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced
 from checkpoints.models import Run
+from checkpoints.runs.plans import spec_of
 from checkpoints.store import claims
 
 from . import implied_plan
@@ -41,10 +43,18 @@ def waiting(*, but: Collection[int] = ()) -> list[tuple[int, int]]:
     nothing_left = Q(~granted, status=Gate.Status.DECIDED, run__plan__version__startswith=implied_plan.VERSION)
     closed = Gate.objects.filter(_REFUSED | nothing_left, run=OuterRef("pk"), checkpoint=OuterRef("head"))
     begun = Effect.objects.filter(run=OuterRef("pk"), status=Effect.Status.INTENDED)
-    over = Q(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)), status=Run.Status.QUEUED)
+    over = Q(Exists(closed.filter(closed_at__lt=Now() - PATIENCE)), status=Run.Status.QUEUED) | Q(pk__in=_refused())
     vanished = Q(Exists(begun), status=Run.Status.RUNNING, lease_until__lt=Now())
     found = Run.objects.filter(over | vanished, plan__external=True).exclude(pk__in=but)
     return list(found.order_by("pk").values_list("pk", "token")[:AT_ONCE])
+
+
+def _refused() -> list[int]:
+    """Return queued runs of which a gate from which they went on was refused, so that they end."""
+    queued = Gate.objects.filter(_REFUSED, run__status=Run.Status.QUEUED, run__plan__external=True)
+    old = queued.filter(closed_at__lt=Now() - PATIENCE).exclude(checkpoint=F("run__head")).select_related("run__plan")
+    beside = [gate for gate in old.order_by("-pk")[:AT_ONCE] if spec_of(gate.run.plan).goes_on_asking]
+    return [gate.run_id for gate in beside if gate.run.head and gate.checkpoint in RunPath.to(gate.run.head).asking()]
 
 
 def go_on(run_id: int) -> bool:

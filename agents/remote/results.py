@@ -180,6 +180,8 @@ def ended(session: RunSession, status: str, reason: str) -> RemoteTurn:
     """End the run. Raises OutOfTurn where its plan goes on, WorkInvalid for no reason."""
     check_settled(session)
     name = session.snapshot.next_step
+    if not name:
+        raise OutOfTurn("The run has nothing more to do, and waits for people to decide. It ends then.")
     spec = session.plan.step(name)
     if status == "failed":
         session.save("recovery", spec, {}, name, end="failed", reason=session.clean(reason))

@@ -18,10 +18,12 @@ from django.db import transaction
 from agents.errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_session import ENDED, RunSession
+from approvals.engine_rules.gates import holds_up
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.runs.plans import spec_of
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
@@ -123,7 +125,7 @@ def _held(run_id: int, token: int) -> Claim:
 
 def stale(run_id: int, token: int) -> WorkRefused:
     """Return, as an exception, why the token is refused."""
-    run = Run.objects.get(pk=run_id)
+    run = Run.objects.select_related("plan").get(pk=run_id)
     if run.status == Run.Status.RUNNING and run.token == token:
         return OutOfTurn(
             "Another request with this token was saved at the same moment; go on from the run's state now."
@@ -132,15 +134,21 @@ def stale(run_id: int, token: int) -> WorkRefused:
         return ended(run)
     if run.status == Run.Status.WAITING:
         waits = "The run waits for people, and nobody has claimed it. Wait for the outcome, then claim it."
-        return StaleToken(waits, gate=gate_of(run_id))
+        gate = gate_of(run)
+        return StaleToken(waits, gate=gate.pk if gate else None)
     who = f"{run.worker} has claimed the run" if run.worker else "somebody moved the run meanwhile"
     told = f"This claim token is stale: {who}. Claim the run again, and go on from its state then."
     return StaleToken(told, until=run.lease_until)
 
 
-def gate_of(run_id: int) -> int | None:
-    """Return the gate at which the run waits."""
-    return Gate.objects.open().filter(run=run_id).order_by("-pk").values_list("pk", flat=True).first()
+def gate_of(run: Run) -> Gate | None:
+    """Return the gate for which the run waits; the newest, if it waits for several."""
+    found = list(Gate.objects.open().filter(run=run).order_by("-pk"))
+    plan = spec_of(run.plan)
+    if len(found) > 1 and plan.goes_on_asking:
+        name = run.next_step
+        found.sort(key=lambda gate: gate.checkpoint != run.head and not holds_up(plan, plan.step(gate.step), name))
+    return next(iter(found), None)
 
 
 def ended(run: Run) -> RunEnded:

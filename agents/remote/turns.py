@@ -106,8 +106,7 @@ def reached(session: RunSession) -> RemoteTurn:
 def without_work(run_id: int, token: int) -> RemoteTurn:
     """Return the turn of a program that has nothing to do in the run, or has lost it."""
     run = whole(run_id)
-    gate = Gate.objects.open().filter(run=run).order_by("-pk").first()
-    return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate)
+    return RemoteTurn(run=run, token=token, seq=run.seq, gate=gate_of(run))
 
 
 def check_next(session: RunSession, step: str, *kinds: str) -> StepSpec:
@@ -146,7 +145,8 @@ def why_not(run_id: int) -> WorkRefused:
     if run.status in ENDED:
         return ended(run)
     if run.status == Run.Status.WAITING:
-        gate = gate_of(run_id)
+        waits = gate_of(run)
+        gate = waits.pk if waits else None
         asked = f" for gate {gate}: GET /api/gates/{gate}/outcome?wait=25, and claim the run then" if gate else ""
         return NotClaimable(f"The run waits{asked}.", gate=gate)
     if run.status == Run.Status.RUNNING:

@@ -16,6 +16,7 @@ from agents.remote import lost_programs
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
 from approvals.views.access import gate_or_404
+from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
@@ -41,6 +42,10 @@ class OutcomeHead(Schema):
     url: str = Field(description="The gate's page.", examples=["https://holdpoint.example.com/gates/42/"])
     run: int = Field(description="Its run.", examples=[7])
     status: Annotated[str, one_of(Gate.Status)] = Field(description="Whether it is still open.", examples=["decided"])
+    run_status: Annotated[str, one_of(Run.Status)] = Field(
+        description="The run's status. A run that is queued although this gate is open goes on: claim it.",
+        examples=["queued"],
+    )
     version: int = Field(description="Rises with each change of the gate.", examples=[2])
     grants: list[Granted] = Field(description="What was approved: a grant for each effect.")
 
@@ -89,8 +94,8 @@ def told(gate: Gate) -> HttpResponse:
     if outcome is not None:
         prefetch_related_objects([outcome], "grants")
     head = OutcomeHead(
-        gate=gate.pk, url=gate_page(gate.pk), run=gate.run_id, status=gate.status, version=gate.version,
-        grants=_grants(outcome),
+        gate=gate.pk, url=gate_page(gate.pk), run=gate.run_id, status=gate.status, run_status=gate.run.status,
+        version=gate.version, grants=_grants(outcome),
     )  # fmt: skip
     return exact_json.answer(head, outcome=ended(gate), edits=canonical(_edits(gate, outcome)))
 

@@ -82,6 +82,11 @@ class StepBody(Order):
     on_expire: str = _option(
         "on_expire", "For a gate: the step to go on with when nobody decides in time.", max_length=100, examples=[""]
     )
+    waits: bool = _option(
+        "waits",
+        "For a gate: whether the run waits at it. Else it goes on with what does not depend on the decision.",
+        examples=[True],
+    )
     feedback: str = Field(
         "", description="For a gate: the list field that receives people's feedback.", max_length=100, examples=[""]
     )

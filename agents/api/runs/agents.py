@@ -63,6 +63,10 @@ class AgentStep(Schema):
     allows: list[str] = Field(description="For a gate: the effects that an approval allows.", examples=[[]])
     edits: list[str] = Field(description="For a gate: the fields that people may edit.", examples=[[]])
     on_reject: str = Field(description="For a gate: the step that a rejection goes back to.", examples=[""])
+    waits: bool = Field(
+        description="For a gate: whether the run waits at it, or goes on with what does not depend on the decision.",
+        examples=[True],
+    )
 
 
 class AgentHead(AgentSummary):

@@ -66,7 +66,9 @@ class TurnAnswer(Schema):
         description="Until when nobody else may claim it; null: nobody has claimed it.",
         examples=["2026-03-02T09:16:05.104112Z"],
     )
-    gate: int | None = Field(description="The gate at which it waits.", examples=[None])
+    gate: int | None = Field(
+        description="The gate for which it waits; one of them, if it waits for several.", examples=[None]
+    )
     gate_url: str | None = Field(
         description="The page on which people decide that gate.", examples=["https://holdpoint.example.com/gates/42/"]
     )

@@ -44,6 +44,7 @@ class Step(Sent):
     edits: Sequence[str] = ()
     on_reject: str = ""
     on_expire: str = ""
+    waits: bool = True
     feedback: str = ""
     jumps: Sequence[str] = ()
     ends: bool = False
