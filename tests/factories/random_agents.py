@@ -123,6 +123,7 @@ class Knobs:
     several: float = 0.0  # of the further effects that a gate allows: those that it asks about by themselves
     expiring: float = 0.0  # of the gates: those whose deadline sends the run elsewhere
     observing: float = 0.0  # of the gates that allow something: those that insist on what the world is like
+    beside: float = 0.0  # of the gates: those from which the run goes on while people decide
     width: int = 8
     range: tuple[int, ...] = (2, 3, 5, 1000)
 
@@ -264,7 +265,9 @@ class Maker:
         said += [f'edits=["{box}"]'] * edits
         before = [each.name for each in self.sketches[:number] if each.kind == "step"]
         said += [f'on_reject="{self.rng.choice(before[-4:])}"'] * bool(before)
-        if self.knobs.expiring and self.rng.random() < self.knobs.expiring:
+        beside = bool(self.knobs.beside) and self.rng.random() < self.knobs.beside
+        said += ["waits=False"] * beside
+        if self.knobs.expiring and not beside and self.rng.random() < self.knobs.expiring:
             said += [f'on_expire="{self.rng.choice(self.sketches).name}"']
         if self.knobs.observing and sketch.allows and self.rng.random() < self.knobs.observing:
             said += ['observes=["outlook"]']

@@ -31,19 +31,22 @@ from checkpoints import crash_points
 from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.approvals.impact.property.living import Life, born
-from tests.approvals.impact.property.moves import Answer, Move, People, questions
+from tests.approvals.impact.property.moves import Answer, Move, People, open_gates, questions
 from tests.factories import ann, bob, make_team, random_agents
-from tests.factories.driven_runs import open_gate, state
+from tests.factories.driven_runs import state
 from tests.factories.random_agents import Knobs, World
 from tests.harness.examples import trying_all
 
 from .moved_runs import lease_over
 
-FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:64" if trying_all() else "0:6").partition(":")
+FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:64" if trying_all() else "0:8").partition(":")
 KINDS = (
     Knobs(steps=(3, 8), effects=0.4, gates=0.2, keyed=0.8),
     Knobs(steps=(4, 9), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, range=(2, 3)),
     Knobs(steps=(3, 6), effects=0.6, loops=0.3, guarded=0.5, gates=0.3, irreversible=0.2, keyed=0.6, range=(2,)),
+    Knobs(
+        steps=(4, 9), effects=0.4, loops=0.2, guarded=0.8, gates=0.4, beside=0.8, several=0.5, keyed=0.7, range=(2, 3)
+    ),
 )
 POINTS = [
     point for point in crash_points.POINTS if not point.endswith(("_repair", "_rewind"))
@@ -116,8 +119,10 @@ class Crowd:
     def answer(self, run: Run, roll: float = 1.0) -> None:
         """What the run asks is answered; a low `roll` is no plain yes to a review."""
         self.life.run = run
-        gate = open_gate(run)
-        said: Move = self.life.random_word(roll) if gate.kind == Gate.Kind.REVIEW else Answer(self.truth(gate))
+        gate = self.life.one_of(open_gates(run))
+        said: Move = (
+            self.life.random_word(gate, roll) if gate.kind == Gate.Kind.REVIEW else Answer(gate.pk, self.truth(gate))
+        )
         self.order(f"{run} {gate.step} {said}", lambda: said.make(run, self.life.people, ""))
 
     def truth(self, gate: Gate) -> str:

@@ -26,6 +26,7 @@ class Before:
     effects: dict[int, str]
     open: frozenset[int] = frozenset()  # those that somebody left open
     withheld: int = 0  # how often the world had drifted
+    asked: frozenset[int] = frozenset()  # the gates that were open
 
     @classmethod
     def of(cls, run: Run) -> Before:
@@ -33,29 +34,32 @@ class Before:
         rows = Effect.objects.filter(run=run, undoes__isnull=True)
         withheld = Event.objects.filter(run_id=run.pk, kind="effect.withheld").count()
         left = frozenset(row.pk for row in rows if row.left_open)
-        return cls(run.seq, {row.pk: row.status for row in rows}, left, withheld)
+        asked = frozenset(Gate.objects.open().filter(run=run).values_list("pk", flat=True))
+        return cls(run.seq, {row.pk: row.status for row in rows}, left, withheld, asked)
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """What happened until somebody was asked: (step, ran or stood) in order, and the gate."""
+    """What happened until the run waited for people: (step, ran or stood) in order, and the gates that were opened."""
 
     happened: list[tuple[str, str]]
-    asked: str
+    asked: frozenset[str]
     recovery: bool
     ended: bool
     repaired: bool  # the run went back to where a refused output was made of
     withheld: bool  # the world was not what an effect was approved for
 
     @classmethod
-    def of(cls, run: Run, before: Before, gate: Gate | None) -> Horizon:
+    def of(cls, run: Run, before: Before, gates: list[Gate]) -> Horizon:
         """As things stand now. The first new checkpoint is the move itself."""
         rows = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind__in=("step", "gate", *HOW))
         happened = [(step, HOW.get(kind, RAN)) for kind, step in rows.order_by("seq").values_list("kind", "step")]
         repaired = Checkpoint.objects.filter(run=run, seq__gt=before.seq + 1, kind="repair").exists()
-        asked, recovery = gate.step if gate else "", bool(gate and gate.kind == "recovery")
+        opened = Gate.objects.filter(run=run, pk__in=[gate.pk for gate in gates]).exclude(pk__in=before.asked)
+        asked = frozenset(opened.values_list("step", flat=True))
+        recovery = any(gate.kind == "recovery" for gate in gates)
         withheld = Event.objects.filter(run_id=run.pk, kind="effect.withheld").count() > before.withheld
-        return cls(happened, asked, recovery, gate is None, repaired, withheld)
+        return cls(happened, asked, recovery, not gates, repaired, withheld)
 
     def failed(self) -> bool:
         """Whether an output was refused to the last, or the world drifted: that is not foretold."""
@@ -102,18 +106,18 @@ def _of_steps(steps: list[ImpactRow], horizon: Horizon) -> Iterator[str]:
 
 def _stopped_before(steps: list[ImpactRow], horizon: Horizon) -> bool:
     """Whether somebody was asked where the impact says that they may be: then what follows is another decision."""
-    return any(row.asks and row.verdict is ImpactVerdict.MAY and row.step == horizon.asked for row in steps)
+    return any(row.asks and row.verdict is ImpactVerdict.MAY and row.step in horizon.asked for row in steps)
 
 
 def _of_the_end(impact: Impact, steps: list[ImpactRow], horizon: Horizon) -> Iterator[str]:
     asking = {row.step for row in steps if row.asks}
-    if horizon.asked and horizon.asked not in asking:
+    for step in sorted(horizon.asked - asking):
         how = "asked what to do" if horizon.recovery else "asked"
-        yield f"{horizon.asked} {how}, which was not named: {sorted(asking)}"
+        yield f"{step} {how}, which was not named: {sorted(asking)}"
     if impact.asks and horizon.ended:
         yield f"{impact.asks} was to ask, and nobody was asked"
     if impact.ends and not horizon.ended:
-        yield f"the run was to end, and {horizon.asked} asked"
+        yield f"the run was to end, and {sorted(horizon.asked)} asked"
 
 
 def _of_effects(impact: Impact, before: Before, run: Run, *, said: str) -> Iterator[str]:

@@ -23,10 +23,10 @@ from approvals.policy import pacing
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values.patch import Op
-from tests.factories.driven_runs import advance, advance_to_rest, open_gate
+from tests.factories.driven_runs import advance, advance_to_rest
 from tests.factories.random_agents import WORLD, Knobs, forget, load, random_input, random_value
 
-from .moves import Answer, Edit, Fork, Move, People, Rewind, Silence, Word, questions, refused
+from .moves import Answer, Edit, Fork, Move, People, Rewind, Silence, Word, open_gates, questions, refused
 
 MOST_ANSWERS = 80
 MOST_TRIES = 20
@@ -54,15 +54,15 @@ class Life:
             return
         self._go_on(self.rng.choice([1, 3, MOST_ANSWERS, MOST_ANSWERS]), self._say_something)
 
-    def go_to_a_gate(self) -> Gate | None:
-        """Go on as far as the run goes by itself; the gate at which it then stands."""
+    def go_to_a_gate(self) -> list[Gate]:
+        """Go on as far as the run goes by itself; the gates that are open then."""
         advance_to_rest(self.run)
-        return open_gate(self.run) if self.run.status == Run.Status.WAITING else None
+        return open_gates(self.run)
 
     def go_to_the_end(self) -> None:
         """Approve whatever asks, until the run has ended."""
         self.calm()
-        self._go_on(MOST_ANSWERS, lambda: self._make(Word("approve")))
+        self._go_on(MOST_ANSWERS, lambda gate: self._make(Word(gate.pk, "approve")))
         if self.run.status == Run.Status.WAITING:
             raise AssertionError(f"{self.run} still asks after {MOST_ANSWERS} answers")
 
@@ -90,10 +90,12 @@ class Life:
 
     def random_move(self) -> Move:
         """A word where the run waits for one, or a move to any of its checkpoints, on whatever branch."""
-        if self.run.status == Run.Status.WAITING and self.rng.random() < 0.75:
-            if open_gate(self.run).kind != "review":
-                return self.random_answer()
-            return Silence() if self.rng.random() < 0.1 else self.random_word(self.rng.random())
+        asked = open_gates(self.run)
+        if asked and self.rng.random() < 0.75:
+            gate = self.one_of(asked)
+            if gate.kind != "review":
+                return self.random_answer(gate)
+            return Silence(gate.pk) if self.rng.random() < 0.1 else self.random_word(gate, self.rng.random())
         places = list(Checkpoint.objects.filter(run=self.run).exclude(next_step="").values_list("seq", "id"))
         seq, id = self.rng.choice(places)
         feedback = self.rng.choice(["", "", "Look again"])
@@ -109,21 +111,21 @@ class Life:
             return Edit(seq, patch, feedback)
         return Fork(seq, self.rng.choice([patch, []]))
 
-    def random_word(self, roll: float) -> Word:
+    def random_word(self, gate: Gate, roll: float) -> Word:
         """What a reviewer may say; a `roll` below 0.4 is no plain yes."""
-        card = open_gate(self.run).standing().card
+        card = gate.standing().card
         if roll < 0.05:
-            return Word("reject")
+            return Word(gate.pk, "reject")
         if roll < 0.2 and card.back_to:
-            return Word("reject", back_to=card.on_reject or self.rng.choice(card.back_to))
+            return Word(gate.pk, "reject", back_to=card.on_reject or self.rng.choice(card.back_to))
         if roll < 0.4 and any(action.edits for action in card.actions):
             value = self.rng.randrange(5)
-            return Word("edit", arguments={"a": {"n": value + (card.actions[0].arguments == {"n": value})}})
+            return Word(gate.pk, "edit", arguments={"a": {"n": value + (card.actions[0].arguments == {"n": value})}})
         if any(action.takes("respond") for action in card.actions) and self.rng.random() < 0.5:
-            return self._on_each(card)
-        return Word("approve")
+            return self._on_each(gate.pk, card)
+        return Word(gate.pk, "approve")
 
-    def _on_each(self, card: Card) -> Word:
+    def _on_each(self, gate: int, card: Card) -> Word:
         """A word on each action, by which not all of them are rejected."""
         each: dict[str, dict[str, Any]] = {}
         for action in card.actions:
@@ -131,31 +133,36 @@ class Life:
             more = {"reject": {"reason": "no"}, "respond": {"response": "by hand"}}.get(verdict, {})
             each[action.id] = {"verdict": verdict, **more}
         if all(said["verdict"] == "reject" for said in each.values()):
-            return Word("approve")
-        return Word("mixed", each=each)
+            return Word(gate, "approve")
+        return Word(gate, "mixed", each=each)
 
-    def random_answer(self, *, stops: bool = True) -> Answer:
+    def random_answer(self, gate: Gate, *, stops: bool = True) -> Answer:
         """What may be answered to a question; without `stops`, so that the run goes on."""
-        choices = [each["id"] for each in questions(open_gate(self.run))]
-        return Answer(self.rng.choice([each for each in choices if stops or each != RecoveryAnswer.STOP]))
+        choices = [each["id"] for each in questions(gate)]
+        return Answer(gate.pk, self.rng.choice([each for each in choices if stops or each != RecoveryAnswer.STOP]))
 
     def _make(self, move: Move, seen: str = "") -> None:
         self.run = move.make(self.run, self.people, seen)
         self.run.refresh_from_db()
 
-    def _go_on(self, patience: int, review: Callable[[], None]) -> None:
+    def one_of(self, gates: list[Gate]) -> Gate:
+        """Return the gate that somebody looks at."""
+        return gates[0] if len(gates) == 1 else self.rng.choice(gates)
+
+    def _go_on(self, patience: int, review: Callable[[Gate], None]) -> None:
         advance_to_rest(self.run)
         for _ in range(patience):
             if self.run.status != Run.Status.WAITING:
                 return
-            if open_gate(self.run).kind == "recovery":
-                self._make(self.random_answer(stops=False))
+            gate = self.one_of(open_gates(self.run))
+            if gate.kind == "recovery":
+                self._make(self.random_answer(gate, stops=False))
             else:
-                review()
+                review(gate)
             advance_to_rest(self.run)
 
-    def _say_something(self) -> None:
-        self._make(self.random_word(max(0.05, self.rng.random())))
+    def _say_something(self, gate: Gate) -> None:
+        self._make(self.random_word(gate, max(0.05, self.rng.random())))
 
     def _some_turns(self) -> None:
         """A few steps, a turn each: the run stands queued in the middle."""

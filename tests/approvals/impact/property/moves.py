@@ -22,9 +22,9 @@ from approvals.models import Gate
 from checkpoints.models import Run
 from checkpoints.values.patch import Op
 from tests.factories import repeatable
-from tests.factories.driven_runs import open_gate
 
-UNDONE_SINCE = "was undone since"  # what a move is refused for whose target says of an effect that it is done
+# What a move is refused for: its target says of an effect that it is done, or counts on a decision that is not there.
+REFUSED = ("was undone since", "that is not there")
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,16 @@ class Fork:
 
 @dataclass(frozen=True)
 class Word:
-    """What a reviewer says at the review at which the run waits."""
+    """What a reviewer says at an open review."""
 
+    gate: int
     verdict: str  # approve, edit, reject or mixed
     each: dict[str, dict[str, Any]] = field(default_factory=dict)  # of a mixed word, what is said of each action
     arguments: dict[str, Any] = field(default_factory=dict)
     back_to: str = ""  # empty: a rejection ends the run
 
     def foretell(self, run: Run) -> Impact:
-        gate = open_gate(run)
+        gate = open_gate(run, self.gate)
         standing = gate.standing()
         foretold = GateImpacts(gate, standing.card, standing.state_patch)
         if self.verdict == "approve":
@@ -115,7 +116,7 @@ class Word:
         return foretold.back(self.back_to) if self.back_to else foretold.stop()
 
     def make(self, run: Run, people: People, seen: str) -> Run:
-        gate = open_gate(run)
+        gate = open_gate(run, self.gate)
         said: dict[str, Any] = {"then": "back" if self.back_to else "stop", "back_to": self.back_to, "comment": "no"}
         said = {"arguments": self.arguments} if self.verdict == "edit" else said if self.verdict == "reject" else {}
         said |= {"verdicts": self.each} if self.verdict == "mixed" else {}
@@ -131,13 +132,15 @@ class Word:
 class Silence:
     """Nobody answers at a review until its deadline."""
 
+    gate: int
+
     def foretell(self, run: Run) -> Impact:
-        gate = open_gate(run)
+        gate = open_gate(run, self.gate)
         return GateImpacts(gate, gate.standing().card, []).expire()
 
     def make(self, run: Run, people: People, seen: str) -> Run:
-        closing.pass_deadline(open_gate(run))
-        assert closing.expire(open_gate(run)) is not None
+        closing.pass_deadline(open_gate(run, self.gate))
+        assert closing.expire(open_gate(run, self.gate)) is not None
         return run
 
 
@@ -145,16 +148,17 @@ class Silence:
 class Answer:
     """What somebody answers to the question at which the run waits."""
 
+    gate: int
     choice: str
 
     def foretell(self, run: Run) -> Impact:
-        gate = open_gate(run)
+        gate = open_gate(run, self.gate)
         told = GateImpacts(gate, gate.standing().card, []).answering(self.choice)
         assert told is not None
         return told
 
     def make(self, run: Run, people: People, seen: str) -> Run:
-        gate = open_gate(run)
+        gate = open_gate(run, self.gate)
         choice = next(each for each in questions(gate) if each["id"] == self.choice)
         fields = (choice.get("schema") or {}).get("properties", {})
         value = dict.fromkeys(fields, "told") if choice.get("needs_value") else None
@@ -174,8 +178,18 @@ def questions(gate: Gate) -> list[AnswerChoice]:
     return list(question["choices"]) if question else []
 
 
+def open_gates(run: Run) -> list[Gate]:
+    """The run's open gates, oldest first: several where it goes on while people decide."""
+    return list(Gate.objects.open().select_related("run__plan", "policy").filter(run=run).order_by("pk"))
+
+
+def open_gate(run: Run, gate: int) -> Gate:
+    """One of the run's open gates."""
+    return Gate.objects.open().select_related("run__plan", "policy").get(run=run, pk=gate)
+
+
 def refused(error: RewindRefused) -> bool:
     """Whether a move is refused as it may be. Raises it again where not."""
-    if UNDONE_SINCE not in str(error):
+    if not any(why in str(error) for why in REFUSED):
         raise error
     return True

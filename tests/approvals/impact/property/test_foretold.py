@@ -16,15 +16,14 @@ from approvals.impact import Impact
 from approvals.policy import pacing
 from checkpoints.audit import verify_runs
 from tests.factories import ann, bob, make_team
-from tests.factories.driven_runs import open_gate
 from tests.factories.random_agents import Knobs
 from tests.harness.examples import trying_all
 
 from .holding import Before, Horizon, complaints
 from .living import MOST_TRIES, Life, born
-from .moves import Answer, Move, People, refused
+from .moves import Answer, Move, People, open_gate, refused
 
-FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:960" if trying_all() else "0:24").partition(":")
+FIRST, _, LAST = os.environ.get("IMPACT_SEEDS", "0:1320" if trying_all() else "0:33").partition(":")
 AT_ONCE = 6
 KINDS = (
     Knobs(),
@@ -35,10 +34,13 @@ KINDS = (
     Knobs(steps=(3, 9), effects=0.5, gates=0.15, guarded=0.4, range=(2, 3)),
     Knobs(steps=(4, 9), effects=0.45, gates=0.25, guarded=0.9, observing=0.8, range=(2, 3)),
     Knobs(steps=(4, 10), effects=0.5, gates=0.25, guarded=0.9, several=0.8, range=(2, 3)),
+    Knobs(steps=(4, 12), effects=0.3, gates=0.35, guarded=0.9, beside=0.7, loops=0.15, range=(2, 3)),
+    Knobs(steps=(3, 9), effects=0.35, gates=0.3, guarded=0.6, beside=0.8, several=0.6, judged=0.3, range=(2, 3)),
+    Knobs(steps=(4, 10), effects=0.45, gates=0.3, guarded=0.8, beside=0.7, observing=0.4, expiring=0.2, range=(2, 3)),
 )
-STRICT = (0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0)  # of these kinds, how often an output is refused,
-CUT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0)  # an answer does not arrive,
-DRIFT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0)  # and the world is not what it was
+STRICT = (0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0)  # of these kinds, how often an output is refused,
+CUT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 0.0, 0.2)  # an answer does not arrive,
+DRIFT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 0.2)  # and the world is not what it was
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def moved(life: Life) -> list[str]:
     for _ in range(MOST_TRIES):
         move = life.random_move()
         impact = foretold(move, life)
-        said = open_gate(origin).step if isinstance(move, Answer) else ""
+        said = open_gate(origin, move.gate).step if isinstance(move, Answer) else ""
         made = life.made(move, seen=impact.digest() if impact else "")
         if made != (impact is not None):
             return [f"{move}: {'made, though its impact was refused' if made else 'refused'}"]
