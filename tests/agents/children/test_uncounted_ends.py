@@ -45,7 +45,7 @@ def test_the_sweeper_wakes_a_parent_whose_children_have_all_ended(monkeypatch: p
     end_uncounted(run, "b")
     assert (run.status, run.awaited) == ("waiting", 2)
     rung: list[int] = []
-    monkeypatch.setattr(doorbell, "ring", lambda number, queue: rung.append(number))
+    monkeypatch.setattr(doorbell, "ring", lambda number, queue, priority: rung.append(number))
     Sweeper().children()
     version = run.version + 1
     run.refresh_from_db()
@@ -122,7 +122,7 @@ def test_a_doorbell_that_is_lost_is_rung_in_the_next_pass(monkeypatch: pytest.Mo
         ChildSweep()()
     rung: list[int] = []
     queues.client().delete(registry.queue_for(run.plan))
-    monkeypatch.setattr(doorbell, "ring", lambda number, queue: not rung.append(number))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(doorbell, "ring", lambda number, *_: not rung.append(number))  # type: ignore[func-returns-value]
     Sweeper().ring_due()
     assert run.pk in rung
 
