@@ -1,11 +1,15 @@
 from django.db import migrations, models
 from django.db.models import F, Q
+from django_pg_migration_tools.operations import SaferAddIndexConcurrently, SaferRemoveIndexConcurrently
 
 
 class Migration(migrations.Migration):
+    atomic = False
     dependencies = [("agents", "0005_step_checkpoint_codec")]
 
     operations = [
-        migrations.RemoveIndex("childlink", "child_held"),
-        migrations.AddIndex("childlink", models.Index(F("parent"), F("id"), condition=Q(held=True), name="child_held")),
+        SaferRemoveIndexConcurrently("childlink", "child_held"),
+        SaferAddIndexConcurrently(
+            "childlink", models.Index(F("parent"), F("id"), condition=Q(held=True), name="child_held")
+        ),
     ]

@@ -68,6 +68,7 @@ def test_a_step_whose_commit_is_under_way_lands_once_however_often_the_worker_is
     sweeper(env=QUICK)
     celery_worker("-c", "1", env=QUICK)
     until(lambda: Run.objects.get(pk=run.pk).status == "completed", what="another worker goes on")
-    assert ledger.read_text().splitlines() == [f"grow {number}" for number in range(4)]
+    grown = ledger.read_text().splitlines()  # the step after it may have begun before the worker was ended
+    assert (grown.count("grow 1"), sorted(set(grown))) == (1, [f"grow {number}" for number in range(4)])
     assert state(run)["log"] == [0, 1, 2, 3]
     assert Checkpoint.objects.filter(run=run).count() == 5

@@ -53,4 +53,7 @@ def test_readiness_says_who_makes_live_pages_late_and_stays_up(
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert holder in answer.json()["parts"]["readers"]
     horizon.reached()
-    assert Client().get("/readyz").json() == {"status": "ready", "parts": {"postgresql": "ok", "readers": "ok"}}
+    assert Client().get("/readyz").json() == {
+        "status": "ready",
+        "parts": {"postgresql": "ok", "readers": "ok", "restarts": "ok"},
+    }
