@@ -112,19 +112,20 @@ def drawn(
 def _children(impact: Impact) -> list[ImpactLine]:
     """Say what becomes of the runs that this one started."""
     lines = []
-    for fate, effect, title in (
-        (ChildVerdict.STANDS, "reuse", _("Children kept")),
-        (ChildVerdict.MAY_UNDONE, "undo", _("Children taken over if started again alike, else undone")),
-        (ChildVerdict.UNDONE, "undo", _("Children undone")),
-        (ChildVerdict.CANCELLED, "undo", _("Children cancelled")),
-        (ChildVerdict.READ, "reuse", _("Children whose results are read if started again alike")),
-        (ChildVerdict.ANEW, "run", _("Children that run anew if started again")),
+    for fate, effect, title, what in (
+        (ChildVerdict.STANDS, "reuse", _("Children kept"), ""),
+        (ChildVerdict.MAY_UNDONE, "undo", _("Children"), _("taken over if started again alike, else undone")),
+        (ChildVerdict.UNDONE, "undo", _("Children undone"), ""),
+        (ChildVerdict.CANCELLED, "undo", _("Children cancelled"), ""),
+        (ChildVerdict.READ, "reuse", _("Children"), _("their results are read if started again alike")),
+        (ChildVerdict.ANEW, "run", _("Children"), _("started anew if the run comes to them again")),
     ):
         found = [child for child in impact.children if child.fate is fate]
         names = [f"R-{child.run}" for child in found[:KEPT_NAMES]]
         more = [_("%(count)s more") % {"count": len(found) - KEPT_NAMES}] if len(found) > KEPT_NAMES else []
         undone = dict.fromkeys(step for child in found for step in child.undone)
-        said = f"{_('undoes')} {quoted(map(in_words, undone))}" if undone else ""
+        back = f"{_('undoes')} {quoted(map(in_words, undone))}" if undone else ""
+        said = ", ".join(filter(None, [what, back]))
         lines += [ImpactLine(effect=effect, title=title, names=(*names, *more), said=said)] if found else []
     for ended, title in ((False, _("Cannot be undone")), (True, _("Stays done"))):
         stays = [
