@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # and operators; agents' own words, cards and events, which are data in the language of whoever wrote them.
 ROOMS = (
     "agents/admin.py", "agents/compatibility", "agents/errors.py", "agents/models", "agents/moves",
-    "agents/presentation", "agents/queries", "agents/runner/apply_outcome.py", "agents/runs",
+    "agents/presentation", "agents/queries", "agents/runner/apply_outcome.py", "agents/runner/apply_recovery.py",
+    "agents/runner/outcome_words.py", "agents/runs",
     "agents/steps/recovery_gate.py", "agents/tokens.py", "agents/views", "approvals/admin", "approvals/audit",
     "approvals/cards/answer.py", "approvals/cards/verdicts.py", "approvals/consequences", "approvals/decisions",
     "approvals/english.py", "approvals/errors.py", "approvals/forms", "approvals/gates", "approvals/models",
