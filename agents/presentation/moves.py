@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from approvals.english import listed, quoted
 from approvals.impact import Impact, ImpactRow
-from approvals.presentation.drawing import impact_words
+from approvals.presentation.drawing.impact_lines import ImpactLine
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values.checkpoint_kinds import EXECUTIONS
@@ -67,7 +67,7 @@ def _effects(impact: Impact, rows: Sequence[ImpactRow]) -> str:
     return _("%(count)s effects") % {"count": len(rows)}
 
 
-def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.ImpactLine | None:
+def closing(gates: Sequence[int], agreed: Sequence[str]) -> ImpactLine | None:
     """Return the line on the gates that a move withdraws, whose approvals lapse; None where no gate is open."""
     if not gates:
         return None
@@ -82,4 +82,4 @@ def closing(gates: Sequence[int], agreed: Sequence[str]) -> impact_words.ImpactL
         said = ngettext(
             "gate %(gates)s (not counted as a rejection)", "gates %(gates)s (not counted as rejections)", len(gates)
         )
-    return impact_words.ImpactLine(effect="people", title=_("Withdraws"), said=said % facts)
+    return ImpactLine(effect="people", title=_("Withdraws"), said=said % facts)

@@ -1,4 +1,4 @@
-"""What a turn with a run knows: its agent and plan, its path, what was recorded of it, and what it left behind.
+"""Reads the facts of a turn with a run: agent and plan, path, what was recorded of it, and what it left behind.
 
 Everything here is read, on first need; agents.session.run_session writes.
 """

@@ -1,6 +1,6 @@
 """A session: one worker's turn with one run, from its claim until the run waits, ends, or others are due.
 
-RunSession adds to what the turn knows (agents.session.run_facts) how it writes: the runner saves checkpoints only
+RunSession adds to the facts of the turn (agents.session.run_facts) how it writes: the runner saves checkpoints only
 through it.
 """
 

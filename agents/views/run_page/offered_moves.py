@@ -23,6 +23,7 @@ from approvals.impact import Impact
 from approvals.impact.result import ENDING
 from approvals.models import Decision, Gate
 from approvals.presentation.drawing import impact_words
+from approvals.presentation.drawing.impact_lines import ImpactLine
 from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
@@ -37,7 +38,7 @@ class ShownImpact:
     impact: Impact
     heading: str
     commit: str
-    people: impact_words.ImpactLine | None = None
+    people: ImpactLine | None = None
 
     @property
     def drawn(self) -> impact_words.WordedImpact:
@@ -107,15 +108,13 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
     return [_option(way, way.to == chosen, look, closing(run, way.to)) for way in found]
 
 
-def _option(
-    way: RewindTarget, chosen: bool, look: Callable[[int], Impact], people: impact_words.ImpactLine | None
-) -> RewindOption:
+def _option(way: RewindTarget, chosen: bool, look: Callable[[int], Impact], people: ImpactLine | None) -> RewindOption:
     heading = _("If you rewind to checkpoint %(seq)s") % {"seq": way.to}
     shown, refused = attempt(partial(look, way.to), _("Rewind"), heading, people=people)
     return RewindOption(way, chosen, shown, sentence(refused))
 
 
-def closing(run: Run, to: int) -> impact_words.ImpactLine | None:
+def closing(run: Run, to: int) -> ImpactLine | None:
     """Return the line on the open gates that a move to the checkpoint `to`, or an edit of it, withdraws."""
     asked = Gate.objects.open().filter(run=run)
     if spec_of(run.plan).goes_on_asking:
@@ -128,7 +127,7 @@ def closing(run: Run, to: int) -> impact_words.ImpactLine | None:
 
 
 def attempt(
-    look: Callable[[], Impact], verb: str, heading: str, *, people: impact_words.ImpactLine | None = None
+    look: Callable[[], Impact], verb: str, heading: str, *, people: ImpactLine | None = None
 ) -> tuple[ShownImpact | None, RewindRefused | None]:
     """Return the impact, or why it cannot be done."""
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
 from approvals.presentation.drawing import impact_words
-from approvals.presentation.drawing.impact_words import ImpactLine as Line
+from approvals.presentation.drawing.impact_lines import ImpactLine as Line
 from approvals.presentation.gate_facts.agreement import Agreement, VoteLine
 
 WILL, MAY, STANDS, UNDONE = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS, ImpactVerdict.UNDONE

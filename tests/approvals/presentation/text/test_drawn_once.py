@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from approvals.presentation import inbox
-from approvals.presentation.drawing.impact_words import ImpactLine, WordedImpact
+from approvals.presentation.drawing.impact_lines import ImpactLine
+from approvals.presentation.drawing.impact_words import WordedImpact
 from approvals.presentation.text import size_limit
 from tests.factories import make_card, make_gate
 
