@@ -83,6 +83,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.told: deque[str] = deque(maxlen=1000)
         self.looking = self.noted = 0  # the gate in sight, and the one last recorded as such; 0: none
         self.cursor = self.drawn_at = self.asked_cursor()
+        self.known = self.cursor or Cursor()  # up to here the page knows everything
         access = await self.check()
         if access is None:
             return
@@ -157,11 +158,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 await self.spoke({"number": run})
 
     async def facts(self, message: Message) -> None:
-        """Send the tailer's facts; one that arrives through two groups is sent once."""
+        """Send the tailer's facts; one that arrives through two groups is sent once.
+
+        A tailer that is behind may come to what the page heard by an earlier socket, as its cursor says.
+        """
         for fact in message["facts"]:
-            if fact["cursor"] not in self.told:
+            at = Cursor.parse(fact["cursor"])
+            if at > self.known and fact["cursor"] not in self.told:
                 self.told.append(fact["cursor"])
-                self.cursor = Cursor.parse(fact["cursor"])
+                self.cursor = max(at, self.cursor or at)
                 await self.send_json(fact)
 
     async def overrun(self, message: dict[str, Any]) -> None:
@@ -242,7 +247,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def reset(self) -> None:
         """Tell the page to reload everything."""
-        self.cursor = await database_sync_to_async(newest)()
+        self.cursor = self.known = await database_sync_to_async(newest)()
         await self.send_json({"kind": "reset", "cursor": str(self.cursor)})
 
 

@@ -168,6 +168,22 @@ async def test_what_happened_since_the_page_was_rendered_is_replayed() -> None:
         assert await again.hear_all() == []
 
 
+async def test_what_a_page_heard_by_an_earlier_socket_is_not_told_again_by_a_tailer_that_is_behind() -> None:
+    team = await database_sync_to_async(make_team)()
+    member = await database_sync_to_async(ann)(team)
+    since = await database_sync_to_async(commit_order.newest)()
+    await database_sync_to_async(make_gate)(team=team)
+    await database_sync_to_async(horizon.reached)()
+    async with socket(member, after=since) as first:
+        known = (await first.hear_all())[-1]["cursor"]
+    async with socket(member, after=known) as again:
+        await tell(since)
+        assert await again.hear_all() == []
+        later = await database_sync_to_async(make_gate)(team=team)
+        await tell(since)
+        assert {fact["subject"] for fact in await again.hear_all()} == {later.subject, f"run:{later.run_id}"}
+
+
 async def test_a_page_that_was_drawn_before_the_database_was_set_back_starts_over() -> None:
     """It heard nothing new, and showed what had not happened any more."""
     member = await database_sync_to_async(ann)(await database_sync_to_async(make_team)())
