@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from pydantic import BaseModel
 
-from agents.definition import registry
+from agents.definition import fields, registry
 from agents.definition.agent import ChildRun
 from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError, InputRefused, StepFailed
@@ -64,7 +64,7 @@ class Spawning:
         """Return the child that this call starts, or has started before. Raises StepFailed, AgentError, Fenced."""
         self._check()
         known = registry.named(agent)
-        given = input.model_dump(mode="json") if isinstance(input, BaseModel) else input
+        given = fields.whole(input) if isinstance(input, BaseModel) else input
         digest = _digest(known.spec.agent, known.spec.version, given, config)
         self._numbers[digest] += 1
         number = self._numbers[digest]
