@@ -93,7 +93,8 @@ class Gatherer:
         """Keep the results, and tell the children that nobody needs to stop. Raises Fenced."""
         with store.reading():
             store.expect([run.head for run in found if run.head])
-            results = [result_of(run) if run.pk in needed_of(found, asked.need) else None for run in found]
+            wanted = needed_of(found, asked.need)
+            results = [result_of(run) if run.pk in wanted else None for run in found]
         row = Memo(
             run=self.session.run, base=self._base(), step=self.spec.name, name=NAME, digest=digest,
             result=canonical(results), token=self.session.claim.token,

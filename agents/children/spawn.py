@@ -8,7 +8,7 @@ left behind is taken over instead of starting another, so only what the change t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -162,9 +162,10 @@ class Spawning:
     def _adopted(self, digest: bytes, number: int) -> ChildLink | None:
         """Take over an equal child that this step started on a branch that was left, if there is one."""
         session = self.session
-        row = next((row for row in self._left_behind if bytes(row.digest) == digest and row.pk not in self.used), None)
-        if row is None:
+        equal = self._left_behind.get(digest)
+        if not equal:
             return None
+        row = equal.pop()
         crash_points.point("before_adopt", self.spec.name)
         with transaction.atomic():
             session.hold_token()
@@ -177,21 +178,24 @@ class Spawning:
         return row
 
     @cached_property
-    def _left_behind(self) -> list[ChildLink]:
-        return child_runs.adoptable(self.session.run.pk, self.spec.name, self.session.path) if self._may_adopt else []
+    def _left_behind(self) -> dict[bytes, list[ChildLink]]:
+        """Return what may be taken over, by digest, oldest last. None is of this execution: those stand."""
+        session = self.session
+        rows = child_runs.adoptable(session.run.pk, self.spec.name, session.path) if self._may_adopt else []
+        return {digest: equal[::-1] for digest, equal in _by_digest(rows).items()}
 
     def _of_origin(self, digest: bytes, number: int) -> int | None:
         """Return the run of an equal child that completed for another run of the lineage, in a fork; None for none.
 
         It stays that run's child, and has no row here.
         """
-        equal = [row.run_id for row in self._done_in_lineage if bytes(row.digest) == digest]
-        return equal[number - 1] if number <= len(equal) else None
+        equal = self._done_in_lineage.get(digest, ())
+        return equal[number - 1].run_id if number <= len(equal) else None
 
     @cached_property
-    def _done_in_lineage(self) -> list[ChildLink]:
+    def _done_in_lineage(self) -> dict[bytes, list[ChildLink]]:
         run = self.session.run
-        return child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else []
+        return _by_digest(child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else [])
 
     @property
     def _may_adopt(self) -> bool:
@@ -201,6 +205,14 @@ class Spawning:
         run = self.session.run
         data = {"child": row.run_id, "agent": row.agent, "step": row.step}
         event_log.record(kind, subject=f"run:{run.pk}", run=run, by=self.session.by, data=data)
+
+
+def _by_digest(rows: Iterable[ChildLink]) -> dict[bytes, list[ChildLink]]:
+    """Group rows of equal children, in their order: an execution may start thousands."""
+    found: dict[bytes, list[ChildLink]] = {}
+    for row in rows:
+        found.setdefault(bytes(row.digest), []).append(row)
+    return found
 
 
 def _digest(agent: str, version: str, input: Any, config: Mapping[str, Any] | None) -> bytes:

@@ -49,11 +49,8 @@ def family(run_id: int) -> list[Run]:
 
 def stands(row: ChildLink, path: RunPath) -> bool:
     """Tell whether the path counts on a child."""
-    after = path.after(row.base)
-    begun = children.begun(
-        row.step, path.head.next_step if path.places else "", None if after is None else [each.kind for each in after],
-        aside=ASIDE,
-    )  # fmt: skip
+    next_step = path.head.next_step if path.places else ""
+    begun = children.begun(row.step, next_step, path.kinds_after(row.base), aside=ASIDE)
     return children.stands(on_path=path.holds(row.landings), begun=begun)
 
 

@@ -7,7 +7,7 @@ rewind is no part of it; a fork's path begins in the run that it was forked from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -26,10 +26,10 @@ class RunPath:
 
     places: list[CheckpointHeader]
     counts: Counter[tuple[str, bytes | None]] = field(default_factory=Counter)
-    ids: set[UUID] = field(default_factory=set)
+    numbers: dict[UUID, int] = field(default_factory=dict)  # the place of each checkpoint
 
     def __post_init__(self) -> None:
-        self.ids = {place.id for place in self.places}
+        self.numbers = {place.id: number for number, place in enumerate(self.places)}
         self.counts = Counter((place.step, place.input_digest) for place in self.places)
 
     @classmethod
@@ -52,6 +52,11 @@ class RunPath:
         return cls(found)
 
     @property
+    def ids(self) -> KeysView[UUID]:
+        """Return the checkpoints on the path."""
+        return self.numbers.keys()
+
+    @property
     def head(self) -> CheckpointHeader:
         return self.places[-1]
 
@@ -62,8 +67,8 @@ class RunPath:
 
     def add(self, place: CheckpointHeader) -> None:
         """Extend the path by the checkpoint that was just saved on it."""
+        self.numbers[place.id] = len(self.places)
         self.places.append(place)
-        self.ids.add(place.id)
         self.counts[place.step, place.input_digest] += 1
 
     def occurrences(self, step: str, input_digest: bytes) -> int:
@@ -80,10 +85,15 @@ class RunPath:
 
     def after(self, checkpoint: UUID) -> list[CheckpointHeader] | None:
         """Return the headers that follow a checkpoint; None where it is not on the path."""
-        for number, place in enumerate(self.places):
-            if place.id == checkpoint:
-                return self.places[number + 1 :]
-        return None
+        number = self.numbers.get(checkpoint)
+        return None if number is None else self.places[number + 1 :]
+
+    def kinds_after(self, checkpoint: UUID) -> Iterator[str] | None:
+        """Return the kinds of the headers that follow a checkpoint, as far as they are asked for; as `after`."""
+        number = self.numbers.get(checkpoint)
+        if number is None:
+            return None
+        return (self.places[later].kind for later in range(number + 1, len(self.places)))
 
     def forced(self, step: str) -> bool:
         """Tell whether a person or a repair sent the run to `step`, so that it runs even if an output is recorded."""

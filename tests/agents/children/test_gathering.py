@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.children import gather
+from agents.children.gather import needed_of
 from agents.models import ChildLink
 from agents.runner import engine
 from checkpoints import actors
@@ -241,3 +243,14 @@ def test_a_child_is_gathered_once_and_the_number_of_them_has_a_bound(monkeypatch
 def test_to_gather_none_is_to_wait_for_none() -> None:
     run = advance_to_rest(make_run("misled", mode="empty"))
     assert (run.status, state(run)["ended"]) == ("completed", True)
+
+
+def test_which_results_are_needed_is_found_once_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was found for each child, by sorting them all."""
+    run = advance(make_parent(*"abc"))
+    for name in "abc":
+        advance(child(run, name))
+    asked: list[int] = []
+    monkeypatch.setattr(gather, "needed_of", lambda found, need: asked.append(need) or needed_of(found, need))
+    assert state(to_rest(run))["found"] == ["found a", "found b", "found c"]
+    assert asked == [3]
