@@ -41,6 +41,12 @@ def stopped(parent: int) -> None:
             let_go(parent)
 
 
+def holding(limit: int, *, after: int = 0) -> list[int]:
+    """Return the runs, from the number `after` on, that have held children."""
+    held = ChildLink.objects.filter(held=True, parent__gt=after).order_by("parent")
+    return list(held.values_list("parent_id", flat=True).distinct()[:limit])
+
+
 def let_go(parent: int) -> int:
     """Queue as many of the parent's held children as may work beside the others, oldest first; return how many.
 

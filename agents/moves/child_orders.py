@@ -42,9 +42,9 @@ FROM parents JOIN checkpoints_run run ON run.id = parents.id ORDER BY parents.id
 """  # noqa: S608 - constants
 
 
-def pending(limit: int) -> list[int]:
-    """Return the runs whose orders to their children were not carried out."""
-    waiting = ChildLink.objects.exclude(ordered="").filter(carried_out=False).order_by("parent")
+def pending(limit: int, *, after: int = 0) -> list[int]:
+    """Return the runs, from the number `after` on, whose orders to their children were not carried out."""
+    waiting = ChildLink.objects.exclude(ordered="").filter(carried_out=False, parent__gt=after).order_by("parent")
     return list(waiting.values_list("parent_id", flat=True).distinct()[:limit])
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from agents.children import turns
-from agents.models import ChildLink
 from agents.moves import child_orders
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
@@ -34,8 +33,13 @@ FROM checkpoints_run p WHERE p.status = 'waiting' AND p.awaited > 0 AND p.id > $
 
 @dataclass
 class ChildSweep:
-    """The sweep of one sweeper process, which looks at a part of the parents in each pass."""
+    """The sweep of one sweeper process, which looks at a part of the parents in each pass.
 
+    Each part goes on from where the last pass ended: what stays open for long must not hide the others.
+    """
+
+    ordered: int = 0  # the number of the last parent whose orders were carried out
+    held: int = 0  # that of the last one whose held children were let go
     looked_at: int = 0  # the number of the last parent with live children
     awaited: int = 0  # that of the last parent that waits for some
 
@@ -44,13 +48,21 @@ class ChildSweep:
 
         A parent is woken last, when none of its orders is left over.
         """
-        done = sum(child_orders.carry_out(parent) for parent in child_orders.pending(AT_ONCE))
+        ordering = child_orders.pending(AT_ONCE, after=self.ordered)
+        self.ordered = _next(ordering, AT_ONCE)
+        done = sum(child_orders.carry_out(parent) for parent in ordering)
         bereaved, self.looked_at = child_orders.bereaved(self.looked_at, LOOKED_AT)
         done += sum(child_orders.end_with(parent) for parent in bereaved)
-        held = ChildLink.objects.filter(held=True).order_by("parent").values_list("parent_id", flat=True)
-        done += sum(turns.let_go(parent) for parent in held.distinct()[:AT_ONCE])
+        holding = turns.holding(AT_ONCE, after=self.held)
+        self.held = _next(holding, AT_ONCE)
+        done += sum(turns.let_go(parent) for parent in holding)
         missed, self.awaited = uncounted(self.awaited, LOOKED_AT)
         return done + wake(missed)
+
+
+def _next(parents: list[int], limit: int) -> int:
+    """Return the number to go on from after these parents; 0: from the beginning."""
+    return parents[-1] if len(parents) == limit else 0
 
 
 def uncounted(after: int, limit: int) -> tuple[list[int], int]:
@@ -59,7 +71,7 @@ def uncounted(after: int, limit: int) -> tuple[list[int], int]:
     Returns those that wait for more than are left, and the number to go on from; 0: from the beginning.
     """
     found = run_sql(_AWAITING, [after, limit])
-    return [run for run, missed in found if missed], found[-1][0] if len(found) == limit else 0
+    return [run for run, missed in found if missed], _next([run for run, _ in found], limit)
 
 
 def wake(parents: list[int]) -> int:

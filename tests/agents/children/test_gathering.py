@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -251,6 +252,11 @@ def test_which_results_are_needed_is_found_once_however_many_there_are(monkeypat
     for name in "abc":
         advance(child(run, name))
     asked: list[int] = []
-    monkeypatch.setattr(gather, "needed_of", lambda found, need: asked.append(need) or needed_of(found, need))
+
+    def counted(found: Sequence[Run], need: int) -> set[int]:
+        asked.append(need)
+        return needed_of(found, need)
+
+    monkeypatch.setattr(gather, "needed_of", counted)
     assert state(to_rest(run))["found"] == ["found a", "found b", "found c"]
     assert asked == [3]
