@@ -202,7 +202,7 @@ def _as_planned(run: Run) -> RegisteredAgent:
 def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
     """Return runs that wait for people and whose version is gone but has an upcast path, without those of `but`.
 
-    A run that waits for its timer is upgraded when that is due.
+    A run that waits for its timer is upgraded when that is due, and a held child when its turn comes.
     """
     names = registry.upcasting_agents()
     plans = Plan.objects.filter(agent__in=names).only("agent", "version") if names else ()
@@ -210,7 +210,7 @@ def waiting(*, limit: int, but: Sequence[int] = ()) -> list[Run]:
     if not gone:
         return []
     runs = Run.objects.filter(plan__in=gone, status=Run.Status.WAITING, wake_at__isnull=True).exclude(pk__in=but)
-    return list(runs.select_related("plan").order_by("pk")[:limit])
+    return list(runs.exclude(as_child__held=True).select_related("plan").order_by("pk")[:limit])
 
 
 def wake(run: Run) -> bool:

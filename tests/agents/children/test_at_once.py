@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from agents.children import turns
+from agents.definition import registry
 from agents.models import ChildLink
 from agents.moves import rewind
 from agents.moves.cancel import cancel
-from agents.runner import engine
+from agents.runner import engine, version_upgrade
 from agents.serving.sweeper import Sweeper
 from checkpoints import actors
 from checkpoints.models import Event, Run
@@ -116,3 +117,14 @@ def test_a_killed_worker_does_not_raise_the_number_at_work(tmp_path: Path, worke
     assert statuses(run) == ["queued"] * BOUND + ["waiting"]
     run = to_rest(run)
     assert sorted(worked(ledger)) == list("abcde")
+
+
+def test_a_held_one_is_not_woken_to_be_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All held children of a version that is gone were at work at once."""
+    run = advance(make_parent(*"abcd", modes={"a": "ask"}))
+    Run.objects.filter(pk=child(run, "b").pk).update(status="waiting", token=1)
+    monkeypatch.setattr(registry, "upcasting_agents", lambda: ["child_worker"])
+    monkeypatch.setattr(registry, "way_of", lambda plan: plan)
+    found = {each.pk for each in version_upgrade.waiting(limit=1000)}
+    assert child(run, "b").pk in found
+    assert child(run, "d").pk not in found
