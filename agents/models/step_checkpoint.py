@@ -43,6 +43,12 @@ class StepCheckpointQuerySet(models.QuerySet["StepCheckpoint"]):
         """Return the newest one of an execution, whatever its name."""
         return self.filter(run=run_id, base=base, step=step).order_by("-at").first()
 
+    def rename(self, step: str) -> None:
+        """Give these the new name of their step, which their digests cover. Raises NotVerified."""
+        for each in self:
+            digest = _digest(each.run_id, each.base, step, each.name, each.verified())
+            StepCheckpoint.objects.filter(pk=each.pk).update(step=step, digest=digest)
+
     def under_way(self, run: Run) -> StepCheckpointQuerySet:
         """Return those of the step that a run is at, without their values, newest first: at most 20.
 
@@ -80,13 +86,17 @@ class StepCheckpoint(models.Model):
     @property
     def content(self) -> object:
         """Return the value, decoded. Raises NotVerified where it is not what was kept."""
+        return decode(self.verified())
+
+    def verified(self) -> bytes:
+        """Return the value, canonical JSON. Raises NotVerified where it is not what was kept."""
         try:
             value = payloads.unpack(self.codec, bytes(self.value))
         except ValueError:
             value = b""
         if _digest(self.run_id, self.base, self.step, self.name, value) != bytes(self.digest):
             raise NotVerified(str(self), "it does not match its digest")  # not translated: an event keeps it
-        return decode(value)
+        return value
 
 
 def _digest(run_id: int, base: UUID, step: str, name: str, value: bytes) -> bytes:

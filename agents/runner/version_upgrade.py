@@ -26,7 +26,7 @@ from agents.definition.upcast import UpcastPath
 from agents.effects import perform
 from agents.errors import ConfigRefused, UpcastFailed
 from agents.gates import opening
-from agents.models import ChildLink, Effect
+from agents.models import ChildLink, Effect, Memo, StepCheckpoint, Wait
 from agents.session import translate_history
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_path import RunPath
@@ -177,8 +177,23 @@ def _bring(session: RunSession, way: UpcastPath, known: RegisteredAgent) -> None
         )
         for old, new in way.renamed(step.name for step in session.plan.steps).items():
             ChildLink.objects.filter(parent=session.run, step=old).update(step=new)
+            if old == session.snapshot.next_step:
+                _rename_kept(session, old, new)
         data = {"since": way.since, "to": known.spec.version, "upcasters": [each.name for each in way.upcasters]}
         event_log.record("run.upcast", subject=f"run:{session.run.pk}", run=session.run, by=by, data=data)
+
+
+def _rename_kept(session: RunSession, old: str, new: str) -> None:
+    """Have the step that is under way find under its new name what it waited for, and what its execution kept.
+
+    What earlier executions waited for stays: the path has them under the old name.
+    """
+    sent = session.path.sent(old) or session.path.head
+    bases = [sent.id, *(place.id for place in session.path.after(sent.id) or ())]
+    kept = {"run": session.run, "step": old, "base__in": bases}
+    Wait.objects.filter(**kept).update(step=new)
+    Memo.objects.filter(**kept).update(step=new)
+    StepCheckpoint.objects.filter(**kept).rename(new)
 
 
 def _note(way: UpcastPath, plan: PlanSpec) -> str:
