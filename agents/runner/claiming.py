@@ -40,7 +40,8 @@ def let_next(run: Run) -> None:
     known = registry.plans().get(run.plan_id)
     if known is None or not known.agent.at_once:
         return
-    waiting = _queued(known.spec.agent, run.team_id).select_related("plan").first()
+    queued = _queued(known.spec.agent, run.team_id).select_related("plan")
+    waiting = queued.filter(plan__in=registry.plans()).first() or queued.first()  # of others no worker may be there
     if waiting is not None:
         doorbell.ring(waiting.pk, registry.queue_for(waiting.plan), waiting.priority)
 
@@ -48,16 +49,32 @@ def let_next(run: Run) -> None:
 def _within(named: Run, most: int, plans: list[int], worker: str) -> ClaimedRun | None:
     agent, team = named.plan.agent, named.team_id
     with transaction.atomic():
-        run_sql(_LOCK, [agent, team])
-        working = Run.objects.filter(plan__agent=agent, team=team, status=Run.Status.RUNNING, lease_until__gt=Now())
-        if working.count() >= most:
-            log.info("run.waits_for_its_turn", run=named.pk, agent=agent, at_work=most)
+        if not _has_room(named, most):
             return None
         lost = Run.objects.due().filter(pk=named.pk, status=Run.Status.RUNNING)
         turn = lost.first() or _queued(agent, team).filter(plan__in=plans).first()
         if turn is None:
             return None
         return claims.claim(turn.pk, plan_ids=plans, worker=worker, lease=settings.HOLDPOINT_LEASE)
+
+
+def claim_older(run: Run, most: int, *, worker: str) -> ClaimedRun | None:
+    """Claim a run of a version that is gone, to upgrade it; `most`: of the new version, as many may be at work."""
+    with transaction.atomic():
+        if most and not _has_room(run, most):
+            return None
+        return claims.claim(run.pk, plan_ids=[run.plan_id], worker=worker, lease=settings.HOLDPOINT_LEASE)
+
+
+def _has_room(named: Run, most: int) -> bool:
+    """Tell, under the lock of the agent and the team, whether another of their runs may be at work."""
+    agent, team = named.plan.agent, named.team_id
+    run_sql(_LOCK, [agent, team])
+    working = Run.objects.filter(plan__agent=agent, team=team, status=Run.Status.RUNNING, lease_until__gt=Now())
+    if working.count() < most:
+        return True
+    log.info("run.waits_for_its_turn", run=named.pk, agent=agent, at_work=most)
+    return False
 
 
 def _queued(agent: str, team: int) -> RunQuerySet:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 from pydantic import create_model
 
@@ -43,10 +42,10 @@ from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
-from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store import Header, Snapshot
 from checkpoints.store.claims import Claim, ClaimedRun
 
-from . import apply_outcome, open_gates
+from . import apply_outcome, claiming, open_gates
 
 PERFORMED = (*effects.IN_DOUBT, *effects.LANDED)
 log = structlog.get_logger()
@@ -84,9 +83,10 @@ def claim(run_id: int, *, worker: str) -> ClaimedRun | None:
     names = registry.upcasting_agents()
     waiting = Run.objects.select_related("plan").filter(pk=run_id, status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
     run = waiting.filter(plan__agent__in=names).first() if names else None
-    if run is None or not _can_be_upgraded(run):
+    way = run and registry.way_of(run.plan)
+    if run is None or way is None or not _can_be_upgraded(run):
         return None
-    return claims.claim(run_id, plan_ids=[run.plan_id], worker=worker, lease=settings.HOLDPOINT_LEASE)
+    return claiming.claim_older(run, way.to.agent.at_once, worker=worker)
 
 
 def fault(run: Run, way: UpcastPath, snapshot: Snapshot | None = None) -> str:

@@ -12,9 +12,10 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from agents.definition import registry
+from agents.definition.upcast import UpcastPath
 from agents.ringing import doorbell
-from agents.runner import claiming, engine
-from checkpoints.models import Run
+from agents.runner import claiming, engine, version_upgrade
+from checkpoints.models import Plan, Run
 from tests.factories import make_team
 from tests.factories.driven_runs import make_run
 from tests.harness.known_agents import knowing_only
@@ -111,6 +112,34 @@ def test_whoever_stops_rings_for_the_next(rung: list[int]) -> None:
     assert rung == [two.pk]
     engine.advance(two.pk)
     assert rung == [two.pk]
+
+
+def test_the_next_is_one_of_a_version_that_is_served(rung: list[int]) -> None:
+    """The doorbell went to a version that no worker serves, and the place stayed free."""
+    unserved, two = narrow(make_team())
+    gone = Plan.objects.create(agent="narrow", version="0", digest=b"gone", body=unserved.plan.body)
+    Run.objects.filter(pk=unserved.pk).update(plan=gone)
+    rung.clear()
+    claiming.let_next(two)
+    assert rung == [two.pk]
+    Run.objects.filter(pk=two.pk).update(status="waiting")
+    claiming.let_next(two)
+    assert rung == [two.pk, unserved.pk]
+
+
+def test_a_run_of_an_older_version_counts_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was claimed to be upgraded however many were at work."""
+    one, older = narrow(make_team())
+    known = registry.plans()[one.plan_id]
+    way = UpcastPath("0", known, ())
+    monkeypatch.setattr(registry, "upcasting_agents", lambda: ["narrow"])
+    monkeypatch.setattr(registry, "way_of", lambda plan: way)
+    assert claim(one) == one.pk
+    assert version_upgrade.claim(older.pk, worker="w") is None
+    Run.objects.filter(pk=one.pk).update(status="waiting")
+    found = version_upgrade.claim(older.pk, worker="w")
+    assert found is not None
+    assert found.run_id == older.pk
 
 
 def test_a_run_without_a_limit_is_claimed_by_one_statement() -> None:
