@@ -46,7 +46,7 @@ class HeadCell:
 def status(run: Run, asking: Sequence[str] = (), called: Called = in_words) -> TimelineMark:
     """Return the word for the run as a whole: "Held at “Review”", "Running “Propose”", "Frozen".
 
-    `asking`: the steps of its open gates.
+    `asking`: the steps of the gates that hold it.
     """
     plain = STATUS[run.status]
     if asking and run.status == "waiting":

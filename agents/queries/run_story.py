@@ -53,8 +53,8 @@ class RunScene:
 
     @property
     def gate(self) -> TimelineGate | None:
-        """Return the gate that holds the run."""
-        return next((gate for gate in reversed(self.story.gates) if gate.status == Gate.Status.OPEN), None)
+        """Return the newest gate that holds the run."""
+        return next(reversed(self.story.holding), None)
 
     @property
     def first_left(self) -> bool:
@@ -74,11 +74,12 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     on_path = read.course.of([each.seq for each in window])
     end = None if run.status in Run.LIVE else next((each for each in events if each.kind == f"run.{run.status}"), None)
     gates = tuple(gates_of(run, reader, window))
-    asking = any(gate.status == Gate.Status.OPEN for gate in gates)
+    head = run.head.hex if run.head else ""
+    held = any(gate.status == Gate.Status.OPEN and gate.base == head for gate in gates)
     story = Story(
         now=read.now,
         run=run,
-        head=run.head.hex if run.head else "",
+        head=head,
         saved=tuple(saved_of(read, window, events)),
         path=frozenset(each.id.hex for each in window if each.seq in on_path),
         plan=plan.steps,
@@ -93,8 +94,8 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         # Empty if its agent ended it, also after it had settled its effects on a person's order.
         ended_by=end.actor_name if end and not end.actor.startswith("agent:") else "",
         origin=read.origin,
-        wait=None if asking else Wait.objects.current(run),
-        kept=() if asking or run.status not in Run.LIVE else tuple(StepCheckpoint.objects.under_way(run)),
+        wait=None if held else Wait.objects.current(run),
+        kept=() if held or run.status not in Run.LIVE else tuple(StepCheckpoint.objects.under_way(run)),
         program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
     return RunScene(read, story, window, known, [each for each in events if each.kind not in ROUTINE])

@@ -7,10 +7,11 @@ from datetime import date
 from operator import itemgetter
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -18,8 +19,9 @@ from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from agents.models import Effect
+from agents.models import Effect, Wait
 from agents.presentation import page_head
+from agents.presentation.timeline.facts import holds
 from agents.queries.access import is_fragment, private
 from agents.queries.run_story import starter
 from agents.runs import query
@@ -145,8 +147,10 @@ def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
 def told(runs: QuerySet[Run]) -> QuerySet[Run]:
     """Annotate runs with everything that a row shows."""
     asked = Gate.objects.filter(run=OuterRef("pk"), status=Gate.Status.OPEN).order_by("pk")
+    waited = Wait.objects.unmet().filter(run=OuterRef("pk"), step=OuterRef("next_step"), head=OuterRef("head"))
     return runs.select_related("plan", "team", "started_by").annotate(
-        asking=ArraySubquery(asked.values(one=JSONObject(step="step", title="title"))[:FEW]),
+        asking=ArraySubquery(asked.values(one=JSONObject(step="step", title="title", base="checkpoint"))[:FEW]),
+        waiting_itself=Exists(waited),
         asked=_number(Gate.objects.filter(run=OuterRef("pk"))),
         doubts=_number(Effect.objects.filter(run=OuterRef("pk"), status__in=("intended", "unknown"))),
         left=_number(Hold.objects.filter(run=OuterRef("pk"), kind=Hold.Kind.EFFECT, freed_at__isnull=True)),
@@ -160,11 +164,11 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 
 def row_of(run: Any) -> dict[str, Any]:
     """Return one row: the run, its status word, the gate that it waits at and the number of its unsettled effects."""
-    asking = next(iter(run.asking), None)
+    asking = [each for each in run.asking if holds(run, UUID(each["base"]).hex, waits=run.waiting_itself)]
     return {
         "run": run,
-        "gate": asking,
-        "status": page_head.status(run, [each["step"] for each in run.asking], spec_of(run.plan).title_of),
+        "gate": next(iter(asking), None),
+        "status": page_head.status(run, [each["step"] for each in asking], spec_of(run.plan).title_of),
         "starter": starter(run),
         "unsettled": run.doubts + run.left,
     }

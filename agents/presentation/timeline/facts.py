@@ -169,6 +169,12 @@ class Story:
     kept: Sequence[StepCheckpoint] = ()  # what its step has kept so far, without the values; newest first
 
     @property
+    def holding(self) -> tuple[TimelineGate, ...]:
+        """Return the open gates that hold the run, oldest first."""
+        waits = self.wait is not None
+        return tuple(each for each in self.gates if each.status == "open" and holds(self.run, each.base, waits=waits))
+
+    @property
     def gone(self) -> bool:
         """Tell whether an external program has the run and has been silent for too long."""
         return self.run.status == "running" and self.program is not None and self.program.missed
@@ -207,3 +213,8 @@ class Story:
             if saved.kind == "reused" and saved.execution:
                 found.setdefault(saved.execution, []).append(saved.seq)
         return found
+
+
+def holds(run: Run, base: str, *, waits: bool) -> bool:
+    """Tell whether an open gate on the state `base` holds the run; one beside a run that `waits` itself does not."""
+    return bool(run.head and base == run.head.hex) or not (waits or run.awaited)

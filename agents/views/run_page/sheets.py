@@ -42,9 +42,10 @@ class PickedCheckpoint:
 def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) -> dict[str, Any]:
     """Return the context of runs/run/header.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
+    asking = [each for each in story.gates if each.status == "open"]
     return {
         "run": run,
-        "status": page_head.status(run, [each.step for each in story.gates if each.status == "open"], story.called),
+        "status": page_head.status(run, [each.step for each in story.holding], story.called),
         "status_line": page_head.status_line(story, gate),
         "since": page_head.since(story, gate),
         "held_now": bool(gate),
@@ -56,7 +57,8 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
             page_head.outside(story.effects),
             *figures,
         ],
-        "gate": gate if gate and gate.visible else None,
+        "gate": next((each for each in reversed(asking) if each.visible), None),
+        "asking": len(asking),
         "wait": story.wait,
         "ends_by": page_head.ends_by(story),
         "frozen": run.frozen,

@@ -13,7 +13,9 @@ from approvals.models import Gate
 from checkpoints import crash_points
 from checkpoints.models import Run
 from tests.agents.children.families import children, to_rest
-from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, state, trail
+from tests.agents.children.test_page import page, text_of
+from tests.agents.views.moves.sent_orders import member
+from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate, state, trail
 from tests.harness.racing_threads import race
 
 from ..launches import decide, done, open_steps
@@ -99,3 +101,24 @@ def test_a_decision_in_the_moment_in_which_the_run_falls_asleep_is_taken_up(
         answer(run, "skip")
         assert advance_to_rest(run).status == "completed"
     assert not Gate.objects.open().filter(run=run).exists()
+
+
+@pytest.mark.parametrize(
+    ("does", "status", "offer"),
+    [("sleep", "Waiting", "Wake it now"), ("listen", "Waiting", "Send this signal…"), ("gather", "Waiting", "")],
+)
+def test_the_pages_do_not_say_held_of_a_run_that_waits_for_something_else(
+    does: str, status: str, offer: str, ledger: Path
+) -> None:
+    """With a gate open beside it a sleeping run had no countdown, and nobody could wake it from its page."""
+    run = busy(ledger, does)
+    html = page(run)
+    said = text_of(html)
+    assert status in said
+    assert "Held at" not in said
+    assert offer in said
+    assert f"/gates/{open_gate(run).pk}/" in html
+    assert "Its open gate is withdrawn" in said
+    assert "goes on after a crash from a value kept" in said
+    listed = text_of(member(run).get("/runs/").content.decode())
+    assert "Held at" not in listed
