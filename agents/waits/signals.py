@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Func, IntegerField
 
 from agents.errors import FieldError, RunEnded, SignalConflict, TooManySignals, WorkInvalid
 from agents.models import Signal, Wait
 from agents.session.run_session import RunSession
-from approvals.schema import validate
+from approvals.schema import redact, validate
 from checkpoints.access.permissions import START_RUN, may
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -46,7 +47,9 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
         if Signal.objects.filter(run=run).count() >= MOST:
             raise TooManySignals
         made = Signal.objects.create(run=run, name=name, key=key, value=content, by=by.id, by_name=by.name)
-        data = {"signal": made.pk, "name": name, "key": key, "digest": digests.of_value(value).hex()}
+        data = {"signal": made.pk, "name": name, "key": key}
+        if not veil(run, name):  # a digest of a short secret, such as a PIN, would tell it
+            data["digest"] = digests.of_value(value).hex()
         event_log.record("signal.received", subject=f"run:{run.pk}", run=run, by=by, data=data)
         waited = Wait.objects.current(run)
         if waited is not None and (waited.kind, waited.name) == (Wait.Kind.SIGNAL, name):
@@ -57,6 +60,24 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
 def may_send(run: Run, user: Any) -> bool:
     """Tell whether this person may send the run signals: whoever may start runs in its team."""
     return may(user, run.team_id, START_RUN)
+
+
+def veil(run: Run, name: str) -> redact.Redaction:
+    """Return the veil over the values of a signal; all of one is hidden that the run's plan does not declare."""
+    return redact.veil(spec_of(run.plan).signals.get(name, {"writeOnly": True}))
+
+
+def first_after(run: Run, name: str, after: int, *, most: int, size: int) -> list[Signal]:
+    """Return the run's next signals of a name, oldest first: one at least, and no more once they have `size` bytes."""
+    found = Signal.objects.filter(run=run, name=name, pk__gt=after).order_by("pk")
+    sizes = found.values_list("pk", Func("value", function="octet_length", output_field=IntegerField()))[:most]
+    chosen, total = [], 0
+    for number, bytes_of in sizes:
+        if total >= size:
+            break
+        chosen.append(number)
+        total += bytes_of
+    return list(found.filter(pk__in=chosen)) if chosen else []
 
 
 def take(session: RunSession, wait: Wait) -> bool:

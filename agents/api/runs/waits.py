@@ -10,18 +10,21 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router, Schema
 from pydantic import Field, StringConstraints
 
-from agents.api.protocol import Key, Page, Paging, RunId, actor_of, answer, exact_json, needs, once
+from agents.api.protocol import Key, Page, Paging, RunId, actor_of, answer, exact_json, needs, once, token_of
 from agents.api.protocol.waiting import AWAITS, LONGEST
 from agents.errors import WorkNotAllowed
 from agents.models import Signal, TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.waits import signals, suspend
+from approvals.schema import redact
 from checkpoints.models import Run
+from checkpoints.values.canonical_json import canonical, decode
 
 from .moves import Order, done, run_to_order
 from .runs import RunSummary
 
 VALUES = 100  # of an answer
+ANSWER = 4_000_000  # bytes of its values, after which no more are added
 router = Router(tags=["runs"])
 SignalName = Annotated[
     str, Path(description="One of the signals that the run's agent declares.", examples=["go"], max_length=100)
@@ -79,11 +82,16 @@ class SignalQuery(Schema):
 class SentValue(SignalAnswer):
     """A signal with its value."""
 
+    masked: list[str] = Field(
+        description="JSON Pointers to the secrets in the value, each of which a placeholder replaces; none for a token "
+        "of the run's agent, which gets them.",
+        examples=[[]],
+    )
     value: Any = Field(description="Its value, as canonical JSON.", examples=[{"by": "ops"}])
 
 
 class SentValues(Schema):
-    """The signals of one name after the given one, oldest first; a hundred at most."""
+    """The signals of one name after the given one, oldest first: a hundred at most, and fewer if they are large."""
 
     items: list[SentValue] = Field(description="The signals.")
 
@@ -101,12 +109,30 @@ def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Q
     program that keeps the number of the last one it read gets each once.
     """
     run = run_or_404(request, run_id)
-    found = Signal.objects.filter(run=run, name=name, pk__gt=asked.after).order_by("pk")[:VALUES]
-    items = [exact_json.spliced(SignalAnswer.from_orm(each), value=bytes(each.value)) for each in found]
+    veil = _veil(request, run, name)
+    items = [
+        exact_json.spliced(SignalAnswer.from_orm(each), masked=masked, value=value)
+        for each in signals.first_after(run, name, asked.after, most=VALUES, size=ANSWER)
+        for masked, value in [_shown(veil, bytes(each.value))]
+    ]
     response = HttpResponse(b'{"items":[' + b",".join(items) + b"]}", content_type="application/json")
     if not items and run.status in Run.LIVE:
         response[AWAITS] = f"run.{run.pk}"
     return response
+
+
+def _veil(request: HttpRequest, run: Run, name: str) -> redact.Redaction:
+    """Return what of a signal's value is hidden from the sender of the request: nothing from the run's own agent."""
+    token = token_of(request)
+    return redact.OPEN if token and token.agent == run.plan.agent else signals.veil(run, name)
+
+
+def _shown(veil: redact.Redaction, value: bytes) -> tuple[bytes, bytes]:
+    """Return the pointers to what is hidden in a value, and the value without it, as canonical JSON."""
+    if not veil:
+        return b"[]", value
+    content = decode(value)
+    return canonical(list(veil.places(content))), canonical(veil.masked(content, named=True))
 
 
 @router.post(

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.models import Signal, Wait
+from agents import tokens
+from agents.models import Signal, TokenScope, Wait
 from checkpoints.actors import SYSTEM
-from checkpoints.models import Run
+from checkpoints.models import Event, Run
 from tests.agents.views.moves.sent_orders import member
-from tests.factories import REVIEWER, make_team
+from tests.factories import REVIEWER, ann, make_team
 from tests.factories.driven_runs import advance, make_run, state
 from tests.harness.known_agents import knowing_only
 
@@ -78,6 +79,37 @@ def test_the_same_key_with_another_value_is_refused() -> None:
     post(client, run, "signals/health", {"value": {"percent": 1}, "key": "k"})
     told = refusal(post(client, run, "signals/health", {"value": {"percent": 2}, "key": "k"}), 409)
     assert told["code"] == "key_reused"
+
+
+def test_secrets_of_a_signal_are_shown_to_its_runs_agent_alone() -> None:
+    """Whoever could read the run was sent them, and an event held the digest of a PIN, from which it can be guessed."""
+    run = advance(make_run("locked"))
+    client = member(run)
+    post(client, run, "signals/code", {"value": {"by": "ops", "pin": "4711"}, "key": "k"})
+    read = client.get(f"/api/runs/{run.pk}/signals/code").json()["items"]
+    assert [(each["masked"], each["value"]) for each in read] == [(["/pin"], {"by": "ops", "pin": "•••••••• /pin"})]
+    owner, day = ann(run.team), timedelta(days=1)
+    _, key = tokens.issue(
+        owner=owner, name="locked", scopes=[TokenScope.READ], lasts=day, agent="locked", team=run.team, by=SYSTEM
+    )
+    own = Client().get(f"/api/runs/{run.pk}/signals/code", headers={"Authorization": f"Bearer {key}"})
+    assert [(each["masked"], each["value"]["pin"]) for each in own.json()["items"]] == [([], "4711")]
+    assert b'"digest"' not in bytes(Event.objects.get(kind="signal.received", subject=f"run:{run.pk}").data)
+    assert state(advance(run))["length"] == 4
+
+
+def test_an_answer_ends_after_the_signal_with_which_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred values of a megabyte were one answer."""
+    monkeypatch.setattr("agents.api.runs.waits.ANSWER", 20)
+    run = make_run("listener")
+    client = member(run)
+    for percent in (10, 11, 12):
+        post(client, run, "signals/health", {"value": {"percent": percent}})
+    address = f"/api/runs/{run.pk}/signals/health"
+    read = client.get(address).json()["items"]
+    assert [each["value"]["percent"] for each in read] == [10, 11]  # 14 bytes each
+    rest = client.get(address, {"after": read[-1]["id"]}).json()["items"]
+    assert [each["value"]["percent"] for each in rest] == [12]
 
 
 def test_a_run_that_has_ended_takes_no_signal() -> None:

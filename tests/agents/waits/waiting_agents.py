@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SecretStr
 
 from agents import Agent, Card, Jump, SignalTimeout, gate, step
 
@@ -21,6 +21,13 @@ class Health(BaseModel):
     """The value of a signal."""
 
     percent: int = Field(ge=0, le=100)
+
+
+class Code(BaseModel):
+    """A signal's value with a secret in it."""
+
+    by: str
+    pin: SecretStr
 
 
 class Sleeper(Agent):
@@ -84,6 +91,20 @@ class Listener(Agent):
     def go(self) -> dict[str, Any]:
         self.wait_for_signal("go")
         return {"went": True}
+
+
+class Locked(Agent):
+    """Waits for a secret."""
+
+    name = "locked"
+    signals = {"code": Code}
+
+    class State(BaseModel):
+        length: int = 0
+
+    @step
+    def unlock(self) -> dict[str, Any]:
+        return {"length": len(self.wait_for_signal("code").pin.get_secret_value())}
 
 
 class Relay(Agent):
