@@ -1,8 +1,9 @@
 """The sweeper: a process that finds work left over by a crash, a flush of Redis or a timer, and has it done.
 
 Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
-gates past their deadline, takes on runs whose external program is gone, seals the audit and rings for a verification
-of it, and for messages to webhooks. A doorbell carries no authority, so two sweepers, or too many doorbells, do no
+gates past their deadline, cancels runs past theirs, carries out what was ordered for the runs that a run started, takes
+on runs whose external program is gone, seals the audit and rings for a verification of it, and for messages to
+webhooks. A doorbell carries no authority, so two sweepers, or too many doorbells, do no
 harm. How often it rang for a run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell
 waits. A mark in Redis that is missing shows a flush: then it rings for all again. How many messages may wait in a queue
 is in agents.ringing.
@@ -47,7 +48,9 @@ EVERY = 1.0  # seconds between the beginnings of two passes
 AT_ONCE = 200  # runs and gates a pass
 KEPT_WAITING_EVERY = 10.0  # seconds between two looks for runs that more urgent ones keep waiting
 UPGRADES = 20  # runs a pass that are tried out in another version
-LOGGED = ("woken", "expired", "upgraded", "rung", "kept_waiting", "missed", "withdrawn", "alone")
+LOGGED = (
+    "woken", "rung", "kept_waiting", "expired", "ended", "children", "upgraded", "missed", "withdrawn", "alone",
+)  # fmt: skip
 LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
 HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
 log = structlog.get_logger()
@@ -65,6 +68,7 @@ class Sweeper:
     alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
     sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
+    unended: RecentRings = field(default_factory=RecentRings)  # runs that could not be cancelled, by their token
     children: ChildSweep = field(default_factory=ChildSweep)
     held_up: int = 0  # gates or runs in this part of the pass that others keep locked
 
@@ -169,10 +173,8 @@ class Sweeper:
 
     def end_overdue(self) -> int:
         """Cancel runs past their deadline, each in a transaction of its own; return how many."""
-        why = gettext("Its deadline passed.")
-        overdue = Run.objects.overdue().select_related("plan")[:AT_ONCE]
-        ends = [partial(cancelling.cancel, run, by=SYSTEM, reason=why) for run in overdue]
-        return sum(bool(self._tried(end, "run.not_ended", run=end.args[0].pk)) for end in ends)
+        overdue = Run.objects.overdue().exclude(_any_of(self.unended, "token"))
+        return sum(map(self._ends, overdue.select_related("plan")[:AT_ONCE]))
 
     def withdraw_gates(self) -> int:
         """Withdraw the gates of programs that are gone for longer than their policies allow; return how many."""
@@ -181,8 +183,16 @@ class Sweeper:
 
     def _stuck(self) -> Q:
         """Return a filter of the gates to leave alone for now: unchanged since they could not be closed."""
-        quiet = self.unclosed.quiet(time.monotonic())
-        return Q(*(Q(pk=gate, version=version) for gate, version in quiet), _connector=Q.OR)
+        return _any_of(self.unclosed, "version")
+
+    def _ends(self, run: Run) -> bool:
+        """Tell whether the run past its deadline ends. One that cannot is tried again after a pause that doubles."""
+        token = run.token
+        end = partial(cancelling.cancel, run, by=SYSTEM, reason=gettext("Its deadline passed."))
+        done = self._tried(end, "run.not_ended", run=run.pk)
+        if done is None:
+            self.unended.rang(run.pk, token, time.monotonic())
+        return bool(done)
 
     def _closes(self, gate: Gate, act: Callable[[], Any], failed: str) -> bool:
         """Tell whether the gate is closed. One that cannot be is tried again after a pause that doubles."""
@@ -231,6 +241,11 @@ def _ring_for_each(found: Iterable[tuple[int, int]], ring: Callable[[int], bool]
             break  # the broker is down: nothing is lost, the next pass tries again
         bells.rang(number, token, now)
     return len(waiting)
+
+
+def _any_of(pauses: RecentRings, token: str) -> Q:
+    """Return a filter of the rows that are in their pause: their number, and what must be unchanged since."""
+    return Q(*(Q(pk=pk, **{token: at}) for pk, at in pauses.quiet(time.monotonic())), _connector=Q.OR)
 
 
 def run_for_ever(stop: Callable[[], bool]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
+from agents.moves import cancel
 from agents.runs.start import start_run
 from agents.serving.sweeper import Sweeper
 from approvals.models import Gate
@@ -49,6 +50,29 @@ def test_a_run_past_its_deadline_is_cancelled(taken_on: bool) -> None:
     assert (run.status, run.reason) == ("cancelled", "Its deadline passed.")
     assert Event.objects.get(kind="run.cancelled", subject=f"run:{run.pk}").actor == "system"
     assert sweeper.end_overdue() == 0
+
+
+def test_one_that_cannot_be_cancelled_is_tried_again_later_and_keeps_no_other_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was tried each second for ever, and as many as a pass takes on kept all later ones alive."""
+    stuck, other = (overdue(started(within=timedelta(hours=2))) for _ in range(2))
+    tried, real = [], cancel.cancel
+
+    def refuse(run: Run, **how: Any) -> bool:
+        tried.append(run.pk)
+        if run.pk == stuck.pk:
+            raise RuntimeError("broken")
+        return real(run, **how)
+
+    monkeypatch.setattr(cancel, "cancel", refuse)
+    monkeypatch.setattr("agents.serving.sweeper.AT_ONCE", 1)
+    sweeper = Sweeper()
+    assert [sweeper.end_overdue() for _ in range(3)] == [0, 1, 0]
+    assert tried == [stuck.pk, other.pk]
+    sweeper.unended.forget()
+    monkeypatch.setattr(cancel, "cancel", real)
+    assert sweeper.end_overdue() == 1
 
 
 def test_its_open_gate_is_withdrawn(tmp_path: Path) -> None:
