@@ -167,9 +167,12 @@ def armed(alarm: Alarm) -> Iterator[None]:
 def unalarmed() -> Iterator[None]:
     """Hold the alarm back inside the block: an exception amid a database query would cost the connection."""
     own: Alarm | None = getattr(_own, "alarm", None)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     held = own is not None and own.held
     try:
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGALRM}
+        )  # raises, once it is blocked, for one that rang before
         if own is not None:
             own.hold()
         yield
