@@ -74,7 +74,7 @@ class Memory(Protocol):
     def progress(self, text: str) -> None:
         """Show a text while the step runs."""
 
-    def checkpoint(self, value: Any, name: str, every: int, seconds: float | None) -> None:
+    def checkpoint(self, value: Any, name: str, every: int | None, seconds: float | None) -> None:
         """Keep a value from which this step goes on after a crash."""
 
     def checkpointed(self, default: Any) -> Any:
@@ -166,11 +166,12 @@ class Agent(metaclass=AgentType):
         if self.memory is not None:
             self.memory.progress(text)
 
-    def checkpoint(self, value: Any, name: str = "", *, every: int = 1, seconds: float | None = None) -> None:
+    def checkpoint(self, value: Any, name: str = "", *, every: int | None = None, seconds: float | None = None) -> None:
         """Keep a JSON value from which this step goes on after a crash, in the place of the one before.
 
-        Only each `every`-th call since the last that did keeps its value, and one that comes `seconds` after it. A call
-        with a `name` always does, and its value stays beside the others: a milestone.
+        With `every`, each `every`-th call since the last that did keeps its value; with `seconds`, one that comes so
+        long after it; with neither, each call. A call with a `name` always does, and its value stays beside the others:
+        a milestone.
         """
         self._services("checkpoint()").checkpoint(value, name, every, seconds)
 

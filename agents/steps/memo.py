@@ -87,7 +87,7 @@ class StepMemory:
             self._lose()
         self.voice.say(text)
 
-    def checkpoint(self, value: Any, name: str, every: int, seconds: float | None) -> None:
+    def checkpoint(self, value: Any, name: str, every: int | None, seconds: float | None) -> None:
         """Keep a value from which this step goes on after a crash. Raises AgentError and RunLost."""
         if not name and not self.mid_step.due(every, seconds):
             return

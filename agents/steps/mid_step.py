@@ -34,11 +34,11 @@ class MidStepCheckpoints:
         self._calls = 0
         self._kept_at = time.monotonic()
 
-    def due(self, every: int, seconds: float | None) -> bool:
+    def due(self, every: int | None, seconds: float | None) -> bool:
         """Count a call without a name, and tell whether its value is to be kept."""
         self._calls += 1
         late = seconds is not None and time.monotonic() - self._kept_at >= seconds
-        return late or self._calls >= every
+        return late or (self._calls >= every if every is not None else seconds is None)
 
     def keep(self, base: UUID, value: Any, name: str) -> None:
         """Keep a value. Raises Fenced where the run is another worker's by now, and AgentError."""

@@ -6,12 +6,14 @@ import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.models import StepCheckpoint
 from agents.moves import rewind
 from agents.runs import retention
+from agents.steps.mid_step import MidStepCheckpoints
 from checkpoints import store
 from checkpoints.errors import NotVerified
 from checkpoints.models import Run
@@ -51,6 +53,25 @@ def test_each_hundredth_call_since_the_last_keeps_its_value_and_a_name_always_do
     run = advance(make_run("counter", ledger=str(ledger), items=250, milestone=120))
     assert state(run)["done"] == list(range(250))
     assert kept(run) == [("", 221), ("milestone", 121)]
+
+
+@pytest.mark.parametrize(
+    ("every", "seconds", "due"),
+    [
+        (None, None, [True, True, True]),
+        (None, 3600.0, [False, False, False]),
+        (None, 0.0, [True, True, True]),
+        (3, None, [False, False, True]),
+        (3, 3600.0, [False, False, True]),
+    ],
+)
+def test_each_call_keeps_its_value_only_where_nothing_says_how_often(
+    every: int | None, seconds: float | None, due: list[bool]
+) -> None:
+    """With `seconds` alone each call kept its value all the same."""
+    own: Any = None
+    checkpoints = MidStepCheckpoints(own, own)
+    assert [checkpoints.due(every, seconds) for _ in due] == due
 
 
 def test_a_step_that_is_tried_again_goes_on_from_the_newest_value(ledger: Path) -> None:
