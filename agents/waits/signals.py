@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Func, IntegerField
+from django.db.models import Exists, Func, IntegerField, OuterRef, Q
 
 from agents.errors import FieldError, RunEnded, SignalConflict, TooManySignals, WorkInvalid
 from agents.models import Signal, Wait
+from agents.models.wait import WaitQuerySet
 from agents.session.run_session import RunSession
 from approvals.schema import redact, validate
 from checkpoints.access.permissions import START_RUN, may
@@ -85,29 +86,27 @@ def take(session: RunSession, wait: Wait) -> bool:
 
     In the caller's transaction, which holds the run's row.
     """
-    had = set(_read_before(session, wait))
-    sent = Signal.objects.filter(run_id=session.run.pk, name=wait.name).exclude(pk__in=had)
-    wait.signal = sent.order_by("pk").first()
+    read = Wait.objects.filter(run_id=session.run.pk, signal__name=wait.name)
+    here = Q(base=wait.base, step=wait.step)
+    sent = Signal.objects.filter(run_id=session.run.pk, name=wait.name)
+    sent = sent.exclude(pk__in=_read_on_path(session, read.exclude(here)))
+    wait.signal = sent.exclude(Exists(read.filter(here, signal=OuterRef("pk")))).order_by("pk").first()
     if wait.signal is None:
         return False
     wait.save()
     return True
 
 
-def _read_before(session: RunSession, wait: Wait) -> list[int]:
-    """Return the signals that were read by executions on the path, or by this one so far."""
+def _read_on_path(session: RunSession, read: WaitQuerySet) -> list[int]:
+    """Return the signals that these waits read in executions on the path."""
+    columns = read.values_list("signal_id", "step", "input_digest", "occurrence")
+    found = [(int(signal or 0), (step, bytes(digest), occurrence)) for signal, step, digest, occurrence in columns]
     executed = {
         (place.step, bytes(place.input_digest), place.occurrence)
-        for place in session.path
+        for place in (session.path if found else ())
         if place.kind in OUTPUT_LANDED and place.input_digest is not None
     }
-    read = Wait.objects.filter(run_id=session.run.pk, signal__isnull=False)
-    return [
-        int(each.signal_id or 0)
-        for each in read
-        if (each.base, each.step) == (wait.base, wait.step)
-        or (each.step, bytes(each.input_digest), each.occurrence) in executed
-    ]
+    return [signal for signal, execution in found if execution in executed]
 
 
 def _checked(run: Run, name: str, value: Any) -> bytes:
