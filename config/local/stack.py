@@ -105,8 +105,8 @@ class Stack:
 
     def start(self, name: str, *command: str, within: float = 5.0) -> Child:
         """Start one of the application's processes; it has `within` seconds to stop when asked."""
-        process = spawn(tied([sys.executable, *command]), env=self.environment, out=subprocess.PIPE, cwd=ROOT)
         self.revivals[name].started(time.monotonic())
+        process = spawn(tied([sys.executable, *command]), env=self.environment, out=subprocess.PIPE, cwd=ROOT)
         self.console.pump(name, process.stdout)
         child = Child(name, process, within, command)
         self.children.append(child)
@@ -116,8 +116,8 @@ class Stack:
         """Stop one process of the application and start it anew, by the same command."""
         child = next(each for each in self.children if each.name == name)
         self.end(child)
+        self.start(name, *child.command, within=child.within)  # where this fails, the old one is left to be revived
         self.children.remove(child)
-        self.start(name, *child.command, within=child.within)
 
     def complete(self, name: str, title: str, *command: str) -> None:
         """Run a command to its end. Raises StackRefused where it fails; its output is shown already."""
@@ -185,7 +185,7 @@ class Stack:
         elif now >= revival.due:
             try:
                 start()
-            except StackRefused as refused:
+            except (StackRefused, OSError) as refused:  # such as too little memory for another process
                 self.console.say(str(refused))
             self.keep_restarts()
 
