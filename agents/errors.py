@@ -307,7 +307,7 @@ class SignalConflict(WorkRefused):
 
 
 class TooManySignals(WorkRefused):
-    """The run has as many signals as one keeps."""
+    """This run already has 10,000 signals; it accepts no more."""
 
     code = "too_many_signals"
 

@@ -70,7 +70,7 @@ def _carry_out(row: ChildLink) -> bool:
     """Tell whether the order is carried out, or was begun. It begins once: another one would fence its worker."""
     by = actors.of_agent(row.parent.plan.agent)
     if row.ordered == ChildLink.Order.CANCEL:
-        reason = _("R-%(run)s, which started it, does not need it any more.") % {"run": row.parent_id}
+        reason = _("R-%(run)s, which started it, no longer needs it.") % {"run": row.parent_id}
         return row.run.status not in Run.LIVE or _cancelled(row.run, by=by, reason=reason)
     if not child_runs.is_unsettled(row):
         return True

@@ -79,7 +79,7 @@ def counted(counts: Mapping[str, int]) -> str:
 def position(
     above: Sequence[Ancestor], agent: str, step: str, turn: int, called: Callable[[str], str] = in_words
 ) -> list[PositionPart]:
-    """Return where the run is: who started it, which child it is, its next step, and its how manieth turn."""
+    """Return where the run is: who started it, which child it is, its next step, and which turn of it this is."""
     parts = []
     for each in above:
         words = _("%(agent)s, %(step)s") % {"agent": each.agent, "step": in_words(each.step)}
@@ -109,9 +109,9 @@ def _line(child: StartedRun) -> str:
 def _remark(child: StartedRun, on_path: bool) -> str:
     ended = child.status in rules.ENDED
     if child.ordered == "undo":
-        return _("left behind, and undone") if ended else _("left behind, being undone")
+        return _("abandoned; undone") if ended else _("abandoned; being undone")
     if child.ordered == "cancel":
-        return _("not needed any more")
+        return _("no longer needed")
     if not rules.stands(on_path=on_path, begun=child.begun):
-        return _("left behind: taken over if it is started again with the same input, else undone")
+        return _("abandoned: taken over if it is started again with the same input, else undone")
     return ""

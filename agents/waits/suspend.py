@@ -59,7 +59,7 @@ def wake_now(run: Run, *, by: Actor) -> None:
         run.refresh_from_db(from_queryset=Run.objects.select_for_update(no_key=True).select_related("plan"))
         wait = Wait.objects.current(run)
         if wait is None or wait.kind != Wait.Kind.TIMER:
-            raise RewindRefused(_("The run does not wait for a time, so there is nothing to wake it from."))
+            raise RewindRefused(_("This run is not waiting for a time."))
         Wait.objects.filter(pk=wait.pk).update(ended_by=by.id)
         data = {"step": wait.step, "name": wait.name}
         event_log.record("timer.skipped", subject=f"run:{run.pk}", run=run, by=by, data=data)

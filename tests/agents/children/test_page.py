@@ -106,10 +106,10 @@ def test_what_was_left_behind_says_so(tmp_path: Path) -> None:
     run = to_rest(make_run("payroll", ledger=str(tmp_path / "ledger"), names=["a"], modes={"look": ""}))
     patch: list[Any] = [{"op": "replace", "path": "/names", "value": []}]
     rewind.edit(run, at=trail(run).index(("step", "pay_all")), patch=patch, by=ann(run.team))
-    assert "left behind: taken over if it is started again" in part(page(run), "children")
+    assert "abandoned: taken over if it is started again" in part(page(run), "children")
     rewind.settle_now(to_rest(run), by=ann(run.team))
     to_rest(run)
-    assert "left behind, and undone" in part(page(run), "children")
+    assert "abandoned; undone" in part(page(run), "children")
 
 
 def test_the_page_makes_no_query_more_for_its_children() -> None:

@@ -86,7 +86,7 @@ def test_a_person_wakes_it_before_its_time(ledger: Path) -> None:
     assert open_gate(run).step == "review"
     told = Event.objects.get(kind="timer.skipped", subject=f"run:{run.pk}")
     assert told.actor == f"user:{person.pk}"
-    with pytest.raises(RewindRefused, match="does not wait for a time"):
+    with pytest.raises(RewindRefused, match="is not waiting for a time"):
         suspend.wake_now(run, by=actors.SYSTEM)
 
 
