@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from config.local import stack
+from config.local import process, restarts, stack
 from config.local.console import Console
 
 
@@ -17,7 +17,7 @@ def test_a_part_that_the_system_cannot_start_is_tried_again(tmp_path: Path, monk
     home: Any = SimpleNamespace(path=tmp_path)
     own = stack.Stack(home, Console(), 0)
     own.start("sweeper", "-c", "").process.wait()
-    real, full = stack.spawn, [OSError(12, "Cannot allocate memory")]
+    real, full = process.spawn, [OSError(12, "Cannot allocate memory")]
 
     def spawn(*args: Any, **how: Any) -> Any:
         if full:
@@ -34,4 +34,4 @@ def test_a_part_that_the_system_cannot_start_is_tried_again(tmp_path: Path, monk
     assert not full
     (child,) = own.children
     child.process.wait()
-    assert own.revivals["sweeper"].pause == 2 * stack.restarts.FIRST
+    assert own.revivals["sweeper"].pause == 2 * restarts.FIRST
