@@ -12,8 +12,8 @@ from pathlib import Path
 from tests.harness import services
 
 from .campaign import Campaign, Report
-from .checker import violations
-from .faults import LANES
+from .checks.checker import violations
+from .faults.catalogue import LANES
 from .history import read
 
 

@@ -14,20 +14,20 @@ from typing import Any
 
 from tests.harness.session import ROOT
 
-from .api import Person
-from .checker import violations
-from .counts import counted
-from .dump import dumped, live, not_at_rest
-from .faults import LANES
+from .checks.checker import violations
+from .checks.counts import counted
+from .checks.dump import dumped, live, not_at_rest
+from .checks.violation import Violation
+from .faults.catalogue import LANES
+from .faults.nemesis import Nemesis, lanes
 from .history import History, read
-from .nemesis import Nemesis, lanes
+from .installation.stack import Stack
 from .outside import Outside
-from .page import Page
-from .reviewers import Reviewer
+from .people.api import Person
+from .people.page import Page
+from .people.reviewers import Reviewer
+from .people.users import Mover, Signaller, Starter
 from .shared_files import LIMIT, WORK
-from .stack import Stack
-from .users import Mover, Signaller, Starter
-from .violation import Violation
 
 REST_WITHIN = 180.0  # seconds after the last fault until no run is under way
 LOOK_EVERY = 0.5

@@ -13,7 +13,7 @@ import pytest
 from tests.harness.session import Session
 
 from .campaign import Campaign
-from .nemesis import lanes
+from .faults.nemesis import lanes
 
 SEED = int(os.environ.get("CHAOS_SEED", "11"))
 SECONDS, GAP = 18.0, 1.0  # of the plan; a slow machine takes longer

@@ -148,7 +148,7 @@ def test_what_was_done_after_the_backup_is_asked_for_again_by_its_key_and_done_o
     stack.callback(sandbox.kill)
     wait_for_http(sandbox, f"http://127.0.0.1:{port}/ledger")
     provider = {
-        "HOLDPOINT_HOME": str(home), "HOLDPOINT_AGENTS": "tests.chaos.errand_agent", SENDS: str(sends),
+        "HOLDPOINT_HOME": str(home), "HOLDPOINT_AGENTS": "tests.chaos.agents.errand_agent", SENDS: str(sends),
         "SANDBOX_URL": f"http://127.0.0.1:{port}",
     }  # fmt: skip
     data = migrated_copy(servers, short / "data")

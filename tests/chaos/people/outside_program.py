@@ -1,7 +1,8 @@
-"""`python -m tests.chaos.outside_program`: an agent elsewhere, with the Python client. It may be killed at any moment.
+"""`python -m tests.chaos.people.outside_program`: an agent elsewhere, with the Python client.
 
-Each item has a key of its own, which is written down first; a program that is started again goes on with what the one
-before it had not finished. The orders go to the provider under the key that Holdpoint gave.
+It may be killed at any moment. Each item has a key of its own, which is written down first; a program that is started
+again goes on with what the one before it had not finished. The orders go to the provider under the key that Holdpoint
+gave.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import httpx
 from holdpoint import Holdpoint, HoldpointError, NotDone, Refused
 
-from .shared_files import LIMIT, SENDS, WORK, note_send
+from ..shared_files import LIMIT, SENDS, WORK, note_send
 
 PAUSE = 1.0  # seconds between two looks at its items
 STEP_TIMEOUT = 20.0  # seconds until it looks whether something else is to be done

@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 
+from ..outside import Outside
 from .api import Answer, Person
-from .outside import Outside
 
 Gate = dict[str, Any]
 PAUSE = 0.15  # seconds between two decisions of one person

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 Rows = list[dict[str, Any]]
 Dump = dict[str, Rows]
-World = dict[str, Any]  # entries, mails, requests: see .outside
+World = dict[str, Any]  # entries, mails, requests: see ..outside
 ENDED = {"completed", "failed", "cancelled"}
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from .nemesis import Nemesis
-from .stack import LEASE
+from ..faults.nemesis import Nemesis
+from ..installation.stack import LEASE
 from .violation import ENDED, Violation
 
 KILLS = ("kill worker", "kill child")

@@ -27,12 +27,12 @@ from tests.harness.services import Service, free_port, manage, wait_for_http, we
 from tests.harness.session import ROOT
 from tests.harness.waiting import until
 
+from ..shared_files import SENDS
 from .customers import write_orders
 from .disks import Disks
-from .shared_files import SENDS
 from .tcp_proxy import TcpProxy
 
-AGENTS = "agents.examples.refunds,tests.chaos.errand_agent,tests.chaos.trip_agent"
+AGENTS = "agents.examples.refunds,tests.chaos.agents.errand_agent,tests.chaos.agents.trip_agent"
 LEASE = 3.0  # seconds
 PATIENCE = 120.0  # seconds until all parts are up
 LOOK_FOR_MESSAGES = 5.0  # seconds
@@ -69,7 +69,7 @@ class Stack:
             "sweeper": manage("sweeper"),
             "spare": manage("sweeper"),
             "beat": [sys.executable, "-m", "celery", "-q", "-A", "config", "beat", "--pidfile="],
-            "program": [sys.executable, "-m", "tests.chaos.outside_program"],
+            "program": [sys.executable, "-m", "tests.chaos.people.outside_program"],
         }  # fmt: skip
 
     @property
@@ -107,7 +107,7 @@ class Stack:
         if self.migrated is None:
             make_database(self.postgres)
             self.command("-m", "config.migrate", "--finish")
-        people: dict[str, Any] = json.loads(self.command("-m", "tests.chaos.seeding"))
+        people: dict[str, Any] = json.loads(self.command("-m", "tests.chaos.installation.seeding"))
         for name in ("sandbox", "web", "worker-1", "worker-2", "sweeper", "beat"):
             self.run(name)
         wait_for_http(self.running["sandbox"], f"{self.sandbox}/ledger", within=PATIENCE)

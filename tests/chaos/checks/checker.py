@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
+from ..history import Line, answered
 from . import family_checks, page_checks
-from .history import Line, answered
 from .violation import ENDED, Dump, Rows, Violation, World
 
 GUARDED = {"pay", "reply", "order", "charge", "wire"}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from checkpoints import crash_points
 
+from ..installation.stack import LEASE
 from .breaking import (
     OF_PEOPLE,
     Begin,
@@ -44,7 +45,6 @@ from .breaking import (
     worker,
     wrong_clock,
 )
-from .stack import LEASE
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from agents import Action, Agent, Card, effect, gate, step, undo, validator
 from agents.effects.http import send
 from checkpoints.values import artifacts
 
-from .shared_files import SENDS, note_send
+from ..shared_files import SENDS, note_send
 
 PAUSE = 0.2  # seconds before and after a request: so that what is killed is often in the middle of one
 

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from ..history import History
+from ..installation.stack import Stack
 from .breaking import bit
-from .faults import GAPS, LANES, Fault
-from .history import History
-from .stack import Stack
+from .catalogue import GAPS, LANES, Fault
 
 LOOK_EVERY = 0.25  # seconds
 AFTER_A_CRASH = 2.0  # seconds that a crash point's process goes on

@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import redis
 
-from .stack import Stack
+from ..installation.stack import Stack
 
 OF_PEOPLE = ("before_rewind", "after_rewind")  # points that the web process passes
 ACTIONS = ("kill", "raise", "cut", "sleep")

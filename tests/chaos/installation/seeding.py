@@ -1,4 +1,4 @@
-"""`python -m tests.chaos.seeding`: the people, their policies and tokens, printed as one JSON object."""
+"""`python -m tests.chaos.installation.seeding`: the people, their policies and tokens, printed as one JSON object."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .history import Line, answered
+from ..history import Line, answered
 from .violation import ENDED, Dump, Violation, World
 
 MOVED = {"run.rewound", "run.edited"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from .history import History
+from ..history import History
 
 TIMEOUT = 25.0  # seconds; longer than the server may take to find that the database is away
 PAUSE = 0.5  # seconds before a request is sent again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .history import Line
+from ..history import Line
 from .violation import Dump, Violation, World
 
 QUIET = {"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"}  # not for every page

@@ -8,9 +8,9 @@ import threading
 from collections import Counter
 from typing import Any
 
+from ..installation.customers import mail
+from ..shared_files import SIGNAL
 from .api import Person
-from .customers import mail
-from .shared_files import SIGNAL
 
 MOST_LIVE = 36  # runs at once, children among them: two workers and two reviewers are all there is
 EARLY = 3  # signals to a run that does not wait for one yet

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from agents import Agent, effect, on_restore, step, undo
 
+from ..shared_files import SIGNAL
 from .errand_agent import asked
-from .shared_files import SIGNAL
 
 HEARS = 2  # signals, one after the other
 PARCELS = 12

@@ -1,0 +1,1 @@
+"""Defines the harness's own agents, which run beside the refunds agent."""

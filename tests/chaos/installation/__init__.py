@@ -1,0 +1,1 @@
+"""Runs the installation under test: servers, disks, proxies and processes."""

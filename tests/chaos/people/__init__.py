@@ -1,0 +1,1 @@
+"""Uses the installation: people with tokens, a page, and a program elsewhere."""
