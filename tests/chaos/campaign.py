@@ -16,7 +16,8 @@ from tests.harness.session import ROOT
 
 from .checks.checker import violations
 from .checks.counts import counted
-from .checks.dump import dumped, live, not_at_rest
+from .checks.dump import dumped, live
+from .checks.rest_checks import not_at_rest
 from .checks.violation import Violation
 from .faults.catalogue import LANES
 from .faults.nemesis import Nemesis, lanes
@@ -145,7 +146,7 @@ class Campaign:
                     break
                 time.sleep(LOOK_EVERY)
             else:
-                rested = None if not_at_rest(connection) else REST_WITHIN
+                rested = None if not_at_rest(dumped(connection)) else REST_WITHIN
         self.done_deciding.set()
         for thread in self.threads:
             thread.join()

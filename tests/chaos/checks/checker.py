@@ -22,7 +22,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..history import Line, answered
-from . import family_checks, page_checks
+from . import family_checks, page_checks, rest_checks
 from .violation import ENDED, Dump, Rows, Violation, World
 
 GUARDED = {"pay", "reply", "order", "charge", "wire"}
@@ -222,30 +222,6 @@ def starts_are_kept(history: list[Line], world: World, dump: Dump) -> Iterator[V
                 yield Violation("twice", f"one {f} under {key} made the runs {sorted(ids)}")
 
 
-def runs_rest(history: list[Line], world: World, dump: Dump) -> Iterator[Violation]:
-    """Each run has ended, with nothing open or unknown, or waits at a gate, for a moment, a signal or its children."""
-    live = {run["id"] for run in dump["runs"] if run["status"] not in ENDED}
-    hearing = {wait["run"] for wait in dump["waits"] if wait["kind"] == "signal" and wait["signal"] is None}
-    hearing |= {child["parent"] for child in dump["children"] if child["run"] in live}
-    asking = {gate["run"] for gate in dump["gates"] if gate["status"] == "open"}
-    doubtful = {row["run"]: row for row in dump["effects"] if row["status"] in ("intended", "unknown")}
-    for run in dump["runs"]:
-        name = f"run {run['id']} ({run['agent']})"
-        if run["frozen"]:
-            yield Violation("audit", f"{name} is frozen: {run['reason']}")
-        elif run["status"] in ENDED and run["id"] in asking:
-            yield Violation("stuck", f"{name} is {run['status']}, and still asks")
-        elif run["status"] in ENDED and run["id"] in doubtful and not _left_open(run, dump):
-            row = doubtful[run["id"]]
-            yield Violation(
-                "stuck", f"{name} is {run['status']}, and {row['step']} {row['key'][:8]} is {row['status']}"
-            )
-        elif run["status"] in ("queued", "running"):
-            yield Violation("stuck", f"{name} is {run['status']} at {run['next_step']}: {run['reason']}")
-        elif run["status"] == "waiting" and run["id"] not in asking | hearing and not run["timed"]:
-            yield Violation("stuck", f"{name} waits for nothing: {run['reason']}")
-
-
 Check = Callable[[list[Line], World, Dump], Iterator[Violation]]
 CHECKS: tuple[Check, ...] = (
     keys_executed,
@@ -259,7 +235,7 @@ CHECKS: tuple[Check, ...] = (
     refused_left_nothing,
     outcomes_are_applied_once,
     starts_are_kept,
-    runs_rest,
+    rest_checks.runs_rest,
     *family_checks.CHECKS,
     *page_checks.CHECKS,
 )
@@ -278,13 +254,3 @@ def _about(grant: dict[str, Any] | None, action: str, arguments: Any) -> bool:
     """Tell whether these arguments are those of the grant's effect; a grant without an action is of all."""
     named = grant is not None and grant["action"] in ("", action)
     return named and isinstance(arguments, dict) and "amount" in arguments
-
-
-def _left_open(run: dict[str, Any], dump: Dump) -> bool:
-    """Tell whether a person stopped the run and left the question unanswered, or cancelled it in the middle."""
-    ends = [each for each in dump["events"] if (each["kind"], each["run"]) == ("run.cancelled", run["id"])]
-    return bool(ends and ends[-1]["by_person"]) or any(
-        outcome["answer"] and outcome["answer"].get("choice") in ("stop", "left_open")
-        for outcome in dump["outcomes"]
-        if any(gate["id"] == outcome["gate"] and gate["run"] == run["id"] for gate in dump["gates"])
-    )

@@ -13,7 +13,8 @@ Connection = psycopg.Connection[dict[str, Any]]
 # Of outcomes, arguments are canonical JSON by action.
 QUERIES = {
     "runs": """SELECT r.id, r.status, r.reason, r.next_step, r.frozen_at IS NOT NULL AS frozen,
-        r.started_by_id AS starter, r.wake_at IS NOT NULL AS timed, p.agent, p.external,
+        r.started_by_id AS starter, r.wake_at IS NOT NULL AS timed, r.awaited,
+        r.status = 'waiting' AND r.wake_at < clock_timestamp() - interval '1 minute' AS overdue, p.agent, p.external,
         r.forked_from IS NOT NULL AS forked, r.parent_id AS parent, r.lineage, r.head::text
         FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY r.id""",
     "gates": """SELECT g.id, g.run_id AS run, g.step, g.kind, g.status, g.checkpoint::text, g.title, p.quorum,
@@ -55,18 +56,6 @@ def dumped(connection: Connection) -> dict[str, Rows]:
     for outcome in found["outcomes"]:
         outcome["arguments"], outcome["answer"] = json.loads(outcome["arguments"]), json.loads(outcome["answer"])
     return found
-
-
-def not_at_rest(connection: Connection) -> Rows:
-    """Return the runs that neither have ended nor wait at an open gate, for a moment, or for a run of theirs."""
-    return connection.execute(
-        b"""SELECT r.id, r.status, r.next_step, r.reason, p.external FROM checkpoints_run r
-        JOIN checkpoints_plan p ON p.id = r.plan_id
-        WHERE r.status IN ('queued', 'running') OR r.status = 'waiting' AND r.wake_at IS NULL
-          AND NOT EXISTS (SELECT FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open')
-          AND NOT EXISTS (SELECT FROM checkpoints_run c WHERE c.parent_id = r.id
-            AND c.status IN ('queued', 'running', 'waiting'))"""
-    ).fetchall()
 
 
 def live(connection: Connection) -> int:

@@ -61,8 +61,8 @@ def good() -> Evidence:
         {"key": BOOKED, "id": "o_3", **delivery, "words": "one two"},
     ]
     world: dict[str, Any] = {"entries": entries, "mails": {MAILED[:32]: 1}, "requests": {}, "heard": []}
-    run = {"reason": "", "next_step": "", "frozen": False, "starter": 3, "timed": False, "agent": "refunds",
-           "external": False, "forked": False, "parent": None, "head": None}  # fmt: skip
+    run = {"reason": "", "next_step": "", "frozen": False, "starter": 3, "timed": False, "overdue": False, "awaited": 0,
+           "agent": "refunds", "external": False, "forked": False, "parent": None, "head": None}  # fmt: skip
     child = run | {"agent": "courier", "parent": 9}
     gate = {"step": "review", "kind": "review", "status": "decided", "title": "?", "quorum": 1, "separation": True}
     effect = {"action": "", "undoes": None, "taken_from": None, "status": "done", "attempts": 1, "irreversible": False,

@@ -120,6 +120,37 @@ def a_run_waits_for_nothing(seen: Evidence) -> None:
     seen.row("runs", 8)["status"] = "waiting"
 
 
+def an_old_wait_excuses_no_run(seen: Evidence) -> None:
+    seen.dump["signals"].pop()
+    seen.row("waits", 62)["signal"] = None  # at hear, from t2
+    seen.row("runs", 9).update({"status": "waiting", "next_step": "hear", "head": "t4"})
+
+
+def a_wait_of_another_step_excuses_no_run(seen: Evidence) -> None:
+    seen.dump["signals"].pop()
+    seen.row("waits", 62)["signal"] = None
+    seen.row("runs", 9).update({"status": "waiting", "next_step": "book", "head": "t2"})
+
+
+def a_child_of_two_excuses_no_parent(seen: Evidence) -> None:
+    seen.row("runs", 12).update({"status": "waiting", "timed": True})
+    seen.row("runs", 9).update({"status": "waiting", "awaited": 2})
+
+
+def a_child_excuses_no_parent_that_waits_for_none(seen: Evidence) -> None:
+    seen.row("runs", 12).update({"status": "waiting", "timed": True})
+    seen.row("runs", 9).update({"status": "waiting"})
+
+
+def a_gate_excuses_no_run_whose_children_have_ended(seen: Evidence) -> None:
+    seen.dump["gates"].append(seen.row("gates", 80) | {"id": 92, "run": 9, "status": "open"})
+    seen.row("runs", 9).update({"status": "waiting", "awaited": 1})
+
+
+def a_timer_wakes_nobody(seen: Evidence) -> None:
+    seen.row("runs", 9).update({"status": "waiting", "timed": True, "overdue": True})
+
+
 def a_run_ends_with_an_open_gate(seen: Evidence) -> None:
     seen.dump["gates"].append(seen.row("gates", 80) | {"id": 82, "status": "open"})
 
@@ -229,6 +260,8 @@ PLANTED: dict[str, tuple[Callable[[Evidence], None], ...]] = {
         a_child_left_behind_has_delivered, a_child_is_left_and_not_ordered_to_undo, an_order_to_a_child_is_not_begun,
     ),
     "stuck": (a_run_stays_queued, a_run_waits_for_nothing, a_run_ends_with_an_open_gate, a_run_ends_in_doubt,
-              a_child_outlives_its_parent),
+              a_child_outlives_its_parent, an_old_wait_excuses_no_run, a_wait_of_another_step_excuses_no_run,
+              a_child_of_two_excuses_no_parent, a_child_excuses_no_parent_that_waits_for_none,
+              a_gate_excuses_no_run_whose_children_have_ended, a_timer_wakes_nobody),
     "audit": (a_run_is_frozen,),
 }  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from .checker import CHECKS, violations
 from .good_history import KEY, Evidence, good
 from .planted import PLANTED, a_child_does_it_twice
+from .rest_checks import not_at_rest
 
 CASES = [(kind, plant) for kind, plants in PLANTED.items() for plant in plants]
 
@@ -37,6 +38,32 @@ def test_a_child_that_a_person_moved_after_its_end_does_as_that_person_said() ->
         {"id": 12, "kind": "run.rewound", "run": 12, "subject": "run:12", "by_person": True, "xid": 2000, "team": 1}
     )
     assert {each.says for each in violations(*seen)} == set()
+
+
+def test_a_run_that_waits_for_what_will_come_is_at_rest() -> None:
+    seen = good()
+    seen.row("runs", 12).update({"status": "waiting", "timed": True})
+    seen.row("runs", 9).update({"status": "waiting", "awaited": 1})
+    seen.dump["gates"].append(seen.row("gates", 80) | {"id": 92, "run": 8, "status": "open"})
+    seen.row("runs", 8)["status"] = "waiting"
+    assert not_at_rest(seen.dump) == []
+    seen.row("runs", 12)["status"] = "completed"
+    assert len(not_at_rest(seen.dump)) == 1
+
+
+def test_a_child_that_is_still_to_be_undone_is_to_end() -> None:
+    seen = good()
+    seen.dump["children"][1]["carried_out"] = False
+    seen.row("runs", 9).update({"status": "waiting", "awaited": 1})
+    assert not_at_rest(seen.dump) == []
+
+
+def test_a_run_that_hears_a_signal_is_at_rest() -> None:
+    seen = good()
+    seen.dump["signals"].pop()
+    seen.row("waits", 62)["signal"] = None
+    seen.row("runs", 9).update({"status": "waiting", "next_step": "hear", "head": "t2"})
+    assert not_at_rest(seen.dump) == []
 
 
 def test_a_person_who_cancels_a_run_in_doubt_leaves_that_open() -> None:
