@@ -51,6 +51,15 @@ POINTS = (  # of a run
 OF_WAITS = ("before_wait", "after_wait")  # of a step that waits for a time or a signal
 OF_TIMERS = "after_timers"  # after runs were woken whose time has come, and before anybody is rung for
 OF_CHILDREN = ("before_spawn", "after_spawn", "before_gather", "after_gather")  # of a step that starts runs
+OF_ORDERS = (  # of what follows from a run for its children: its worker passes them, or the sweeper
+    "before_order",
+    "after_order",
+    "beside_undo_child",
+    "after_end_with",
+    "before_let_go",
+)
+OF_SIGNALS = ("before_signal", "after_signal")  # of a signal that somebody sends, in its transaction
+OF_WAKES = ("before_wake", "after_wake")  # of a timer that a person ends, in its transaction
 OF_MID_STEP = ("before_mid_step", "after_mid_step")  # of a value that a step keeps before it ends
 OF_HELD = ("before_restore", "beside_save")  # of what a step holds open, and of what is written beside its save
 OF_DEFERRED = ("put_off", "before_flush", "after_flush")  # of checkpoints that were put off

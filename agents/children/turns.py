@@ -12,6 +12,7 @@ from agents.definition import registry
 from agents.definition.agent import Agent
 from agents.models import ChildLink
 from agents.ringing import doorbell
+from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import run_sql
@@ -61,6 +62,8 @@ def let_go(parent: int) -> int:
         while went < free and (found := list(held.exclude(pk__in=seen)[: free - went])):
             seen += [row.pk for row in found]
             went += sum(_goes(row.run) for row in found)
+        if seen:
+            crash_points.point("before_let_go")
         ChildLink.objects.filter(pk__in=seen).update(held=False)  # last, as children's rows come first
     return went
 

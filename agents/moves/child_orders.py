@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from agents.models import ChildLink
 from agents.session import child_runs
 from agents.text import saved_language
-from checkpoints import actors
+from checkpoints import actors, crash_points
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
@@ -53,6 +53,7 @@ def carry_out(parent: int) -> int:
     rows = ChildLink.objects.exclude(ordered="").filter(parent=parent, carried_out=False).order_by("pk")
     found = list(rows.select_related("run__plan", "parent__plan"))
     for row in found:
+        crash_points.point("before_order", row.step)
         try:
             begun = _carry_out(row)
         except (OperationalError, InterfaceError):
@@ -60,6 +61,7 @@ def carry_out(parent: int) -> int:
         except Exception:  # what is stored of it may not verify: the others are ended all the same
             log.exception("child.not_ended", run=row.run_id, order=row.ordered)
             continue
+        crash_points.point("after_order", row.step)
         if begun:
             ChildLink.objects.filter(pk=row.pk, ordered=row.ordered).update(carried_out=True)
     return len(found)
@@ -101,6 +103,7 @@ def end_with(parent: int) -> int:
     )
     for child in found:
         _cancelled(child, by=SYSTEM, reason=words % {"run": parent})
+        crash_points.point("after_end_with")
     return len(found)
 
 

@@ -14,7 +14,7 @@ from agents.models import ChildLink
 from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.models import Gate
-from checkpoints import store
+from checkpoints import crash_points, store
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Run
@@ -51,6 +51,7 @@ def undo(row: ChildLink, *, by: Actor, reason: str) -> bool:
         hold_left_behind.hold(run, RunPath.to(saved.id), by=by)
         data = {"to": target.seq, "seq": saved.seq, "step": target.next_step}
         event_log.record("run.rewound", subject=f"run:{run.pk}", run=run, by=by, data=data)
+        crash_points.point("beside_undo_child", row.step)
         run.settle_first(Run.Status.CANCELLED, reason, by=by)
         ChildLink.objects.filter(pk=row.pk, ordered=row.ordered).update(carried_out=True)
 

@@ -16,6 +16,7 @@ from agents.models import Signal, Wait
 from agents.models.wait import WaitQuerySet
 from agents.session.run_session import RunSession
 from approvals.schema import redact, validate
+from checkpoints import crash_points
 from checkpoints.access.permissions import START_RUN, may
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
@@ -47,6 +48,7 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
             raise RunEnded
         if Signal.objects.filter(run=run).count() >= MOST:
             raise TooManySignals
+        crash_points.point("before_signal", run.next_step)
         made = Signal.objects.create(run=run, name=name, key=key, value=content, by=by.id, by_name=by.name)
         data = {"signal": made.pk, "name": name, "key": key}
         if not veil(run, name):  # a digest of a short secret, such as a PIN, would tell it
@@ -55,6 +57,7 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
         waited = Wait.objects.current(run)
         if waited is not None and (waited.kind, waited.name) == (Wait.Kind.SIGNAL, name):
             run.wake(by=by)
+        crash_points.point("after_signal", run.next_step)
     return made, True
 
 

@@ -60,7 +60,9 @@ def wake_now(run: Run, *, by: Actor) -> None:
         wait = Wait.objects.current(run)
         if wait is None or wait.kind != Wait.Kind.TIMER:
             raise RewindRefused(_("This run is not waiting for a time."))
+        crash_points.point("before_wake", wait.step)
         Wait.objects.filter(pk=wait.pk).update(ended_by=by.id)
         data = {"step": wait.step, "name": wait.name}
         event_log.record("timer.skipped", subject=f"run:{run.pk}", run=run, by=by, data=data)
         run.wake(by=by)
+        crash_points.point("after_wake", wait.step)

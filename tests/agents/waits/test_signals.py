@@ -16,7 +16,7 @@ from agents.moves import rewind
 from agents.runner import engine
 from agents.serving import timers
 from agents.waits import signals
-from checkpoints import actors
+from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
@@ -183,3 +183,18 @@ def test_a_signal_that_comes_as_the_run_falls_asleep_is_never_missed() -> None:
             sent.result()
         advance_to_rest(run)
         assert (state(run)["heard"], run.next_step) == ([number], "go")
+
+
+@pytest.mark.parametrize("point", ["before_signal", "after_signal"])
+def test_a_signal_whose_sender_dies_is_whole_or_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    run = advance(make_run("listener"))
+    monkeypatch.setenv("HOLDPOINT_CRASH", f"{point}:raise:1:{tmp_path / 'hits'}")
+    with pytest.raises(crash_points.Crashed):
+        send(run, 10, key="a")
+    run.refresh_from_db()
+    assert (Signal.objects.filter(run=run).count(), run.status) == (0, "waiting")
+    assert send(run, 10, key="a")[1]
+    run.refresh_from_db()
+    assert run.status == "queued"

@@ -13,7 +13,7 @@ from agents.models import Wait
 from agents.moves import rewind
 from agents.serving import timers
 from agents.waits import suspend
-from checkpoints import actors
+from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
@@ -88,6 +88,19 @@ def test_a_person_wakes_it_before_its_time(ledger: Path) -> None:
     assert told.actor == f"user:{person.pk}"
     with pytest.raises(RewindRefused, match="is not waiting for a time"):
         suspend.wake_now(run, by=actors.SYSTEM)
+
+
+@pytest.mark.parametrize("point", ["before_wake", "after_wake"])
+def test_a_timer_that_was_not_ended_whole_goes_on(ledger: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    run = advance(make_run("sleeper", ledger=str(ledger)))
+    monkeypatch.setenv("HOLDPOINT_CRASH", f"{point}:raise:1:{ledger.parent / 'hits'}")
+    with pytest.raises(crash_points.Crashed):
+        suspend.wake_now(run, by=actors.SYSTEM)
+    run.refresh_from_db()
+    assert (run.status, Event.objects.filter(kind="timer.skipped", subject=f"run:{run.pk}").count()) == ("waiting", 0)
+    assert Wait.objects.current(run) is not None
+    suspend.wake_now(run, by=actors.SYSTEM)
+    assert run.status == "queued"
 
 
 def test_a_person_who_rewinds_it_ends_the_sleep_and_it_sleeps_anew(ledger: Path) -> None:
