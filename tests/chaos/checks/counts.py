@@ -14,7 +14,7 @@ from .violation import ENDED, Violation
 KILLS = ("kill worker", "kill child")
 # What delays no run that goes on: it needs workers, the sweeper, PostgreSQL and Redis.
 HARMLESS = ("kill program", "kill provider", "provider fails", "kill web", "pause web", "restart web", "crash web",
-            "kill beat", "two sweepers", "fill disk", "deliver thrice")  # fmt: skip
+            "kill beat", "pause beat", "two sweepers", "fill disk", "deliver thrice")  # fmt: skip
 WITHIN = LEASE + 2.0  # seconds
 
 

@@ -14,9 +14,11 @@ import psutil
 import psycopg
 import redis
 
+from checkpoints import crash_points
+
 from ..installation.stack import Stack
 
-OF_PEOPLE = ("before_rewind", "after_rewind")  # points that the web process passes
+OF_PEOPLE = ("before_rewind", "after_rewind", *crash_points.OF_SIGNALS, *crash_points.OF_WAKES)  # the web passes them
 ACTIONS = ("kill", "raise", "cut", "sleep")
 Begin = Callable[[Stack, random.Random], str]
 Heal = Callable[[Stack, str], None]

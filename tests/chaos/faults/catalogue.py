@@ -66,11 +66,16 @@ OF_WORKERS = tuple(
     point
     for points in (
         crash_points.POINTS, crash_points.OF_WAITS, crash_points.OF_CHILDREN, crash_points.OF_MID_STEP,
-        crash_points.OF_HELD, crash_points.OF_DEFERRED,
+        crash_points.OF_HELD, crash_points.OF_DEFERRED, crash_points.OF_ORDERS,
     )
     for point in points
     if point not in OF_PEOPLE
 )  # fmt: skip
+OF_SWEEPERS = (
+    crash_points.OF_TIMERS,
+    crash_points.OF_TIMERS,
+    *crash_points.OF_ORDERS,
+)  # it passes the first most often
 WORKERS = (
     Fault("kill worker", kill(worker), run_again, 0.2, 3.0),
     Fault("kill child", kill_child, nothing, 0.2, 1.0),
@@ -83,10 +88,12 @@ WORKERS = (
 )
 OTHERS = (
     Fault("crash web", crash(OF_PEOPLE, always("web")), end_crash, 10.0, 14.0),
+    Fault("crash sweeper", crash(OF_SWEEPERS, always("sweeper")), end_crash, 10.0, 14.0),
     Fault("kill sweeper", kill(always("sweeper")), run_again, 1.0, 8.0),
     Fault("pause sweeper", pause(always("sweeper")), resume, 2.0, 8.0),
     Fault("two sweepers", two_sweepers, drop, 3.0, 8.0),
     Fault("kill beat", kill(always("beat")), run_again, 1.0, 5.0),
+    Fault("pause beat", pause(always("beat")), resume, 2.0, 8.0),
     Fault("kill web", kill(always("web")), run_again, 0.2, 4.0),
     Fault("pause web", pause(always("web")), resume, 1.0, 6.0),
     Fault("restart web", terminate(always("web")), run_again, 0.5, 4.0),
