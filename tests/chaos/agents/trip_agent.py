@@ -1,4 +1,4 @@
-"""The harness's agents that take long: a trip starts errands and a courier, waits for them, sleeps, and hears signals.
+"""The harness's agents that take long: a trip asks, starts others meanwhile and waits for them, sleeps, hears signals.
 
 What a trip heard goes to the provider with its booking, so that the world outside says which signals counted.
 """
@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from agents import Agent, effect, on_restore, step, undo
+from agents import Action, Agent, Card, effect, gate, on_restore, step, undo
 
 from ..shared_files import SIGNAL
 from .errand_agent import asked
@@ -25,6 +25,12 @@ class Word(BaseModel):
     """The value of a signal: a word that nobody else sends."""
 
     word: str
+
+
+class Budget(BaseModel):
+    """What a trip may cost, which people may lower while it goes on."""
+
+    amount: Decimal = Field(gt=0, le=1000, max_digits=7, decimal_places=2)
 
 
 class Line:
@@ -108,7 +114,10 @@ class Courier(Agent):
 
 
 class Trip(Agent):
-    """Starts two errands, which ask people, and a courier, which does not; then a nap, two signals, and a booking."""
+    """Starts two errands, which ask people, and a courier, which does not; then a nap, two signals, and a booking.
+
+    Its own question stays open meanwhile: only the booking waits for the answer.
+    """
 
     name = "trip"
     version = "1"
@@ -123,6 +132,7 @@ class Trip(Agent):
         amounts: list[Decimal]
         need: int = 3
         nap: float = 1.0
+        budget: Budget | None = None
         done: list[int] = []
         napped: bool = False
         heard: list[str] = []
@@ -132,6 +142,16 @@ class Trip(Agent):
     def title(cls, state: Any) -> str:
         """Name the first item."""
         return f"trip {state.items[0]}"
+
+    @step
+    def estimate(self, amounts: list[Decimal]) -> dict[str, Any]:
+        """Say what it may cost."""
+        return {"budget": Budget(amount=min(sum(amounts, Decimal(1)), Decimal(1000)))}
+
+    @gate(policy="default", waits=False, edits=["budget"], on_reject="estimate")
+    def agree(self, budget: Budget) -> Card:
+        """Ask whether it may cost so much, and go on."""
+        return Card(title=f"Spend {budget.amount}", actions=[Action(id="spend", title="Budget", pointer="/budget")])
 
     @step
     def fan_out(self, items: list[str], amounts: list[Decimal], need: int) -> dict[str, Any]:
@@ -155,9 +175,10 @@ class Trip(Agent):
         return {"heard": [self.wait_for_signal(SIGNAL).word for _ in range(HEARS)]}
 
     @effect(undo="withdraw", idempotent=True, guarded=False)
-    def book(self, items: list[str], heard: list[str], *, key: str) -> dict[str, Any]:
-        """Order what was heard; the same key again orders nothing new."""
-        return {"booked": asked("book", "/orders", {"item": items[0], "words": words(heard), "amount": "1"}, key)["id"]}
+    def book(self, items: list[str], heard: list[str], budget: Budget, *, key: str) -> dict[str, Any]:
+        """Order what was heard, for what was agreed; the same key again orders nothing new."""
+        body = {"item": items[0], "words": words(heard), "amount": str(budget.amount)}
+        return {"booked": asked("book", "/orders", body, key)["id"]}
 
     @undo(idempotent=True)
     def withdraw(self, booked: str) -> None:

@@ -189,7 +189,11 @@ def refused_left_nothing(history: list[Line], world: World, dump: Dump) -> Itera
 
 
 def outcomes_are_applied_once(history: list[Line], world: World, dump: Dump) -> Iterator[Violation]:
-    """A decided review is saved by its run exactly once, unless a person moved or ended the run meanwhile."""
+    """A decided review is saved by its run exactly once, unless a person moved or ended the run meanwhile.
+
+    That of a gate from which the run went on is saved where the run is by then.
+    """
+    answered_later = Counter((row["run"], row["step"]) for row in dump["checkpoints"] if row["kind"] == "answered")
     saved = Counter(row["parent"] for row in dump["checkpoints"] if row["kind"] in ("gate", "recovery"))
     moved: defaultdict[int, int] = defaultdict(int)
     for event in dump["events"]:
@@ -200,12 +204,18 @@ def outcomes_are_applied_once(history: list[Line], world: World, dump: Dump) -> 
     for gate in dump["gates"]:
         if gate["status"] != "decided" or gate["kind"] != "review":
             continue
-        times = saved[gate["checkpoint"]]
+        times, later = saved[gate["checkpoint"]], (gate["run"], gate["step"])
+        if times == 0 and answered_later[later]:
+            answered_later[later] -= 1
+            times = 1
         if times > 1:
             yield Violation("twice", f"the outcome of gate {gate['id']} was applied {times} times")
         since = moved[gate["run"]] > closed.get(f"gate:{gate['id']}", 0)
         if times == 0 and not since and runs[gate["run"]]["status"] in ENDED:
             yield Violation("lost", f"gate {gate['id']} was decided, and its run {gate['run']} ended without it")
+    for (run, step), left in answered_later.items():
+        if left > 0 and not moved[run]:
+            yield Violation("twice", f"answers at {step} of run {run} were applied {left} times more than given")
 
 
 def starts_are_kept(history: list[Line], world: World, dump: Dump) -> Iterator[Violation]:

@@ -108,6 +108,15 @@ def an_outcome_is_applied_twice(seen: Evidence) -> None:
     seen.dump["checkpoints"].append({"run": 7, "seq": 9, "id": "c79", "parent": "c7", "kind": "gate", "step": "review"})
 
 
+def a_late_outcome_is_not_applied(seen: Evidence) -> None:
+    seen.row("gates", 70)["checkpoint"] = "c1"
+
+
+def a_late_outcome_is_applied_twice(seen: Evidence) -> None:
+    row = {"run": 7, "parent": "c8", "kind": "answered", "step": "review"}
+    seen.dump["checkpoints"] += [row | {"seq": 10, "id": "c80"}, row | {"seq": 11, "id": "c81"}]
+
+
 def one_start_is_two_runs(seen: Evidence) -> None:
     seen.history[1] |= {"type": "ok", "id": 8}
 
@@ -247,11 +256,13 @@ PLANTED: dict[str, tuple[Callable[[Evidence], None], ...]] = {
     "lost": (
         done_and_not_there, undone_and_there, failed_and_there, a_decision_is_gone, a_decision_is_another,
         a_decision_closed_nothing, a_vote_does_not_count, a_run_is_gone, an_outcome_is_not_applied,
+        a_late_outcome_is_not_applied,
         a_signal_is_gone, a_signal_has_another_value, a_word_is_booked_that_nobody_sent, a_run_does_not_hear_its_signal,
         a_page_misses_an_event,
     ),
     "twice": (
         one_click_is_two_decisions, two_decisions_count, a_refused_decision_is_recorded, an_outcome_is_applied_twice,
+        a_late_outcome_is_applied_twice,
         one_start_is_two_runs, one_signal_is_kept_twice, a_signal_is_read_twice, a_signal_is_booked_twice,
         a_page_hears_an_event_twice, a_page_hears_events_out_of_order,
     ),

@@ -51,6 +51,14 @@ def test_a_run_that_waits_for_what_will_come_is_at_rest() -> None:
     assert len(not_at_rest(seen.dump)) == 1
 
 
+def test_an_outcome_that_is_saved_where_the_run_is_by_then_is_applied() -> None:
+    seen = good()
+    seen.row("gates", 70)["checkpoint"] = "c1"
+    row = next(row for row in seen.dump["checkpoints"] if row["id"] == "c75")
+    row["kind"] = "answered"
+    assert seen.found() == set()
+
+
 def test_a_child_that_is_still_to_be_undone_is_to_end() -> None:
     seen = good()
     seen.dump["children"][1]["carried_out"] = False

@@ -71,11 +71,7 @@ OF_WORKERS = tuple(
     for point in points
     if point not in OF_PEOPLE
 )  # fmt: skip
-OF_SWEEPERS = (
-    crash_points.OF_TIMERS,
-    crash_points.OF_TIMERS,
-    *crash_points.OF_ORDERS,
-)  # it passes the first most often
+OF_SWEEPERS = (*(crash_points.OF_TIMERS,) * 2, *crash_points.OF_ORDERS)  # it passes the first most often
 WORKERS = (
     Fault("kill worker", kill(worker), run_again, 0.2, 3.0),
     Fault("kill child", kill_child, nothing, 0.2, 1.0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import secrets
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -35,6 +35,7 @@ class Reviewer:
         self.rng = random.Random(f"{seed} {me.name}")
         self.sent_back: dict[int, int] = {}
         self.retried = Counter[tuple[int, str]]()
+        self.seen: defaultdict[tuple[int, str], list[str]] = defaultdict(list)  # digests of a run's step, oldest first
         self.draining = threading.Event()
 
     def work(self, stop: threading.Event) -> None:
@@ -53,6 +54,8 @@ class Reviewer:
         gate = self.me.get(f"gates/{number}")
         if gate is None or gate["status"] != "open":
             return
+        if gate["digest"] not in (known := self.seen[gate["run"], gate["step"]]):
+            known.append(gate["digest"])
         if gate["card"].get("question"):
             body = self._answer(gate)
             if body is not None:
@@ -93,10 +96,19 @@ class Reviewer:
         self._at_once([lambda: self._once(self.me, gate, {"verdict": "approve"}, key, "twice")] * 2)
 
     def decide_blindly(self, gate: Gate) -> None:
-        """Agree to a proposal that is not what stands."""
-        old = secrets.token_hex(32)
+        """Agree to a proposal that is not what stands: to an earlier one of this step, or to one that never was."""
+        earlier = [each for each in self.seen[gate["run"], gate["step"]] if each != gate["digest"]]
+        old = earlier[-1] if earlier else secrets.token_hex(32)
         body = {"verdict": "approve", "seen": old}
-        self.me.post("decide", f"gates/{gate['id']}/decisions", body, gate=gate["id"], habit="stale", seen=old)
+        self.me.post(
+            "decide",
+            f"gates/{gate['id']}/decisions",
+            body,
+            gate=gate["id"],
+            habit="stale",
+            seen=old,
+            outdated=bool(earlier),
+        )
 
     def race(self, gate: Gate) -> None:
         """Two people decide at the same moment: one approves, the other edits or rejects."""
