@@ -100,6 +100,7 @@ OTHERS = (
 SERVERS = (
     Fault("stop postgres", stop_postgres, lambda stack, _: stack.start_postgres(), 0.5, 6.0),
     Fault("kill redis", kill_redis, lambda stack, _: stack.start_redis(), 0.5, 15.0),
+    Fault("redis away", kill_redis, lambda stack, _: stack.start_redis(), 60.0, 65.0),
     Fault("flush redis", flush_redis, nothing),
     Fault("fill disk", fill_disk, lambda stack, _: stack.disks.free_artifacts(), 3.0, 10.0),
     Fault("fill postgres", fill_database_disk, lambda stack, _: stack.free_database_disk(), 2.0, 8.0, lacks_disk),

@@ -16,6 +16,7 @@ from .breaking import bit
 from .catalogue import GAPS, LANES, Fault
 
 LOOK_EVERY = 0.25  # seconds
+LONG, SHARE = 20.0, 0.05  # seconds of a fault, and what share of a campaign a longer one may take
 AFTER_A_CRASH = 2.0  # seconds that a crash point's process goes on
 
 
@@ -97,7 +98,13 @@ class Nemesis:
 def lanes(
     seed: int, seconds: float, gap: float, kinds: Sequence[str] = (), without: Collection[str] = ()
 ) -> list[list[Planned]]:
-    """Return the plans of all lanes; `gap` is the first one's. `kinds`: only faults of these names."""
-    named = [[each for each in lane if each.name not in without] for lane in LANES]
+    """Return the plans of all lanes; `gap` is the first one's. `kinds`: only faults of these names.
+
+    A long fault that would take much of the campaign is left out, unless it is named.
+    """
+    short = [
+        [each for each in lane if each.name in kinds or each.least <= max(LONG, seconds * SHARE)] for lane in LANES
+    ]
+    named = [[each for each in lane if each.name not in without] for lane in short]
     chosen = [[each for each in lane if not kinds or each.name in kinds] for lane in named]
     return [plan(f"{seed} {n}", lane, seconds, gap * GAPS[n]) for n, lane in enumerate(chosen)]
