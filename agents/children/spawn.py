@@ -146,7 +146,7 @@ class Spawning:
             held = turns.working(parent.pk, session.agent.children_at_once) >= session.agent.children_at_once
             try:
                 run = start_run(
-                    known.spec.agent, input, by=session.by, team=parent.team, title=name or None,
+                    known.spec.agent, input, by=session.by, team=parent.team, title=session.clean(name) or None,
                     started_by=parent.started_by, config=config, parent=parent, priority=parent.priority,
                     held=_("Waits until fewer runs of its parent are at work") if held else "",
                 )  # fmt: skip

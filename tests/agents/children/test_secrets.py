@@ -55,3 +55,7 @@ def test_a_child_that_is_started_with_a_model_gets_its_secrets() -> None:
     assert (run.status, run.state["opened"]) == ("completed", [True, True])
     links = ChildLink.objects.filter(parent=run.row)
     assert len({bytes(each.digest) for each in links}) == 2
+
+
+def test_the_title_of_a_child_has_no_secret_of_its_parent() -> None:
+    assert "4711" not in keys().children[0].title
