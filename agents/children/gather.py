@@ -66,7 +66,7 @@ class Gatherer:
         digest = digests.of_value([list(asked.runs), asked.need])
         kept = self._kept(digest)
         if kept is None:
-            found = runs_of(self.session.run.pk, asked)
+            found = runs_of(self.session.run, asked)
             verdict = rules.gathered([run.status for run in found], asked.need)
             if verdict.missing:
                 self.suspended = Suspended(asked)
@@ -121,17 +121,21 @@ def needed(need: str | int, of: int) -> int:
     return found
 
 
-def runs_of(parent: int, asked: Gathering) -> list[Run]:
-    """Return the runs in the order given. One that was told to stop counts as cancelled already.
+def runs_of(parent: Run, asked: Gathering) -> list[Run]:
+    """Return the runs in the order given. One that was told to stop counts as cancelled already. Raises AgentError.
 
-    So does one of the run that `parent` was forked from unless it has completed: its end would not wake this one.
+    So does one of the run that `parent` was forked from unless it has completed: its end would not wake this one. A
+    number that a step took from its state may be anybody's: only children of this lineage are read.
     """
-    found = Run.objects.in_bulk(asked.runs)
-    mine = {row.run_id: row for row in ChildLink.objects.filter(run__in=asked.runs, parent=parent)}
-    for number, run in found.items():
-        if run.status in Run.LIVE and (number not in mine or mine[number].ordered):
-            run.status = Run.Status.CANCELLED
-    return [found[number] for number in asked.runs]
+    kin = Run.objects.of_lineage(parent.lineage).values("pk") if parent.forked_from else [parent.pk]
+    rows = ChildLink.objects.filter(run__in=asked.runs, parent__in=kin).select_related("run")
+    found = {row.run_id: row for row in rows}
+    if strange := [number for number in asked.runs if number not in found]:
+        raise AgentError(f"gather() takes what spawn() returned; R-{strange[0]} is no child of this run.")
+    for row in found.values():
+        if row.run.status in Run.LIVE and (row.parent_id != parent.pk or row.ordered):
+            row.run.status = Run.Status.CANCELLED
+    return [found[number].run for number in asked.runs]
 
 
 def needed_of(found: Sequence[Run], need: int) -> set[int]:
@@ -159,7 +163,7 @@ def suspend(session: RunSession, spec: StepSpec, asked: Gathering) -> None:
     crash_points.point("before_gather", spec.name)
     with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
         session.hold_token()
-        missing = rules.gathered([run.status for run in runs_of(session.run.pk, asked)], asked.need).missing
+        missing = rules.gathered([run.status for run in runs_of(session.run, asked)], asked.need).missing
         claims.release(
             session.claim,
             status=Run.Status.WAITING if missing else Run.Status.QUEUED,

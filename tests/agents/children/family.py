@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Agent, Card, ChildFailed, EffectFailed, Jump, effect, gate, step
+from agents import Agent, Card, ChildFailed, ChildRun, EffectFailed, Jump, effect, gate, step
 
 
 class Worker(Agent):
@@ -129,6 +129,9 @@ class Misled(Agent):
         elif mode == "twice":
             child = self.spawn("child_worker", {})
             self.gather(child, child)
+        elif mode in ("strange", "missing"):
+            other = self.run.id - 1 if mode == "strange" else 999_999_999
+            self.gather(ChildRun(other, "child_worker"))
         elif mode == "empty":
             assert self.gather() == []
         return {}

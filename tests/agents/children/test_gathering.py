@@ -260,3 +260,11 @@ def test_which_results_are_needed_is_found_once_however_many_there_are(monkeypat
     monkeypatch.setattr(gather, "needed_of", counted)
     assert state(to_rest(run))["found"] == ["found a", "found b", "found c"]
     assert asked == [3]
+
+
+@pytest.mark.parametrize("mode", ["strange", "missing"])
+def test_only_children_of_the_run_are_gathered(mode: str) -> None:
+    """A number from the state gave the result of any team's run."""
+    advance_to_rest(make_run("child_worker"))
+    run = advance_to_rest(make_run("misled", mode=mode))
+    assert "is no child of this run" in failures(run)[0].error
