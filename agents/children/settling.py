@@ -34,4 +34,6 @@ def settled(session: RunSession) -> bool:
         status = Run.Status.WAITING if rows else Run.Status.QUEUED
         reason = words % named if rows else ""
         claims.release(session.claim, status=status, reason=reason, by=session.by, attempts=0, awaited=len(rows))
+        if not rows:
+            transaction.on_commit(session.ring)
     return False
