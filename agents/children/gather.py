@@ -127,8 +127,9 @@ def runs_of(parent: Run, asked: Gathering) -> list[Run]:
     So does one of the run that `parent` was forked from unless it has completed: its end would not wake this one. A
     number that a step took from its state may be anybody's: only children of this lineage are read.
     """
-    kin = Run.objects.of_lineage(parent.lineage).values("pk") if parent.forked_from else [parent.pk]
-    rows = ChildLink.objects.filter(run__in=asked.runs, parent__in=kin).select_related("run")
+    links = ChildLink.objects.filter(run__in=asked.runs)
+    kin = Run.objects.of_lineage(parent.lineage).values("pk")
+    rows = (links.filter(parent__in=kin) if parent.forked_from else links.filter(parent=parent)).select_related("run")
     found = {row.run_id: row for row in rows}
     if strange := [number for number in asked.runs if number not in found]:
         raise AgentError(f"gather() takes what spawn() returned; R-{strange[0]} is no child of this run.")

@@ -83,7 +83,7 @@ def claim(run_id: int, *, worker: str) -> ClaimedRun | None:
     names = registry.upcasting_agents()
     waiting = Run.objects.select_related("plan").filter(pk=run_id, status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
     run = waiting.filter(plan__agent__in=names).first() if names else None
-    way = registry.way_of(run.plan) if run else None
+    way = None if run is None else registry.way_of(run.plan)
     if run is None or way is None or not _can_be_upgraded(run):
         return None
     return claiming.claim_older(run, way.to.agent.at_once, worker=worker)
