@@ -17,6 +17,7 @@ from agents.models import Signal, Wait
 from agents.queries.access import private, reader_of, run_or_404
 from agents.waits import signals
 from approvals import forms
+from approvals.english import quoted
 from approvals.presentation.decision_form.answer_forms import blank
 from approvals.presentation.decision_form.faults import of_form
 from checkpoints import actors
@@ -90,6 +91,16 @@ def show(
         "live": run.status in Run.LIVE, "may_send": signals.may_send(run, reader_of(request)),
         "key": posted.get("key") or uuid.uuid4().hex, "faults": list(of_form(form)) if form else [],
         "loose": [message for at, message in (errors or {}).items() if not (at and at in placed)],
-        "sent": Signal.objects.filter(run=run).order_by("-pk")[:SHOWN],
+        "sent": sent_before(run),
     }  # fmt: skip
     return render(request, "runs/signal.html", context, status=status)
+
+
+def sent_before(run: Run) -> list[tuple[Signal, str]]:
+    """Return the run's newest signals, each with the titles of the steps that read it, on any branch."""
+    plan = spec_of(run.plan)
+    found = Signal.objects.filter(run=run).prefetch_related("waits").order_by("-pk")[:SHOWN]
+    return [
+        (each, quoted([plan.title_of(step) for step in dict.fromkeys(wait.step for wait in each.waits.all())]))
+        for each in found
+    ]

@@ -9,6 +9,7 @@ from django.test import Client
 
 from agents.models import Signal
 from checkpoints.models import Run
+from tests.agents.children.test_page import text_of
 from tests.agents.waits.conftest import own_agents
 from tests.factories import ann, make_team, make_user
 from tests.factories.driven_runs import advance, make_run, state
@@ -44,8 +45,13 @@ def test_a_signal_is_kept_with_who_sent_it_and_the_run_goes_on(run: Run) -> None
     assert (sent.by, sent.by_name) == (f"user:{sender.pk}", "Ann Okafor")
     run.refresh_from_db()
     assert run.status == "queued"
+    assert "not read yet" in client.get(f"/runs/{run.pk}/signal/").content.decode()
     assert state(advance(run))["heard"] == [90]
-    assert "Ann Okafor" in client.get(f"/runs/{run.pk}/signal/").content.decode()
+    page = text_of(client.get(f"/runs/{run.pk}/signal/").content.decode())
+    assert "Ann Okafor" in page
+    assert "page-k" in page
+    assert "read by “Listen”" in page
+    assert "not read yet" not in page
 
 
 def test_a_value_that_does_not_fit_is_refused_beside_its_field_and_kept(run: Run) -> None:
