@@ -77,9 +77,12 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def position(
-    above: Sequence[Ancestor], agent: str, step: str, turn: int, called: Callable[[str], str] = in_words
+    above: Sequence[Ancestor], agent: str, step: str, turn: int, called: Callable[[str], str] = in_words, kept: str = ""
 ) -> list[PositionPart]:
-    """Return where the run is: who started it, which child it is, its next step, and which turn of it this is."""
+    """Return where the run is: who started it, which child it is, its next step, and which turn of it this is.
+
+    `kept`: the name of the newest value that the step kept (untrusted).
+    """
     parts = []
     for each in above:
         words = _("%(agent)s, %(step)s") % {"agent": each.agent, "step": in_words(each.step)}
@@ -89,6 +92,8 @@ def position(
     if step:
         again = _("%(step)s, turn %(number)s") % {"step": called(step), "number": turn}
         parts.append(PositionPart(again if turn > 1 else called(step)))
+        if kept:
+            parts.append(PositionPart(_("after “%(name)s”") % {"name": kept}))
     return parts
 
 

@@ -77,12 +77,13 @@ def children_context(scene: RunScene) -> dict[str, Any]:
     """Return the context of runs/run/children.html, and the run's position among those who started it."""
     run, read = scene.run, scene.read
     live = run.next_step if run.status in Run.LIVE else ""
-    place = family.position(read.above, run.plan.agent, live, read.turn, scene.story.called)
+    kept = next((each.name for each in scene.story.kept if each.name), "")
+    place = family.position(read.above, run.plan.agent, live, read.turn, scene.story.called, kept)
     return {
         "children": family.rows(read.children, read.course.of),
         "children_live": sum(read.child_counts.get(status, 0) for status in Run.LIVE),
         "children_counted": family.counted(read.child_counts),
-        "position": place if read.above or read.turn > 1 else (),
+        "position": place if live or read.above else (),
     }
 
 

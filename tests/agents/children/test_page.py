@@ -55,7 +55,7 @@ def test_a_run_without_children_shows_none() -> None:
     html = page(make_run("child_worker"))
     assert 'id="children"' in html
     assert "Children" not in part(html, "children")
-    assert 'id="position"' not in html
+    assert part(html, "position").split() == ["child_worker", "Work"]
 
 
 def test_a_child_names_the_runs_above_it_and_which_child_it_is() -> None:

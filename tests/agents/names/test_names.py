@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkpoints.models import Event, Hold, Run
+from tests.agents.children.test_page import part
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run
@@ -67,6 +68,7 @@ def test_the_runs_page_shows_what_the_step_under_way_has_kept_without_its_values
     page = reader.get(f"/runs/{run.pk}/").content.decode()
     assert "goes on after a crash from a value kept" in page
     assert "half &lt;b&gt;" in page
+    assert "Prepare after “half &lt;b&gt;”" in part(page, "position")
     assert "[1,2]" not in page
     advance_to_rest(run)
     assert "goes on after a crash" not in reader.get(f"/runs/{run.pk}/").content.decode()
