@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .state import Turn
 
-CONTEXT = 900  # characters of turns that are kept as they are
+CONTEXT = 160  # characters of turns that are kept as they are
 FIRST = 60  # characters of each older turn that its summary keeps
 
 

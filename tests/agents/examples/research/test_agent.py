@@ -92,6 +92,13 @@ def test_only_a_changed_question_is_asked_again() -> None:
     assert "mean tidal range" not in state(run)["report"]
 
 
+def test_the_conversations_of_the_bundled_questions_are_summed_up() -> None:
+    """Their context was never full, so that no run showed it."""
+    run = make_research()
+    ended = [state(child)["turns"] for child in children(run) if child.status == "completed"]
+    assert [turns[0]["role"] for turns in ended] == ["summary"] * 3
+
+
 def test_a_conversation_that_is_too_long_is_summed_up() -> None:
     turns = [Turn(role="reader", text=f"{number} " + "word " * 40) for number in range(12)]
     kept = conversation.trimmed(turns, 900)
