@@ -142,6 +142,7 @@ class Spawning:
     ) -> ChildLink:
         session, parent = self.session, self.session.run
         with transaction.atomic():
+            turns.lock(parent.pk)
             session.hold_token()
             held = turns.working(parent.pk, session.agent.children_at_once) >= session.agent.children_at_once
             try:

@@ -33,6 +33,11 @@ def working(parent: int, most: int) -> int:
     return int(run_sql(_WORKING, [parent, most])[0][0])
 
 
+def lock(parent: int) -> None:
+    """Have no other child of the run counted, or let go, in this transaction. Take it before any row's lock."""
+    run_sql(_LOCK, [parent])
+
+
 def stopped(parent: int) -> None:
     """Ring for a parent that its child has woken, and let the next child go. Call it after a child's turn, or end."""
     for queued, plan, priority, held in run_sql(_PARENT, [parent]):
@@ -54,7 +59,7 @@ def let_go(parent: int) -> int:
     One at a time for each parent: of two that count at once, each would let a child go.
     """
     with transaction.atomic():
-        run_sql(_LOCK, [parent])
+        lock(parent)
         most = at_once(Run.objects.values_list("plan_id", flat=True).get(pk=parent))
         free = most - working(parent, most)
         held = ChildLink.objects.filter(parent=parent, held=True).order_by("pk").select_related("run__plan")

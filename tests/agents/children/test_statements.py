@@ -26,4 +26,7 @@ def test_a_child_costs_a_fixed_number_of_statements_however_many_there_are() -> 
 
     of(2)
     few, many = of(3), of(13)
-    assert ((many[0] - few[0]) / 10, (many[1] - few[1]) / 10) == (11, 1)  # to start one; to read one's state
+    assert ((many[0] - few[0]) / 10, (many[1] - few[1]) / 10) == (
+        12,
+        1,
+    )  # to start one; to read one's state
