@@ -87,7 +87,7 @@ def test_the_first_that_completes_is_taken_and_the_others_are_cancelled() -> Non
     run = to_rest(run)
     assert state(run)["found"] == [None, "found b", None]
     assert [child(run, name).status for name in "abc"] == ["cancelled", "completed", "cancelled"]
-    assert f"R-{run.pk}, which started it, does not need it" in child(run, "a").reason
+    assert f"R-{run.pk}, which started it, no longer needs it" in child(run, "a").reason
 
 
 def test_of_two_that_completed_before_the_parent_looks_the_first_counts() -> None:
