@@ -23,12 +23,11 @@ from agents.errors import AgentError, ChildFailed, Suspended
 from agents.models import ChildLink, Memo
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
-from agents.text import one_line, saved_language
+from agents.text import saved_language
 from approvals.engine_rules import children as rules
 from checkpoints import crash_points, store
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import claims
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -165,16 +164,7 @@ def suspend(session: RunSession, spec: StepSpec, asked: Gathering) -> None:
     with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
         session.hold_token()
         missing = rules.gathered([run.status for run in runs_of(session.run, asked)], asked.need).missing
-        claims.release(
-            session.claim,
-            status=Run.Status.WAITING if missing else Run.Status.QUEUED,
-            reason=one_line(_words_of(asked), 300) if missing else "",
-            by=session.by,
-            attempts=0,
-            awaited=missing,
-        )
-        if not missing:
-            transaction.on_commit(session.ring)
+        session.wait(_words_of(asked) if missing else "", awaited=missing)
     crash_points.point("after_gather", spec.name)
 
 

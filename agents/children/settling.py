@@ -8,8 +8,6 @@ from django.utils.translation import ngettext
 from agents.session.run_session import RunSession
 from agents.text import saved_language
 from checkpoints import crash_points
-from checkpoints.models import Run
-from checkpoints.store import claims
 
 from . import orders
 
@@ -31,9 +29,5 @@ def settled(session: RunSession) -> bool:
             "Waits until R-%(runs)s is undone", "Waits until %(count)s runs are undone: R-%(runs)s", len(rows)
         )
         named = {"runs": ", R-".join(str(row.run_id) for row in rows[:10]), "count": len(rows)}
-        status = Run.Status.WAITING if rows else Run.Status.QUEUED
-        reason = words % named if rows else ""
-        claims.release(session.claim, status=status, reason=reason, by=session.by, attempts=0, awaited=len(rows))
-        if not rows:
-            transaction.on_commit(session.ring)
+        session.wait(words % named if rows else "", awaited=len(rows))
     return False

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import Header, Snapshot
+from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import EXECUTIONS, OUTPUT_LANDED, Kind
@@ -66,6 +67,16 @@ class RunSession(RunFacts):
     def ring(self) -> None:
         """Ring for the run, which is queued."""
         doorbell.ring(self.run.pk, self.registered.queue, self.run.priority)
+
+    def wait(self, reason: str, *, wake_at: datetime | None = None, awaited: int = 0) -> None:
+        """Release the run to wait; without a reason what it waited for is there, and it is queued. Raises Fenced.
+
+        To be called under the run's row, in a transaction. A wait is no failed attempt.
+        """
+        status, said = Run.Status.WAITING if reason else Run.Status.QUEUED, one_line(reason, 300)
+        claims.release(self.claim, status=status, wake_at=wake_at, reason=said, by=self.by, attempts=0, awaited=awaited)
+        if not reason:
+            transaction.on_commit(self.ring)
 
     def check(self) -> None:
         """Raise Fenced where the lease is known to be lost."""

@@ -9,13 +9,12 @@ from agents.errors import RewindRefused
 from agents.models import Wait
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
-from agents.text import one_line, saved_language
+from agents.text import saved_language
 from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import claims
 
 from . import signals
 
@@ -33,16 +32,7 @@ def suspend(session: RunSession, spec: StepSpec, wait: Wait) -> None:
         wait.head = session.snapshot.id
         wait.save()
         came = wait.kind == Wait.Kind.SIGNAL and signals.take(session, wait)
-        claims.release(
-            session.claim,
-            status=Run.Status.QUEUED if came else Run.Status.WAITING,
-            wake_at=None if came else wait.due,
-            reason="" if came else one_line(words_of(wait), 300),
-            by=session.by,
-            attempts=0,
-        )
-        if came:
-            transaction.on_commit(session.ring)
+        session.wait("" if came else words_of(wait), wake_at=None if came else wait.due)
     crash_points.point("after_wait", spec.name)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
 from django.test import TestCase
 
 from agents.children import settling
+from agents.session.run_session import RunSession
 from checkpoints.models import Run
 from checkpoints.store import claims
 
@@ -16,6 +18,7 @@ def test_one_whose_children_ended_as_it_looked_is_rung_for(monkeypatch: pytest.M
     """It lay queued until the sweeper came."""
     session = Mock()
     session.left_children.side_effect = [[Mock()], []]
+    session.wait.side_effect = partial(RunSession.wait, session)
     released: list[str] = []
     monkeypatch.setattr(claims, "release", lambda claim, *, status, **told: released.append(status))
     with TestCase.captureOnCommitCallbacks(execute=True):
