@@ -3,6 +3,8 @@
 Its own worker then settles it as any run that ends: effects newest first, with a person asked where an undo fails, its
 own children too. What cannot be undone is kept, and named. Of a run that retention has pruned, the beginning is the
 oldest checkpoint that is left: those from which effects start are always kept, so all effects come after it.
+
+A child that was upgraded since has its beginning upgraded too: a person who is asked there decides under its version.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from __future__ import annotations
 from agents.compatibility import deployed
 from agents.definition import registry
 from agents.effects import hold_left_behind
+from agents.errors import UpcastFailed
 from agents.models import ChildLink
+from agents.session import translate_history
 from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.models import Gate
@@ -18,7 +22,7 @@ from checkpoints import crash_points, store
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.models import Run
-from checkpoints.store import Header, claims
+from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
 
 from .cancel import cancel
@@ -43,13 +47,14 @@ def undo(row: ChildLink, *, by: Actor, reason: str) -> bool:
         first = run.checkpoints.order_by("seq").values_list("id", flat=True)[0]
         target = store.load_checkpoint(first)
         hold_left_behind.drop_orders(run)
-        header = Header(kind="rewind", step=target.next_step, next_step=target.next_step)
+        next_step, writes = _under(run, target)
+        header = Header(kind="rewind", step=next_step, next_step=next_step)
         status = str(Run.Status.QUEUED)
-        saved = store.move_head(target, {}, claim=claim, header=header, status=status, actor=by, plan=run.plan)
+        saved = store.move_head(target, writes, claim=claim, header=header, status=status, actor=by, plan=run.plan)
         for gate in Gate.objects.open().filter(run=run).order_by("pk"):
             closing.withdraw(gate, by=by, reason=reason)
         hold_left_behind.hold(run, RunPath.to(saved.id), by=by)
-        data = {"to": target.seq, "seq": saved.seq, "step": target.next_step}
+        data = {"to": target.seq, "seq": saved.seq, "step": next_step}
         event_log.record("run.rewound", subject=f"run:{run.pk}", run=run, by=by, data=data)
         crash_points.point("beside_undo_child", row.step)
         run.settle_first(Run.Status.CANCELLED, reason, by=by)
@@ -57,3 +62,12 @@ def undo(row: ChildLink, *, by: Actor, reason: str) -> bool:
 
     taken_at_once(run, by, back)
     return True
+
+
+def _under(run: Run, target: Snapshot) -> tuple[str, translate_history.State]:
+    """Return the next step, and the writes that turn the target's state into one of the run's version."""
+    try:
+        return translate_history.going_on_from(target, run.plan)
+    except UpcastFailed:  # no upcaster leads there any more: the head's values fit, and no step reads them
+        head = store.load(run)
+        return head.next_step, translate_history.difference(target.state, head.state)

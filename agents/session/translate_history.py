@@ -90,6 +90,19 @@ def writes_from(target: Snapshot, plan: Plan, writes: Mapping[str, Any]) -> Stat
     return made | {name: apply(now.get(name), write) if name in made else write for name, write in writes.items()}
 
 
+def going_on_from(target: Snapshot, plan: Plan) -> tuple[str, State]:
+    """Return the next step of this version after a saved state, and the writes that upgrade that. Raises UpcastFailed.
+
+    Whatever the step is called by now, this version has it.
+    """
+    if target.plan_id == plan.pk:
+        return target.next_step, {}
+    way = _way(Plan.objects.get(pk=target.plan_id), plan)
+    if way.lacks([target.next_step]):
+        raise UpcastFailed(f"Version {plan.version} has no step {target.next_step}, and no upcaster names another")
+    return way.step(target.next_step), writes_from(target, plan, {})
+
+
 def difference(before: State, after: State) -> State:
     """Return the writes that turn `before` into `after`."""
     changed = {name: value for name, value in after.items() if name not in before or not same(before[name], value)}
