@@ -18,7 +18,7 @@ from checkpoints.runs.plans import in_words
 
 from .times import lasting
 
-KEPT_NAMES = 6  # kept steps that are named one by one
+KEPT_NAMES = 6  # kept steps, and children, that are named one by one
 ICONS = {"run": "play", "skip": "right", "reuse": "same", "undo": "undo", "oneway": "oneway", "people": "people"}
 
 
@@ -165,12 +165,11 @@ def _children(impact: Impact) -> list[ImpactLine]:
         (ChildVerdict.ANEW, "run", _("Children"), _("started anew if the run comes to them again")),
     ):
         found = [child for child in impact.children if child.fate is fate]
-        names = [f"R-{child.run}" for child in found[:KEPT_NAMES]]
-        more = [_("%(count)s more") % {"count": len(found) - KEPT_NAMES}] if len(found) > KEPT_NAMES else []
+        names = _first([f"R-{child.run}" for child in found])
         undone = dict.fromkeys(step for child in found for step in child.undone)
         back = f"{_('undoes')} {quoted(map(in_words, undone))}" if undone else ""
         said = ", ".join(filter(None, [what, back]))
-        lines += [ImpactLine(effect=effect, title=title, names=(*names, *more), said=said)] if found else []
+        lines += [ImpactLine(effect=effect, title=title, names=names, said=said)] if found else []
     for ended, title in ((False, _("Cannot be undone")), (True, _("Stays done"))):
         stays = [
             _("%(step)s of R-%(run)s") % {"step": in_words(step), "run": child.run}
@@ -178,5 +177,11 @@ def _children(impact: Impact) -> list[ImpactLine]:
             for step in child.cannot
             if (child.fate is ChildVerdict.CANCELLED) == ended
         ]
-        lines += [ImpactLine(effect="oneway", title=title, names=tuple(stays[:KEPT_NAMES]))] if stays else []
+        lines += [ImpactLine(effect="oneway", title=title, names=_first(stays))] if stays else []
     return lines
+
+
+def _first(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the first names, and how many more there are."""
+    more = [_("%(count)s more") % {"count": len(names) - KEPT_NAMES}] if len(names) > KEPT_NAMES else []
+    return (*names[:KEPT_NAMES], *more)

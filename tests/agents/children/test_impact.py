@@ -12,6 +12,7 @@ from agents.moves import impact, rewind
 from agents.moves.fork import fork
 from agents.serving.sweeper import Sweeper
 from approvals.consequences.gate import GateImpacts
+from approvals.presentation.drawing.impact_lines import lines_of
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.views.moves.sent_orders import member
@@ -93,6 +94,15 @@ def test_the_preview_and_the_api_say_it(run: Run) -> None:
     said = " ".join(page.content.decode().split())
     assert "taken over if started again alike, else undone" in said
     assert f"Tell of R-{child(run, 'b').pk}" in said
+
+
+def test_of_many_children_whose_effects_stay_the_rest_is_counted(tmp_path: Path) -> None:
+    names = [f"n{number}" for number in range(8)]
+    modes = {"look": "", **dict.fromkeys(names, "final")}
+    run = to_rest(make_run("payroll", ledger=str(tmp_path / "ledger"), names=names, modes=modes))
+    stays = list(lines_of(impact.of_rewind(run, fan_out(run)), later=False, at_gate=False))[-1]
+    assert stays.title == "Cannot be undone"
+    assert stays.names == (*(f"Tell of R-{each.pk}" for each in children(run)[:6]), "2 more")
 
 
 def test_the_form_that_cancels_says_that_they_are_cancelled_too() -> None:
