@@ -30,7 +30,7 @@ class StartedRun:
     """A run that another started, as it is now.
 
     `landed`: the numbers of the checkpoints of its parent whose step counts on it; `begun`: the step at hand has
-    begun it; `gate`: the id and title of the gate it waits at.
+    begun it; `gates`: the id and title of each gate that it asks at.
     """
 
     run: int
@@ -45,7 +45,7 @@ class StartedRun:
     frozen: bool
     landed: Sequence[int] = ()
     begun: bool = False
-    gate: tuple[int, str] | None = None
+    gates: Sequence[tuple[int, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def position(
 
 
 def _mark(child: StartedRun) -> TimelineMark:
-    if child.gate and child.status == "waiting":
+    if child.gates and child.status == "waiting":
         return TimelineMark("", "waiting", "hold", _("Held at a gate"))
     if child.frozen and child.status == "failed":
         return TimelineMark("", "failed", "warn", _("Frozen"))

@@ -46,7 +46,9 @@ _WAY = """
     SELECT seq FROM checkpoints_checkpoint WHERE run_id = checkpoints_run.id AND kind <> 'recovery'
     ORDER BY seq DESC LIMIT 1))
 """
-# The newest runs that it started, each with the gate that it waits at, and where it stands among those who started it.
+_LIVE = ", ".join(f"'{status}'" for status in Run.LIVE)
+_GATES = "FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open' AND r.team_id = checkpoints_run.team_id"
+# The runs that it started, those that ask before the newest, and where it stands among those who started it.
 _CHILDREN = f"""
 'children', (
   SELECT jsonb_agg(to_jsonb(c)) FROM (
@@ -57,10 +59,12 @@ _CHILDREN = f"""
         SELECT FROM checkpoints_checkpoint b WHERE b.id = l.base AND NOT EXISTS (
           SELECT FROM checkpoints_checkpoint s WHERE s.run_id = checkpoints_run.id AND s.seq > b.seq
           AND s.kind NOT IN ({", ".join(f"'{kind}'" for kind in ASIDE)}))) AS begun,
-      (SELECT jsonb_build_array(g.id, g.title) FROM approvals_gate g WHERE g.run_id = r.id AND g.status = 'open'
-       AND g.team_id = checkpoints_run.team_id ORDER BY g.id LIMIT 1) AS gate
+      (SELECT coalesce(jsonb_agg(jsonb_build_array(g.id, g.title) ORDER BY g.id), '[]') {_GATES}) AS gates
     FROM agents_childlink l JOIN checkpoints_run r ON r.id = l.run_id JOIN checkpoints_plan p ON p.id = r.plan_id
-    WHERE l.parent_id = checkpoints_run.id ORDER BY l.id DESC LIMIT {CHILDREN}) c),
+    WHERE l.parent_id = checkpoints_run.id
+    ORDER BY r.status IN ({_LIVE}) AND EXISTS (SELECT {_GATES}) DESC, l.id DESC LIMIT {CHILDREN}) c),
+'among', (
+  SELECT jsonb_build_array(min(run_id), max(run_id)) FROM agents_childlink WHERE parent_id = checkpoints_run.id),
 'counts', (
   SELECT jsonb_object_agg(status, number) FROM (
     SELECT r.status, count(*) AS number FROM agents_childlink l JOIN checkpoints_run r ON r.id = l.run_id
@@ -112,8 +116,9 @@ class RunRow:
     course: Course
     kin: Sequence[TimelineFork]
     origin: str  # of a fork: "R-7, checkpoint 3"
-    children: Sequence[StartedRun] = ()  # newest first
+    children: Sequence[StartedRun] = ()  # those that ask, then the others; newest first
     child_counts: Mapping[str, int] = field(default_factory=dict)  # of them all, by status
+    among: tuple[int, int] | None = None  # the first and the last of them all
     above: Sequence[Ancestor] = ()  # the runs from the first one to the one that started it
     turn: int = 1  # how often the next step will have run on the path
 
@@ -182,6 +187,7 @@ def told(run: Any) -> RunRow:
         kin=[_kin_of(each) for each in run.kin],
         children=[StartedRun(**each) for each in whole["children"] or ()],
         child_counts=whole["counts"] or {},
+        among=whole["among"],
         above=[Ancestor(*each) for each in whole["above"] or ()],
         turn=1 + len(course_of(run, whole).of(whole["turns_of_step"] or ())),
         origin=_("R-%(run)s, checkpoint %(number)s") % {"run": origin[0], "number": origin[1]} if origin else "",

@@ -1,10 +1,14 @@
 // The elements of a page that name in [data-watch] what they show, and what the socket subscribes to. [data-hear] names
-// subjects of which they need only hear what all of the team do: nothing is subscribed to for those.
+// subjects of which they need only hear what all of the team do: nothing is subscribed to for those. Where those are too
+// many to be listed, [data-among] has the numbers of the first and the last run.
 export function watched() {
   return [...document.querySelectorAll("[data-watch]")];
 }
 
 export function concerns(element, fact) {
+  const [first, last] = (element.dataset.among ?? "").split(" ").map(Number);
+  const run = Number(fact.run?.slice(4));
+  if (first <= run && run <= last) return true;
   return `${element.dataset.watch} ${element.dataset.hear ?? ""}`.trim().split(" ").some((watch) =>
     watch.endsWith(".") ? fact.kind.startsWith(watch) : watch === fact.subject || watch === fact.run);
 }

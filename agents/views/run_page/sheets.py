@@ -79,8 +79,11 @@ def children_context(scene: RunScene) -> dict[str, Any]:
     live = run.next_step if run.status in Run.LIVE else ""
     kept = next((each.name for each in scene.story.kept if each.name), "")
     place = family.position(read.above, run.plan.agent, live, read.turn, scene.story.called, kept)
+    more = sum(read.child_counts.values()) - len(read.children)
     return {
         "children": family.rows(read.children, read.course.of),
+        "children_more": more,
+        "children_among": read.among if more else None,
         "children_live": sum(read.child_counts.get(status, 0) for status in Run.LIVE),
         "children_counted": family.counted(read.child_counts),
         "position": place if live or read.above else (),
