@@ -21,7 +21,7 @@ from django.utils.translation import ngettext
 from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, ChildFailed, Suspended
 from agents.models import ChildLink, Memo
-from agents.session import gates_beside
+from agents.session import gates_beside, kept_results
 from agents.session.run_session import RunSession
 from agents.text import saved_language
 from approvals.engine_rules import children as rules
@@ -29,11 +29,12 @@ from checkpoints import crash_points, store
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode
 
 from . import orders
 
 NAME = "gather"  # of the memo that keeps the results
+LESS = "Gather fewer children at a time, or let them keep less in their states."
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -89,14 +90,14 @@ class Gatherer:
         raise ChildFailed(run.pk, f"{word % {'run': run.pk}} {run.reason}".strip())
 
     def _keep(self, asked: Gathering, digest: bytes, found: Sequence[Run]) -> list[dict[str, Any] | None]:
-        """Keep the results, and tell the children that nobody needs to stop. Raises Fenced."""
+        """Keep the results, and tell the children that nobody needs to stop. Raises AgentError, Fenced."""
         with store.reading():
             store.expect([run.head for run in found if run.head])
             wanted = needed_of(found, asked.need)
             results = [result_of(run) if run.pk in wanted else None for run in found]
         row = Memo(
             run=self.session.run, base=self._base(), step=self.spec.name, name=NAME, digest=digest,
-            result=canonical(results), token=self.session.claim.token,
+            result=kept_results.packed("gather()", results, instead=LESS), token=self.session.claim.token,
         )  # fmt: skip
         with transaction.atomic():
             self.session.hold_token()

@@ -1,4 +1,4 @@
-"""The kept results of `self.once`."""
+"""The kept results of `self.once` and `self.gather`."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from agents.children.spawn import Spawning
 from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, RunLost
 from agents.models import Memo
+from agents.session import kept_results
 from agents.session.performer import Beside
 from agents.session.run_session import RunSession
 from agents.text import one_line
@@ -32,7 +33,7 @@ from checkpoints.runs import holds
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical, decode
+from checkpoints.values.canonical_json import decode
 
 from . import refusals
 from .alarms import unalarmed
@@ -67,7 +68,7 @@ class StepMemory:
             if kept is None and not self.session.beat.holds():  # the call would be another worker's to make
                 self._lose()
         if kept is None:
-            made = _canonical(name, fn(*args))
+            made = kept_results.packed(f"once({name!r})", fn(*args), instead="Return less of it.")
             with unalarmed():
                 kept = self._keep(name, digest, made)
         else:
@@ -221,11 +222,3 @@ def digest_of(name: str, args: tuple[Any, ...], salt: Any) -> bytes:
         return digests.of_value({"args": list(args), "salt": salt})
     except ValueRefused as error:
         raise AgentError(f"once({name!r}): {error.pointer} {error.reason}; it is kept by what JSON can say.") from error
-
-
-def _canonical(name: str, result: Any) -> bytes:
-    try:
-        return canonical(result)
-    except ValueRefused as error:
-        where = f"at {error.pointer} " if error.pointer else ""
-        raise AgentError(f"once({name!r}): the result {where}{error.reason}, so it cannot be kept.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -260,6 +261,17 @@ def test_which_results_are_needed_is_found_once_however_many_there_are(monkeypat
     monkeypatch.setattr(gather, "needed_of", counted)
     assert state(to_rest(run))["found"] == ["found a", "found b", "found c"]
     assert asked == [3]
+
+
+def test_results_that_are_larger_than_a_state_may_be_are_not_kept(settings: Any) -> None:
+    names = [f"n{number}" for number in range(12)]
+    run = make_parent(*names)
+    settings.HOLDPOINT_STATE_LIMIT = 1200
+    to_rest(run)
+    assert "bytes; 1,200 are the most. Gather fewer children at a time, or let them keep less" in failures(run)[0].error
+    settings.HOLDPOINT_STATE_LIMIT = 12_000
+    answer(run, "retry")
+    assert state(to_rest(run))["after"] == "12 found"
 
 
 @pytest.mark.parametrize("mode", ["strange", "missing"])

@@ -276,6 +276,8 @@ class Caller(Agent):
             self.once("model", ask, ledger, object())
         if mode == "no json":
             self.once("object", object)
+        if mode == "large":
+            self.once("large", "why?".ljust, 2000)
         if mode == "no name":
             self.once("", ask, ledger)
         return {"answer": asked, "kinds": [type(asked).__name__]}

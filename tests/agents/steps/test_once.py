@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,13 @@ def test_what_cannot_be_kept_is_refused_at_once_and_not_tried_again(mode: str, w
     run = advance(make_run("caller", ledger=str(ledger), mode=mode))
     assert (run.status, len(failures(run))) == ("waiting", 1)
     assert words in failures(run)[0].error
+
+
+def test_a_result_that_is_larger_than_a_state_may_be_is_not_kept(ledger: Path, settings: Any) -> None:
+    settings.HOLDPOINT_STATE_LIMIT = 1500
+    run = advance(make_run("caller", ledger=str(ledger), mode="large"))
+    assert (run.status, len(failures(run))) == ("waiting", 1)
+    assert "once('large'): the result has 2,002 bytes; 1,500 are the most. Return less" in failures(run)[0].error
 
 
 @pytest.mark.parametrize("mode", ["", "greedy"])
