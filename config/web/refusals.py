@@ -1,9 +1,12 @@
-"""The error pages: 400 and 413 for requests that Django itself refuses, 404, 410 and 500."""
+"""The error pages: 400 and 413 for requests that Django itself refuses, 404, 410, 500 and 503."""
 
 from __future__ import annotations
 
+import sys
+
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import defaults
@@ -26,5 +29,15 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500; to programs with a problem document."""
-    return problems.broken(request) if request.path.startswith("/api/") else defaults.server_error(request)
+    """Answer 500, or 503 where the database was lost, is full, or has no connection free; to programs in a problem."""
+    of_api = request.path.startswith("/api/")
+    if isinstance(sys.exception(), (OperationalError, InterfaceError)):
+        return problems.unavailable(request) if of_api else _unavailable(request)
+    return problems.broken(request) if of_api else defaults.server_error(request)
+
+
+def _unavailable(request: HttpRequest) -> HttpResponse:
+    page = defaults.server_error(request, "503.html")
+    page.status_code = 503
+    page["Retry-After"] = str(problems.PAUSE)
+    return page

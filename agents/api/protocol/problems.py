@@ -35,6 +35,7 @@ from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import parse
 
 JSON, MEDIA_TYPE = "application/json", "application/problem+json"
+PAUSE = 5  # seconds after which a database that was away, or busy, is worth another request
 MOST, COUNTED = 100, 10_000  # faults of one body: told at most, and listed at most
 # The errors that every address may answer.
 ANSWERED = {
@@ -212,6 +213,14 @@ def broken(request: HttpRequest) -> HttpResponse:
     """Answer 500: a fault of the server's own."""
     told = "The server has a fault, which it has logged. Send the same request again, with its Idempotency-Key."
     return problem(request, 500, told)
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """Answer 503: the database was lost, or has no connection free, perhaps after it did what was asked."""
+    told = "The database does not answer, or is too busy. Send the same request again later, with its Idempotency-Key."
+    response = problem(request, 503, told)
+    response["Retry-After"] = str(PAUSE)
+    return response
 
 
 def unread(request: HttpRequest, error: HttpError) -> HttpResponse:

@@ -20,15 +20,20 @@ from django.db.utils import ConnectionHandler
 from checkpoints.postgresql import base
 from checkpoints.postgresql.base import DatabaseWrapper
 from config.health.bounded_checks import BoundedChecks
-from config.local.servers.embedded import DATABASE, embedded_urls
+from config.local.servers.embedded import APPLICATION, DATABASE, embedded_urls
 from config.local.servers.postgres import Postgres
+from tests.conftest import session_of
+from tests.factories import ann, make_team
+from tests.harness.altered_rows import owner
 from tests.harness.services import Service
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
 SOON = 8.0  # seconds: less than a client of the pool waits, and more than a loaded machine needs
 AT_ONCE = 8  # connections
-PAGE = "/accounts/login/"
+PAGES = ("/", "/api/runs")  # of people, and of programs
+CONNECTIONS = 2  # of a small pool
+ENDED = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s"
 
 StartWeb = Callable[..., tuple[Service, str]]
 
@@ -164,3 +169,60 @@ def test_a_check_that_hangs_is_under_way_once_and_keeps_no_other_from_its_answer
     assert [thread.name for thread in enumerate_threads()].count("asks-hangs") == 1
     goes_on.set()
     assert bounded.ask(checks, within=PATIENCE, late="late") == {"hangs": "True", "fine": ""}
+
+
+def is_told_to_try_again(answer: httpx.Response) -> None:
+    """503 in a sentence: a page for people, a problem document for programs, and nothing of the fault itself."""
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    if answer.url.path.startswith("/api/"):
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json()["detail"].startswith("The database does not answer, or is too busy.")
+    else:
+        assert "It is away, or too busy. Try again in a few seconds" in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_a_request_that_finds_every_connection_of_the_pool_taken_is_told_to_try_again(start_web: StartWeb) -> None:
+    """It was told that something broke on our side, as for a bug."""
+    _, base = start_web({"HOLDPOINT_POOL_SIZE": str(CONNECTIONS)})
+    cookies = {"sessionid": session_of(ann(make_team()))}
+
+    def ask(path: str) -> httpx.Response:
+        return httpx.get(base + path, cookies=cookies, timeout=PATIENCE)
+
+    with ThreadPoolExecutor(4 * CONNECTIONS) as threads:
+        with owner() as holder, holder.transaction():
+            holder.execute("LOCK TABLE django_session")
+            asked = [threads.submit(ask, path) for path in PAGES * 2 * CONNECTIONS]
+            until(
+                lambda: sum(each.done() for each in asked) >= len(asked) - CONNECTIONS, what="the others are answered"
+            )
+            told = [each for each in asked if each.done()]
+        for each in told:
+            is_told_to_try_again(each.result())
+        assert {each.result().url.path for each in told} == set(PAGES)
+        assert {each.result().status_code for each in asked if each not in told} <= {200}
+    assert [ask(path).status_code for path in PAGES] == [200, 200]
+
+
+def test_a_request_while_the_server_takes_no_more_connections_is_told_to_try_again(
+    start_web: StartWeb, server: Postgres
+) -> None:
+    _, base = start_web(embedded_urls(server))
+    cookies = {"sessionid": "a" * 32}  # which is looked for
+
+    def ask(path: str) -> httpx.Response:
+        return httpx.get(base + path, cookies=cookies, timeout=PATIENCE)
+
+    def limited(most: int) -> None:
+        with psycopg.connect(server.url(DATABASE), autocommit=True) as admin:
+            admin.execute(f"ALTER ROLE {APPLICATION} CONNECTION LIMIT {most}")
+            admin.execute(ENDED, [APPLICATION])
+
+    assert [ask(path).status_code for path in PAGES] == [302, 401]
+    limited(0)
+    with ThreadPoolExecutor(len(PAGES)) as threads:
+        for answer in threads.map(ask, PAGES):
+            is_told_to_try_again(answer)
+    limited(-1)
+    until(lambda: [ask(path).status_code for path in PAGES] == [302, 401], what="it answers again")
