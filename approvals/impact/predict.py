@@ -29,7 +29,7 @@ def impact(history: RecordedHistory, target: MoveTarget) -> Impact:
     asked = questions(walk)
     ends = at == "" and walk.ahead is None and not asked
     rows = (*finished(walk), *asked, *left(walk))
-    return Impact(rows=rows, asks=walk.asks, ends=ends, titles=history.plan.titles)
+    return Impact(rows=rows, asks=walk.asks, ends=ends, titles=history.plan.titles, beside=tuple(target.asking))
 
 
 def _visit(walk: Walk, name: str, *, forced: bool) -> str | None:

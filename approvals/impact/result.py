@@ -131,6 +131,7 @@ class Impact:
     children: tuple[ImpactChild, ...] = ()  # what becomes of the runs that the run started
     repeats: tuple[Repeat, ...] = ()  # earlier effects that the choice would repeat; see `repeats`
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # step -> its title
+    beside: tuple[str, ...] = field(default=(), compare=False)  # the other gates that are open now
 
     def title_of(self, step: str) -> str:
         """Return the title of a step."""

@@ -101,9 +101,19 @@ def _may(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | 
     """Say which steps may run, or ask."""
     if not rows:
         return None
-    depends = _("decided by earlier steps") if any(row.on for row in rows) else ""
-    said = ", ".join(filter(None, [depends, _about(rows)]))
+    said = ", ".join(filter(None, [_depends(impact, rows), _about(rows)]))
     return ImpactLine(effect="run", title=title, names=impact.called(rows), said=said)
+
+
+def _depends(impact: Impact, rows: Sequence[ImpactRow]) -> str:
+    """Say what decides whether these steps run, or ask: earlier steps, or people at other gates."""
+    on = {step for row in rows for step in row.on}
+    gates = {"gates": quoted([impact.title_of(gate) for gate in impact.beside if gate in on])}
+    if on.isdisjoint(impact.beside):
+        return _("decided by earlier steps") if on else ""
+    if on.issubset(impact.beside):
+        return _("depends on the decision at %(gates)s") % gates
+    return _("depends on earlier steps and on the decision at %(gates)s") % gates
 
 
 def _about(rows: Sequence[ImpactRow]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from approvals.consequences.gate import GateImpacts
 from approvals.impact import Impact
+from approvals.presentation.drawing.impact_lines import lines_of
 from checkpoints.models import Run
 from tests.factories.driven_runs import advance
 
@@ -29,6 +30,13 @@ def test_an_approval_goes_on_from_where_the_run_is_and_up_to_the_other_gate(ledg
     assert not found.ends
     decide(run, "legal")
     assert advance(run).next_step == "offer"
+
+
+def test_what_another_open_gate_decides_is_said_to_depend_on_its_decision(ledger: Path) -> None:
+    """It was said to be decided by earlier steps."""
+    found = impacts(launch(ledger), "legal").approve()
+    said = {line.title: (line.names, line.said) for line in lines_of(found, later=False, at_gate=True)}
+    assert said["May run"] == (("Offer", "Charge"), "depends on the decision at “Pricing”")
 
 
 def test_an_approval_of_what_the_next_step_does_not_wait_for_promises_nothing(ledger: Path) -> None:
