@@ -27,7 +27,7 @@ from checkpoints.store import claims
 
 from . import implied_plan
 from .reach import whole
-from .session_cache import SESSIONS, session_of
+from .session_cache import SESSIONS, claimed, session_of
 
 PATIENCE = timedelta(seconds=5)  # the time in which the program may be first
 AT_ONCE = 100
@@ -68,11 +68,7 @@ def go_on(run_id: int) -> bool:
         SESSIONS.take(run_id)
         try:
             with transaction.atomic():
-                Effect.objects.lock_begun(run_id)
-                run = whole(run_id)
-                claim = claims.claim(
-                    run_id, plan_ids=[run.plan_id], worker=NAMED, lease=claims.TAKE_OVER_LEASE, by=SYSTEM
-                )
+                claim = claimed(whole(run_id), worker=NAMED, lease=claims.TAKE_OVER_LEASE, by=SYSTEM)
                 if claim is None:
                     return False
                 owner = Client.objects.filter(run=run_id).values_list("owner", flat=True).first()

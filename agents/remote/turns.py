@@ -23,10 +23,9 @@ from approvals.models import Gate
 from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import claims
 
 from .reach import ReachedRun, whole
-from .session_cache import SESSIONS, ended, gate_of, session_of
+from .session_cache import SESSIONS, claimed, ended, gate_of, session_of
 
 UNDO = "undo"
 TAKEN_AT = {"step": "checkpoints", "gate": "gates", "effect": "effects"}  # by the kind of a step, under its run
@@ -60,9 +59,8 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
     run_id = reached.id
     SESSIONS.take(run_id)
     with transaction.atomic():
-        Effect.objects.lock_begun(run_id)
         run, named = whole(run_id), one_line(worker, 120)
-        made = claims.claim(run_id, plan_ids=[run.plan_id], worker=named, lease=lease, by=by)
+        made = claimed(run, worker=named, lease=lease, by=by)
         if made is None:
             raise why_not(run_id)
         Client.came(run, name=named, token=token, owner=reached.by, lease=lease, deferred=False)
