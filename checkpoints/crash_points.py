@@ -63,6 +63,13 @@ OF_WAKES = ("before_wake", "after_wake")  # of a timer that a person ends, in it
 OF_MID_STEP = ("before_mid_step", "after_mid_step")  # of a value that a step keeps before it ends
 OF_HELD = ("before_restore", "beside_save")  # of what a step holds open, and of what is written beside its save
 OF_DEFERRED = ("put_off", "before_flush", "after_flush")  # of checkpoints that were put off
+OF_BESIDE = (  # of gates that are open beside their run
+    "before_withdraw",
+    "after_withdraw",
+    "beside_asleep",
+    "before_held",
+    "after_held",
+)
 OF_AUDITS = "audit_step"  # after the seals of one step of a verification were checked
 OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")  # and "artifact_aside", of files
 LOST = "server closed the connection unexpectedly (a crash that was asked for)"

@@ -82,11 +82,13 @@ def wait_for(session: RunSession, gates: Sequence[Gate], reason: str = "") -> bo
     would find a running run, and nobody would wake the run again.
     """
     session.flush()
+    crash_points.point("before_held", session.snapshot.next_step)
     with transaction.atomic():
         still = Gate.objects.open().filter(pk__in=[gate.pk for gate in gates]).select_for_update().order_by("pk")
         if len(still) < len(gates):
             return False
         claims.release(session.claim, status="waiting", reason=reason, by=session.by)
+        crash_points.point("after_held", session.snapshot.next_step)
     return True
 
 

@@ -13,6 +13,7 @@ from django.db import transaction
 
 from approvals.gates import closing
 from approvals.models import Gate
+from checkpoints import crash_points
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.models import Run
 
@@ -28,7 +29,9 @@ def lock(run_id: int) -> None:
 def withdraw(run_id: int, *, by: Actor, reason: str, stand: Collection[UUID] = ()) -> None:
     """Withdraw the run's open gates but those that were opened at the checkpoints which `stand`."""
     for gate in Gate.objects.open().filter(run_id=run_id).exclude(checkpoint__in=stand).order_by("pk"):
+        crash_points.point("before_withdraw", gate.step)
         closing.withdraw(gate, by=by, reason=reason)
+        crash_points.point("after_withdraw", gate.step)
 
 
 @contextmanager
@@ -45,3 +48,4 @@ def falling_asleep(run: Run, asking: Collection[UUID]) -> Iterator[None]:
         yield
         if Gate.objects.filter(run=run, checkpoint__in=asking).exclude(status=Gate.Status.OPEN).exists():
             run.wake(SYSTEM)
+        crash_points.point("beside_asleep", run.next_step)

@@ -1,4 +1,4 @@
-"""An agent of which one run at a time works in a team, and one without such a limit."""
+"""Agents of which one run at a time, or two, work in a team, and one without such a limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Agent, step
+from agents import Agent, Append, step
+from checkpoints.models import Run
 
 
 class Narrow(Agent):
@@ -33,3 +34,26 @@ class Broad(Narrow):
 
     name = "broad"
     at_once = 0
+
+
+class Pair(Agent):
+    """Each step counts the runs of the agent that are at work, itself among them; two at a time."""
+
+    name = "pair"
+    at_once = 2
+
+    class State(BaseModel):
+        seen: list[int] = []
+
+    @step
+    def one(self) -> dict[str, Any]:
+        return {"seen": Append([at_work()])}
+
+    @step
+    def two(self) -> dict[str, Any]:
+        return {"seen": Append([at_work()])}
+
+
+def at_work() -> int:
+    """How many runs of the agent are at work now."""
+    return Run.objects.filter(plan__agent="pair", status="running").count()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from agents.ringing import doorbell
 from agents.runner import claiming, engine, version_upgrade
 from checkpoints.models import Plan, Run
 from tests.factories import make_team
-from tests.factories.driven_runs import make_run
+from tests.factories.driven_runs import make_run, state
 from tests.harness.known_agents import knowing_only
+from tests.harness.racing_threads import meet_lock, race
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +93,39 @@ def test_of_many_workers_at_once_one_gets_the_run() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = [each for each in pool.map(one, runs) if each]
     assert found == [runs[0].pk]  # the one that became due first, whichever was named
+
+
+def test_a_lost_run_that_is_just_being_claimed_counts() -> None:
+    one, two = narrow(make_team())
+    claim(one)
+    Run.objects.filter(pk=one.pk).update(lease_until=Now())
+    assert meet_lock(partial(claim, one), partial(claim, two)) is None
+    assert [Run.objects.get(pk=run.pk).status for run in (one, two)] == ["running", "queued"]
+
+
+def test_a_claim_beside_one_that_upgrades_a_run_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, older = narrow(make_team())
+    known = registry.plans()[one.plan_id]
+    monkeypatch.setattr(registry, "upcasting_agents", lambda: ["narrow"])
+    monkeypatch.setattr(registry, "way_of", lambda plan: UpcastPath("0", known, ()))
+    upgrade = partial(version_upgrade.claim, older.pk, worker="w")
+    assert meet_lock(upgrade, partial(claim, one)) is None
+    assert [Run.objects.get(pk=run.pk).status for run in (one, older)] == ["queued", "running"]
+
+
+def test_with_many_workers_no_step_sees_more_runs_at_work_than_the_agent_says(settings: Any) -> None:
+    settings.HOLDPOINT_TIME_SLICE = 0.0
+    team = make_team()
+    runs = [make_run("pair", team=team) for _ in range(12)]
+
+    def works() -> None:
+        while mine := list(Run.objects.due().filter(plan__agent="pair", team=team, status="queued")):
+            engine.advance(mine[-1].pk)
+
+    assert race([works] * 6) == [None] * 6
+    seen = [state(run)["seen"] for run in runs]
+    assert {len(each) for each in seen} == {2}
+    assert max(map(max, seen)) <= 2
 
 
 def test_runs_take_turns_after_each_slice(settings: Any, rung: list[int]) -> None:

@@ -66,7 +66,7 @@ OF_WORKERS = tuple(
     point
     for points in (
         crash_points.POINTS, crash_points.OF_WAITS, crash_points.OF_CHILDREN, crash_points.OF_MID_STEP,
-        crash_points.OF_HELD, crash_points.OF_DEFERRED, crash_points.OF_ORDERS,
+        crash_points.OF_HELD, crash_points.OF_DEFERRED, crash_points.OF_ORDERS, crash_points.OF_BESIDE,
     )
     for point in points
     if point not in OF_PEOPLE
