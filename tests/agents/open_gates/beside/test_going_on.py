@@ -11,7 +11,7 @@ from approvals.models import Gate
 from checkpoints.models import Checkpoint
 from tests.checkpoints.retention.pruned_runs import keep, pruned
 from tests.factories import make_policy, make_team
-from tests.factories.driven_runs import advance, advance_to_rest, make_run, state, trail
+from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run, state, trail
 
 from ..launches import decide, done, gate, open_steps
 
@@ -89,3 +89,13 @@ def test_a_live_run_that_is_pruned_keeps_the_decision_that_allows_an_effect(ledg
     run = advance_to_rest(run)
     assert (run.status, state(run)["sent"]) == ("completed", ["charged 12"])
     assert done(ledger) == ["draft", "translate", "publish", "charge 12"]
+
+
+def test_an_answer_gives_a_step_that_fails_its_attempts_once_more(ledger: Path) -> None:
+    """So a step that kills its workers starts at most so often for each gate that is answered meanwhile."""
+    run = advance(make_run("busy", topic="tea", ledger=str(ledger), does="fail"))
+    assert (run.status, run.next_step, run.attempts) == ("queued", "work", 1)
+    decide(run, "agree")
+    run = advance_to_rest(run)
+    assert (run.status, open_steps(run), trail(run)[-1]) == ("waiting", ["work"], ("answered", "agree"))
+    assert [each.attempt for each in failures(run)] == [1, 1, 2]
