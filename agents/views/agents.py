@@ -39,6 +39,8 @@ from checkpoints.runs.plans import spec_of
 from checkpoints.values import canonical_json, patch
 
 FORM = "input"  # the prefix of the form's names
+PRIORITIES = [str(number) for number in range(10)]
+PRIORITY = "priority"  # the form's own field; the fields of the input have pointers, which begin with /
 SHOWN = 50  # versions
 
 
@@ -103,11 +105,19 @@ def _started(known: KnownAgent, reader: User, team: Group | None, form: Mapping[
     if known.here is None:
         raise InputRefused([FieldError(pointer="", message=_("no version of this agent is deployed on this server"))])
     key = f"start:{reader.pk}:{storable(form['key'][:100])}" if form.get("key") else None
-    by, input = actors.of_user(reader), input_of(known, form)
+    by, input, priority = actors.of_user(reader), input_of(known, form), priority_of(form)
     try:
-        return start_run(known.name, input, by=by, team=team, started_by=reader, key=key)
+        return start_run(known.name, input, by=by, team=team, started_by=reader, key=key, priority=priority)
     except PlanChanged as error:
         raise InputRefused([FieldError(pointer="", message=str(error))]) from error
+
+
+def priority_of(form: Mapping[str, str]) -> int | None:
+    """Return the chosen priority; None for the agent's own. Raises InputRefused."""
+    chosen = form.get("priority", "")
+    if chosen and chosen not in PRIORITIES:
+        raise InputRefused([FieldError(pointer=PRIORITY, message=_("takes a number from 0 to 9"))])
+    return int(chosen) if chosen else None
 
 
 def input_of(known: KnownAgent, form: Mapping[str, str]) -> Any:
@@ -137,6 +147,7 @@ def show(
     posted, reach = posted or {}, page_frame.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
+    priority_fault = faults.pop(PRIORITY, "")
     found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     served = missing_workers.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)
@@ -149,6 +160,8 @@ def show(
         "faults": list(of_form(form)),
         "stuck": _stuck(request, known),
         "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
+        "priorities": PRIORITIES, "priority": posted.get("priority", ""), "priority_fault": priority_fault,
+        "own_priority": str(known.here.agent.priority) if known.here else "",
     }  # fmt: skip
     return render(request, "agents/agent.html", context, status=status)
 

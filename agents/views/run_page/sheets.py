@@ -15,6 +15,7 @@ from agents.queries.run_story import RunScene
 from agents.serving.missing_workers import Service
 from approvals.gates import preflight_facts as preflights
 from checkpoints.models import Run
+from checkpoints.models.run import NORMAL
 
 EFFECTS = 40
 KIN = 8  # other runs of a lineage that the head names
@@ -52,6 +53,7 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
         "reason": run.reason,
         "ended_by": story.ended_by,
         "starter": story.started_by,
+        "priority": str(run.priority) if run.priority != NORMAL else "",
         "cells": [
             page_head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
             page_head.outside(story.effects),

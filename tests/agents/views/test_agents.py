@@ -252,6 +252,35 @@ def test_faults_come_back_in_their_places_and_nothing_is_started() -> None:
     assert not Run.objects.filter(team=team).exists()
 
 
+@pytest.mark.parametrize(("chosen", "given"), [("", 4), ("5", 5), ("0", 0), ("9", 9)])
+def test_a_run_has_the_priority_that_was_chosen_or_the_agents_and_its_page_says_an_unusual_one(
+    chosen: str, given: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry.named("refunds").agent, "priority", 4)
+    team = make_team(may=ALLOWED)
+    client = signed_in(bob(team))
+    assert "4, the agent's own" in said(client.get("/agents/refunds/").content.decode())
+    input = {"mail": {"name": "a.eml", "raw": "From: a@example.org"}}
+    form = {"team": str(team.pk), "json": json.dumps(input), "priority": chosen}
+    assert client.post("/agents/refunds/runs/", form).status_code == 302
+    run = Run.objects.get(team=team)
+    assert run.priority == given
+    assert (f", priority {given}" in said(client.get(f"/runs/{run.pk}/").content.decode())) == (given != 5)
+
+
+@pytest.mark.parametrize("typed", ["10", "-1", "05", "urgent", "٣"])
+def test_a_priority_that_is_none_comes_back_in_its_place_and_nothing_is_started(typed: str) -> None:
+    team = make_team(may=ALLOWED)
+    input = {"mail": {"name": "a.eml", "raw": "From: a@example.org"}}
+    form = {"team": str(team.pk), "json": json.dumps(input), "priority": typed}
+    answer = signed_in(bob(team)).post("/agents/refunds/runs/", form)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Priority takes a number from 0 to 9" in said(page)
+    assert re.search(r'<select [^>]*id="priority"[^>]*aria-invalid="true"', page)
+    assert not Run.objects.filter(team=team).exists()
+
+
 def test_nobody_starts_a_run_for_a_team_that_is_not_theirs() -> None:
     team, other = make_team(may=ALLOWED), make_team(may=ALLOWED)
     answer = signed_in(bob(team)).post("/agents/refunds/runs/", {"key": "k", "team": str(other.pk), "json": "{}"})
