@@ -11,21 +11,25 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import chain, count
 from subprocess import PIPE
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from agents.models import Answer, Client, Effect
+from agents.models import Answer, Client, Effect, Wait
 from agents.moves import rewind
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
 from checkpoints.runs import holds
+from checkpoints.store import claims
 from tests.agents.api.sent_requests import operations
 from tests.factories import MEMBER, ann, make_team
+from tests.factories.stored_runs import take
 from tests.factories.tokens import bearing, make_token
 from tests.harness.session import ROOT
 
@@ -82,6 +86,7 @@ class Call:
             "holds": Hold.objects.filter(run__in=run).count(),
             "names": Hold.objects.standing().filter(run__in=run, kind="name").count(),
             "effects": list(Effect.objects.filter(run__in=run).order_by("pk").values_list("status", "attempts")),
+            "waits": Wait.objects.filter(run__in=run).exclude(ended_by="").count(),
             "clients": list(Client.objects.filter(run__in=run).values_list("deferred")),
             "plans": Plan.objects.filter(agent=self.program.agent).count(),
             "events": sorted(Event.objects.filter(run_id__in=run.values("pk")).values_list("kind", flat=True)),
@@ -250,6 +255,21 @@ def unnaming() -> Call:
     return call
 
 
+def waking() -> Call:
+    """An order to a run whose step sleeps."""
+    program = Program(team=make_team(may=MAY))
+    program.register()
+    program.run = program.ok(program.post("runs", {"input": {"invoice": {}}}))["id"]
+    run, tomorrow = Run.objects.get(pk=program.run), timezone.now() + timedelta(days=1)
+    claims.release(take(run), status="waiting", wake_at=tomorrow, reason="Waits until tomorrow", by=SYSTEM)
+    run.refresh_from_db()
+    Wait.objects.create(
+        run=run, base=run.head, step=run.next_step, kind="timer", name="soak", number=1, head=run.head,
+        input_digest=b"i" * 32, occurrence=0, due=tomorrow,
+    )  # fmt: skip
+    return person(program, f"/api/runs/{program.run}/wakes")
+
+
 CALLS: dict[str, Callable[[], Call]] = {
     "register_version": register,
     "start_run": start,
@@ -275,13 +295,12 @@ CALLS: dict[str, Callable[[], Call]] = {
     "settle_run": settling,
     "cancel_run": ordering("cancellations"),
     "send_signal": signal,
+    "wake_run": waking,
     "name_checkpoint": ordering("checkpoints/2/names", name="Before paying"),
     "unname_checkpoint": unnaming,
 }
-# Webhooks are one statement each, and what they tell is an outbox. A wake is one transaction, of a run of an agent
-# on this server; tests/agents/waits has its races.
+# Webhooks are one statement each, and what they tell is an outbox.
 ELSEWHERE = {told["operationId"] for path, method, told in operations() if "/webhooks" in path}
-ELSEWHERE |= {"wake_run"}
 
 
 def sent(web: subprocess.Popen[str], call: Call, at: str, kill: int) -> dict[str, int]:
