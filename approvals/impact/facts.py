@@ -36,8 +36,7 @@ class EffectFact:
     person sent the run back to it, so that it is undone and not adopted. `going`: an undo of it was begun, with unknown
     outcome. `undo` is empty where nothing takes it back. `taken`: its result was taken over from another run, whose
     effect it is. `shared`: another run relies on it. `left_open`: it is kept, although nobody knows whether it
-    happened. `landings`: the executions that carry its result; without any, each path with an execution of its step,
-    input and occurrence carries it.
+    happened. `landings`: the executions that carry its result.
     """
 
     id: int

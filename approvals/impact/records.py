@@ -29,9 +29,7 @@ class Records:
         self._executions: dict[str, list[CheckpointHeader]] = defaultdict(list)
         for each in history.executions:
             self._executions[each.step].append(each)
-        path = [each for each in target.path if each.kind in OUTPUT_LANDED]
-        self._on_path = {each.id for each in path}
-        self._executed = {(each.step, each.input_digest, each.occurrence) for each in path}
+        self._on_path = {each.id for each in target.path if each.kind in OUTPUT_LANDED}
         self._take([self._taken_up(self._as_decided(row)) for row in history.effects])
         self.gates = [self._decided(gate) for gate in history.gates if gate.run == target.run and target.run]
         self.ended_at = {gate.execution for gate in history.gates if gate.execution}
@@ -53,7 +51,8 @@ class Records:
             return row
         status = self.target.settled[row.id]
         left_open = effects.left_open(status, known=row.status not in effects.IN_DOUBT)
-        return replace(row, status=status, going=False, left_open=left_open)
+        landings = row.landings | {NOW} if status == "done" else row.landings
+        return replace(row, status=status, going=False, left_open=left_open, landings=landings)
 
     def _taken_up(self, row: EffectFact) -> EffectFact:
         """Return the effect as after a person moves the run: done where the path carries it, and not ordered again."""
@@ -64,9 +63,7 @@ class Records:
 
     def carries(self, row: EffectFact) -> bool:
         """Tell whether the path to the target carries the effect's result."""
-        if row.landings:
-            return not row.landings.isdisjoint(self._on_path)
-        return (row.step, row.input_digest, row.occurrence) in self._executed
+        return not row.landings.isdisjoint(self._on_path)
 
     def _decided(self, gate: GateFact) -> GateFact:
         if gate.id != self.target.deciding:

@@ -40,6 +40,7 @@ from tests.harness.examples import trying_all
 from .moved_runs import lease_over
 
 FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:64" if trying_all() else "0:8").partition(":")
+FOUND_WRONG = (1038,)  # seeds that complained once
 KINDS = (
     Knobs(steps=(3, 8), effects=0.4, gates=0.2, keyed=0.8),
     Knobs(steps=(4, 9), effects=0.5, loops=0.25, guarded=0.3, irreversible=0.1, range=(2, 3)),
@@ -193,7 +194,7 @@ def complaints(run: Run, world: World) -> list[str]:
         stands = row.status in effects.LANDED
         done, taken_back = lines_of(row.taken_from or row, world)
         # Of a question about an undo that was cancelled with its run, nobody said how the undo had ended.
-        unsaid = row.status == Effect.Status.KEPT and row.undos.filter(status=Effect.Status.ABANDONED).exists()
+        unsaid = row.status == Effect.Status.KEPT and row.going
         wrong = not (row.left_open or unsaid) and (done > 1 or done - taken_back != stands)
         if row.status in effects.IN_DOUBT:  # which a run that was stopped may leave so
             wrong = run.status == Run.Status.COMPLETED
@@ -210,7 +211,7 @@ def complaints(run: Run, world: World) -> list[str]:
 
 
 @pytest.mark.examples
-@pytest.mark.parametrize("seed", range(int(FIRST), int(LAST)))
+@pytest.mark.parametrize("seed", [*range(int(FIRST), int(LAST)), *FOUND_WRONG])
 def test_the_ledger_and_the_world_agree(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     team = make_team()
     people = People(mover=ann(team), reviewer=bob(team))

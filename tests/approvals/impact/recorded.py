@@ -65,8 +65,15 @@ class Recorded:
         spec = self.plan.step(step)
         if spec.kind == "effect":
             self._did(spec, writes, goto)
-        self._execution("step", spec, writes, self.plan.next_after(step) if goto is None else goto)
+        landing = self._execution("step", spec, writes, self.plan.next_after(step) if goto is None else goto)
+        if spec.kind == "effect":
+            self.effects[-1] = replace(self.effects[-1], landings=frozenset([landing]))
         return self
+
+    def began(self, effect: str) -> Recorded:
+        """An effect of which nobody knows whether it happened."""
+        self._did(self.plan.step(effect), {}, None)
+        return self.changed(effect, status="unknown")
 
     def passed(self, gate: str) -> Recorded:
         """A gate that had nothing to ask."""

@@ -220,6 +220,14 @@ def test_what_was_ordered_again_stands_where_the_run_goes_back_to_after_it() -> 
     assert [(row.step, str(row.verdict)) for row in told.kept] == [("book", "stands")]
 
 
+def test_what_was_begun_again_is_asked_about_where_the_run_goes_back_to_after_the_first_time() -> None:
+    """The first time's result on the path counted for both, so that the run was told to end, and it asked."""
+    told = rewind(booked().changed("book", status="kept").moved("rewind", "book").began("book"), "mail")
+    assert "may_undone book on book" in said(told)
+    assert "may ask book on book" in said(told)
+    assert [row.step for row in told.kept] == ["book"]
+
+
 def test_an_undo_that_was_begun_may_have_to_be_asked_about() -> None:
     told = edit(booked().changed("book", going=True), "")
     assert said(told)[0] == "may ask book on book"
