@@ -304,12 +304,14 @@ class SignalConflict(WorkRefused):
     """The run has a signal of this name and key with another value; send each signal under a key of its own."""
 
     code = "key_reused"
+    said = gettext_lazy("This form was sent before, with another value. Open the page again to send another signal.")
 
 
 class TooManySignals(WorkRefused):
     """This run already has 10,000 signals; it accepts no more."""
 
     code = "too_many_signals"
+    said = gettext_lazy("This run already has 10,000 signals; it accepts no more.")
 
 
 class KeyReused(WorkRefused):

@@ -29,7 +29,7 @@ from agents.serving.missing_workers import Service
 from approvals import forms
 from approvals.live import page_frame
 from approvals.presentation.decision_form.answer_forms import blank
-from approvals.presentation.decision_form.faults import of_form
+from approvals.presentation.decision_form.faults import FormFault, of_form
 from checkpoints import actors
 from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
@@ -147,7 +147,7 @@ def show(
     posted, reach = posted or {}, page_frame.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
-    priority_fault = faults.pop(PRIORITY, "")
+    chosen = [FormFault(id=PRIORITY, label=_("Priority"), message=faults.pop(PRIORITY))] if PRIORITY in faults else []
     found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     served = missing_workers.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)
@@ -157,10 +157,10 @@ def show(
         "fields": schemas.table(known.spec.state_schema), "schema": known.spec.state_schema,
         "figures": told(known, found[known.name], served),
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
-        "faults": list(of_form(form)),
+        "faults": [*of_form(form), *chosen],
         "stuck": _stuck(request, known),
         "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
-        "priorities": PRIORITIES, "priority": posted.get("priority", ""), "priority_fault": priority_fault,
+        "priorities": PRIORITIES, "priority": posted.get("priority", ""), "priority_refused": bool(chosen),
         "own_priority": str(known.here.agent.priority) if known.here else "",
     }  # fmt: skip
     return render(request, "agents/agent.html", context, status=status)

@@ -9,10 +9,9 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.errors import SignalConflict, WorkInvalid, WorkRefused
+from agents.errors import RunEnded, SignalConflict, TooManySignals, WorkInvalid
 from agents.models import Signal, Wait
 from agents.queries.access import private, reader_of, run_or_404
 from agents.waits import signals
@@ -56,13 +55,10 @@ def send(request: HttpRequest, run_id: int) -> HttpResponse:
     except WorkInvalid as invalid:
         faults = {each["pointer"].removeprefix(f"/{FORM}"): each["message"] for each in invalid.errors}
         return show(request, run, name, posted, errors=faults, status=invalid.status)
-    except SignalConflict as conflict:
-        told = _("This form was sent before, with another value. Open the page again to send another signal.")
-        return show(request, run, name, posted, errors={"": told}, status=conflict.status)
-    except WorkRefused as refusal:
-        return show(
-            request, run, name, posted, errors={"": " ".join(str(refusal.__doc__).split())}, status=refusal.status
-        )
+    except RunEnded as ended:  # the page says so itself
+        return show(request, run, name, posted, status=ended.status)
+    except (SignalConflict, TooManySignals) as refusal:
+        return show(request, run, name, posted, errors={"": str(refusal.said)}, status=refusal.status)
     return redirect("run", run.pk)
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents.errors import TooManySignals
 from agents.models import Signal
+from agents.waits import signals
 from checkpoints.models import Run
 from tests.agents.children.test_page import text_of
 from tests.agents.waits.conftest import own_agents
@@ -80,6 +82,14 @@ def test_what_cannot_be_sent_is_said(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(status="cancelled")
     ended = post(client, run, name="go", key="l")
     assert (ended.status_code, "takes no more signals" in ended.content.decode()) == (409, True)
+
+
+def test_one_too_many_is_said_in_the_readers_language(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page showed the error's docstring, which is for programs and in English."""
+    monkeypatch.setattr(signals, "MOST", 0)
+    monkeypatch.setattr(TooManySignals, "said", "No más")
+    full = post(signed_in(ann(run.team)), run, name="go", key="k")
+    assert (full.status_code, "No más" in full.content.decode()) == (409, True)
 
 
 def test_who_may_only_read_sees_what_was_sent_and_sends_nothing() -> None:
