@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import select
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import pytest
+from kombu.asynchronous import Hub
+from kombu.transport.redis import MultiChannelPoller
 
 from agents.models import Worker
 from agents.serving import health_file
 from checkpoints.models import Event, Run
+from config.celery import app as celery
 from config.celery import touch_while_looking
-from config.messages.broker import Poller
+from config.messages.broker import LOOK_AGAIN, Poller
+from config.messages.thread_pool import ThreadPool
 from tests.agents.serving.pool_agents import written
 from tests.factories.driven_runs import decide, effects, failures, make_run, state, trail
 from tests.harness import services
 from tests.harness.known_agents import knowing_only
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 
 Starter = Callable[..., services.Service]
 SHARED = ("threads", "gevent")  # the pools whose runs share one process
@@ -176,11 +183,44 @@ def test_a_worker_that_looks_for_no_messages_does_not_touch_its_health_file(
 
 
 @pytest.mark.parametrize("pool", SHARED)
-def test_a_worker_whose_runs_are_all_at_work_takes_the_next_as_soon_as_one_has_ended(
-    celery_worker: Starter, pool: str
-) -> None:
-    """It took the next message a second or two later, when its loop went round by itself: 40 runs took 33 s."""
+def test_a_worker_of_one_takes_one_run_after_the_other(celery_worker: Starter, pool: str) -> None:
     celery_worker("-c", "1", "--pool", pool, env=QUICK)
-    runs = [make_run("hopper") for _ in range(40)]
-    done = Run.objects.filter(pk__in=[run.pk for run in runs], status="completed")
-    until(lambda: done.count() == len(runs), within=20, what="all have ended")
+    for run in [make_run("hopper") for _ in range(10)]:
+        becomes(run, "completed")
+
+
+def test_a_thread_that_is_free_wakes_the_workers_loop() -> None:
+    """The loop took the next message when it went round by itself, after a second."""
+    pool, going, loop = ThreadPool(1), threading.Event(), Hub()
+    pool.register_with_event_loop(loop)
+    pool.on_apply(going.wait, (), {})
+    assert not select.select([pool.freed], [], [], 0)[0]
+    going.set()
+    assert select.select([pool.freed], [], [], PATIENCE)[0]
+    assert pool.freed in loop.readers
+    pool.stop()
+    loop.close()
+
+
+def test_a_greenlet_looks_again_soon_while_no_message_may_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker looked for two seconds for what else might come, and saw only then that its run had ended."""
+    asked: list[float | None] = []
+    look = MultiChannelPoller.get
+
+    def noted(self: MultiChannelPoller, callback: Any, timeout: float | None = None) -> None:
+        asked.append(timeout)
+        look(self, callback, timeout)
+
+    monkeypatch.setattr(MultiChannelPoller, "get", noted)
+    with celery.connection_for_read() as connection:
+        channel: Any = connection.channel()
+        poller = Poller()
+        poller.add(channel)
+        channel.basic_qos(0, 1, False)
+        channel.qos.append("a message at work", "tag")
+        with pytest.raises(Empty):
+            poller.get(None, timeout=1)
+        channel.qos.ack("tag")
+        with pytest.raises(Empty):
+            poller.get(None, timeout=1)
+    assert asked == [LOOK_AGAIN, 1]
