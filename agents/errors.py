@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, TypedDict
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.errors import AskedTooOften
 from checkpoints.errors import ValueRefused
 
 MOST = 100  # faults that are listed: a body may hold hundreds of thousands
@@ -22,7 +19,8 @@ class FieldError(TypedDict):
     message: str
 
 
-def _listed(errors: list[FieldError]) -> str:
+def listed(errors: list[FieldError]) -> str:
+    """Return the faults as one sentence."""
     return "; ".join(f"{e['pointer'] or '/'}: {e['message']}" for e in errors)
 
 
@@ -39,7 +37,7 @@ class InputRefused(AgentError):
 
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
-        super().__init__(_listed(self.errors))
+        super().__init__(listed(self.errors))
 
 
 class ConfigRefused(InputRefused):
@@ -51,7 +49,7 @@ class UpcastFailed(AgentError):
 
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = (errors or [])[:MOST]
-        told = _listed(self.errors)
+        told = listed(self.errors)
         super().__init__(f"{reason}: {told}." if told else f"{reason}.")
 
 
@@ -67,7 +65,7 @@ class RewindRefused(AgentError):
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = (errors or [])[:MOST]
         self.status = 422 if self.errors else self.status
-        told = _listed(self.errors)
+        told = listed(self.errors)
         super().__init__(f"{reason} {told}".strip())
 
 
@@ -110,7 +108,7 @@ class InvariantBroken(ValueRefused):
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
         super().__init__(self.errors[0]["pointer"], self.errors[0]["message"])
-        self.args = (f"The state would break its rules: {_listed(self.errors)}",)  # not translated: a failure keeps it
+        self.args = (f"The state would break its rules: {listed(self.errors)}",)  # not translated: a failure keeps it
 
 
 class StepFailed(Exception):
@@ -184,16 +182,6 @@ class NotGranted(AgentError):
     """An effect's permission is missing or for something else, or a precondition changed; the gate asks again."""
 
 
-class TokenNotAllowed(AgentError):
-    """A token lacks the scope for the request; the sentence names it."""
-
-    def __init__(self, scope: str, scopes: Sequence[str]) -> None:
-        super().__init__(  # not translated: programs are told this
-            f"This token is for {', '.join(scopes)}; this needs {scope}. Use a token that has that scope."
-        )
-        self.scope = scope
-
-
 class TokenRefused(AgentError):
     """A token cannot be made as asked; the sentence says what it needs."""
 
@@ -204,131 +192,3 @@ class FormUsed(TokenRefused):
     said = gettext_lazy(
         "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
     )
-
-
-class PlanRefused(InputRefused):
-    """The plan of an external agent cannot work; `errors` lists the faults by JSON Pointer into it."""
-
-
-class WorkRefused(AgentError):
-    """A request of an external program to a run was refused; the sentence says why, and what to do.
-
-    `code` names the reason for programs; `status` is the HTTP status of the answer.
-    """
-
-    code = "refused"
-    status = 409
-
-    def __init__(self, said: str = "", *, gate: int | None = None, until: datetime | None = None) -> None:
-        super().__init__(said)
-        self.gate = gate  # at which the run waits
-        self.until = until  # when the lease ends of whoever has the run
-
-
-class StaleToken(WorkRefused):
-    """This claim token is stale: another program claimed the run, or a person moved it. Claim the run again."""
-
-    code = "stale_token"
-
-
-class NotClaimable(WorkRefused):
-    """The run cannot be claimed now; the sentence says what it waits for, or who has it."""
-
-    code = "not_claimable"
-
-
-class RunEnded(WorkRefused):
-    """The run has ended: nothing more can be done in it."""
-
-    code = "run_ended"
-
-
-class OutOfTurn(WorkRefused):
-    """Another step comes next; the sentence says which."""
-
-    code = "out_of_turn"
-
-
-class NoGrant(WorkRefused):
-    """Nobody has allowed this effect, or the permission was used."""
-
-    code = "no_grant"
-
-
-class ReportedBefore(WorkRefused):
-    """The effect's result is known already, and it is another one."""
-
-    code = "reported_before"
-
-
-class NotExternal(WorkRefused):
-    """The run's agent lives on this server: its own workers work on it."""
-
-    code = "not_external"
-
-
-class WorkInvalid(WorkRefused):
-    """The request does not fit; `errors` lists the faults by JSON Pointer into it."""
-
-    code = "invalid"
-    status = 422
-
-    def __init__(self, errors: list[FieldError]) -> None:
-        self.errors = errors[:MOST]
-        super().__init__(_listed(self.errors))
-
-
-class TooManyGates(WorkRefused):
-    """The agent may not ask now; the sentence says why, and when it may."""
-
-    status = 429
-
-    def __init__(self, full: AskedTooOften) -> None:
-        super().__init__(str(full))
-        self.code, self.seconds = full.code, full.seconds
-
-
-class ToolNotRegistered(WorkInvalid):
-    """The policy takes registered tools only, and the request names another; `errors` says which."""
-
-    code = "tool_not_registered"
-
-
-class ToolMismatched(WorkInvalid):
-    """The request does not fit its registered tool; `errors` lists the faults by JSON Pointer."""
-
-    code = "tool_mismatch"
-
-
-class SignalConflict(WorkRefused):
-    """The run has a signal of this name and key with another value; send each signal under a key of its own."""
-
-    code = "key_reused"
-    said = gettext_lazy("This form was sent before, with another value. Open the page again to send another signal.")
-
-
-class TooManySignals(WorkRefused):
-    """This run already has 10,000 signals; it accepts no more."""
-
-    code = "too_many_signals"
-    said = gettext_lazy("This run already has 10,000 signals; it accepts no more.")
-
-
-class KeyReused(WorkRefused):
-    """This Idempotency-Key was sent before with another request; choose a new key for a new request."""
-
-    code = "key_reused"
-
-
-class KeyRefused(WorkRefused):
-    """An Idempotency-Key is between 1 and 200 printable ASCII characters."""
-
-    code = "invalid"
-    status = 422
-
-
-class WorkNotAllowed(WorkRefused):
-    """You may not start or work on runs of this team; ask its people for the right to start runs."""
-
-    code = "not_allowed"
-    status = 403

@@ -17,7 +17,8 @@ from ninja.operation import Operation
 
 from agents.api.protocol.auth import Bearer, session
 from agents.api.protocol.throttling import Throttle
-from agents.errors import InputRefused, RewindRefused, TokenNotAllowed, UnknownAgent, WorkRefused
+from agents.errors import InputRefused, RewindRefused, UnknownAgent
+from agents.work_errors import TokenNotAllowed, WorkRefused
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
-from agents.errors import FieldError, ToolMismatched, ToolNotRegistered, TooManyGates, WorkInvalid
+from agents.errors import FieldError
 from agents.models import Token
 from agents.runner import engine
 from agents.session.performer import Returned
 from agents.session.run_session import RunSession
+from agents.work_errors import ToolMismatched, ToolNotRegistered, TooManyGates, WorkInvalid
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused, NotRegistered, ToolRefused

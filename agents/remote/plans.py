@@ -20,8 +20,9 @@ from django.db.models import Exists, OuterRef
 from agents.definition import invariants, plan_builder, registry
 from agents.definition.agent import Agent, AgentType
 from agents.definition.registered import RegisteredAgent
-from agents.errors import AgentError, FieldError, PlanRefused
+from agents.errors import AgentError, FieldError
 from agents.models import Registration
+from agents.work_errors import PlanRefused
 from approvals.schema import validate
 from checkpoints.actors import Actor
 from checkpoints.models import Plan, Run

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from django.contrib.auth.models import Group
 
-from agents.errors import FieldError, WorkInvalid, WorkNotAllowed
+from agents.errors import FieldError
 from agents.models import Token
+from agents.work_errors import WorkInvalid, WorkNotAllowed
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
 from approvals.models.policy import DEFAULT

@@ -15,10 +15,11 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from agents.definition import fields
-from agents.errors import FieldError, InputRefused, TooManyGates, WorkInvalid
+from agents.errors import FieldError, InputRefused
 from agents.models import Client, Token
 from agents.runs.start import checked
 from agents.text import one_line
+from agents.work_errors import TooManyGates, WorkInvalid
 from approvals.cards.card import Card
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, NoSuchPolicy

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.http import Http404
 
-from agents.errors import NotExternal, WorkNotAllowed
+from agents.work_errors import NotExternal, WorkNotAllowed
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, sees_all
 from checkpoints.models import Run

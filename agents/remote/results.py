@@ -14,20 +14,12 @@ from agents.definition import fields, outputs
 from agents.definition.agent import Done, Jump
 from agents.definition.registered import RegisteredAgent
 from agents.effects import classify_failure, late_reports, perform, undo_left_behind
-from agents.errors import (
-    EffectFailed,
-    EffectUnknown,
-    FieldError,
-    OutOfTurn,
-    OutputRefused,
-    ReportedBefore,
-    StepFailed,
-    WorkInvalid,
-)
+from agents.errors import EffectFailed, EffectUnknown, FieldError, OutputRefused, StepFailed
 from agents.models import Effect
 from agents.session.performer import HandOut, Returned
 from agents.session.run_session import RunSession
 from agents.steps import execute
+from agents.work_errors import OutOfTurn, ReportedBefore, WorkInvalid
 from approvals.decisions import uploads
 from checkpoints import store
 from checkpoints.errors import ValueRefused

@@ -16,11 +16,11 @@ from weakref import WeakValueDictionary
 from django.db import transaction
 
 from agents.effects import hold_left_behind
-from agents.errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
 from agents.models import Effect
 from agents.session import gates_beside
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_session import ENDED, RunSession
+from agents.work_errors import OutOfTurn, RunEnded, StaleToken, WorkRefused
 from approvals.engine_rules.gates import holds_up
 from approvals.models import Gate
 from checkpoints import store

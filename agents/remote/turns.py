@@ -13,12 +13,12 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.errors import NotClaimable, OutOfTurn, WorkRefused
 from agents.models import Client, Effect, Token
 from agents.runner import engine
 from agents.session import translate_history, unsettled_effects
 from agents.session.run_session import ENDED, RunSession
 from agents.text import one_line
+from agents.work_errors import NotClaimable, OutOfTurn, WorkRefused
 from approvals.models import Gate
 from checkpoints.actors import Actor
 from checkpoints.models import Run

@@ -11,10 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.errors import RunEnded, SignalConflict, TooManySignals, WorkInvalid
 from agents.models import Signal, Wait
 from agents.queries.access import private, reader_of, run_or_404
 from agents.waits import signals
+from agents.work_errors import RunEnded, SignalConflict, TooManySignals, WorkInvalid
 from approvals import forms
 from approvals.english import quoted
 from approvals.presentation.decision_form.answer_forms import blank

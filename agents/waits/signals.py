@@ -11,10 +11,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, Func, IntegerField, OuterRef, Q
 
-from agents.errors import FieldError, RunEnded, SignalConflict, TooManySignals, WorkInvalid
+from agents.errors import FieldError
 from agents.models import Signal, Wait
 from agents.models.wait import WaitQuerySet
 from agents.session.run_session import RunSession
+from agents.work_errors import RunEnded, SignalConflict, TooManySignals, WorkInvalid
 from approvals.schema import redact, validate
 from checkpoints import crash_points
 from checkpoints.access.permissions import START_RUN, may

@@ -15,12 +15,13 @@ from agents.api.runs.moves import Order
 from agents.api.runs.runs import RunSummary, summed_up
 from agents.api.runs.runs import router as runs
 from agents.definition import registry
-from agents.errors import FieldError, UnknownAgent, WorkInvalid, WorkNotAllowed
+from agents.errors import FieldError, UnknownAgent
 from agents.models import Client, Registration, TokenScope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.runs import start
 from agents.text import one_line
+from agents.work_errors import WorkInvalid, WorkNotAllowed
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, teams_by_name
 from checkpoints.models import Run

@@ -20,12 +20,12 @@ from django.http import HttpRequest, HttpResponse
 from agents.api.protocol import exact_json, once, token_of
 from agents.api.runs.turns import answer
 from agents.definition import fields
-from agents.errors import WorkNotAllowed
 from agents.models import Effect
 from agents.queries.access import reader_of
 from agents.remote import plans, reach, session_cache
 from agents.remote.turns import RemoteTurn
 from agents.session import translate_history
+from agents.work_errors import WorkNotAllowed
 from approvals.gates import reveal_secret
 from checkpoints import store
 from checkpoints.errors import Fenced

@@ -12,11 +12,11 @@ from agents.api.gates.cards import SCHEMA
 from agents.api.protocol import AgentName, Hex, Key, actor_of, answer, needs, once, one_of, token_of
 from agents.api.runs.moves import Order
 from agents.definition.options import default_of
-from agents.errors import WorkNotAllowed
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
+from agents.work_errors import WorkNotAllowed
 from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.runs.plans import PlanSpec, StepSpec
 

@@ -9,11 +9,11 @@ from pydantic import Field
 from agents.api.gates.outcomes import OutcomeAnswer, told
 from agents.api.protocol import GateId, Key, actor_of, needs, once, token_of
 from agents.api.runs.moves import Order
-from agents.errors import WorkNotAllowed, WorkRefused
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from agents.remote import reach
 from agents.text import one_line
+from agents.work_errors import WorkNotAllowed, WorkRefused
 from approvals.decisions.lost_race import lost_race
 from approvals.errors import GateExpired
 from approvals.gates import closing

@@ -16,13 +16,14 @@ from agents.api.protocol import Key, RunId, actor_of, exact_json, needs, token_o
 from agents.api.runs.checkpoints import router as checkpoints
 from agents.api.runs.effects import router as effects
 from agents.api.runs.turns import TurnAnswer, TurnWithState, answer
-from agents.errors import FieldError, NoGrant, OutOfTurn, ReportedBefore, StaleToken, WorkInvalid
+from agents.errors import FieldError
 from agents.models import Client, Effect, TokenScope
 from agents.queries.access import reader_of
 from agents.remote import asking, reach, results, session_cache, turns
 from agents.remote.results import StepWrites
 from agents.remote.turns import RemoteTurn
 from agents.session.run_session import RunSession
+from agents.work_errors import NoGrant, OutOfTurn, ReportedBefore, StaleToken, WorkInvalid
 from checkpoints.models import Run
 
 from . import bodies

@@ -14,9 +14,9 @@ from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
 from agents import tokens
-from agents.errors import TokenNotAllowed
 from agents.models import Token, TokenScope
 from agents.queries.access import reader_of
+from agents.work_errors import TokenNotAllowed
 from checkpoints import actors
 from checkpoints.actors import Actor
 

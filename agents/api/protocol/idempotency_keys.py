@@ -19,8 +19,8 @@ from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import HeaderEx, P
 
-from agents.errors import KeyRefused, KeyReused
 from agents.models import Answer
+from agents.work_errors import KeyRefused, KeyReused
 from checkpoints.postgresql.sql import run_sql
 
 from .auth import who_asks

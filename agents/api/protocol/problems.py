@@ -18,15 +18,12 @@ from agents.errors import (
     FieldError,
     ImpactChanged,
     InputRefused,
-    KeyRefused,
     NeedsConfirmation,
     RewindRefused,
-    TokenNotAllowed,
-    TooManyGates,
     UnknownAgent,
-    WorkRefused,
 )
 from agents.queries.access import Gone
+from agents.work_errors import KeyRefused, TokenNotAllowed, TooManyGates, WorkRefused
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import STATUSES, DecisionRefused, Problem, Rejected, SecondLookNeeded, StaleGate
 from checkpoints import request_ids

@@ -12,10 +12,10 @@ from pydantic import Field, StringConstraints
 
 from agents.api.protocol import Key, Page, Paging, RunId, actor_of, answer, exact_json, needs, once, token_of
 from agents.api.protocol.waiting import AWAITS, LONGEST
-from agents.errors import WorkNotAllowed
 from agents.models import Signal, TokenScope
 from agents.queries.access import reader_of, run_or_404
 from agents.waits import signals, suspend
+from agents.work_errors import WorkNotAllowed
 from approvals.schema import redact
 from checkpoints.models import Run
 from checkpoints.values.canonical_json import canonical, decode

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.errors import TooManySignals
 from agents.models import Signal
 from agents.waits import signals
+from agents.work_errors import TooManySignals
 from checkpoints.models import Run
 from tests.agents.children.test_page import text_of
 from tests.agents.waits.conftest import own_agents

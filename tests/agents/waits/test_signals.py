@@ -10,12 +10,12 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from agents.errors import RunEnded, SignalConflict, WorkInvalid
 from agents.models import Signal, Wait
 from agents.moves import rewind
 from agents.runner import engine
 from agents.serving import timers
 from agents.waits import signals
+from agents.work_errors import RunEnded, SignalConflict, WorkInvalid
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
