@@ -15,7 +15,7 @@ import pytest
 
 from agents.moves import rewind
 from checkpoints import crash_points
-from checkpoints.models import Gap, Run
+from checkpoints.models import Checkpoint, Gap, Run
 from tests.agents.moves.test_at_random import KINDS, Crowd, Rough, complaints
 from tests.approvals.impact.property.living import born
 from tests.approvals.impact.property.moves import People
@@ -25,6 +25,7 @@ from tests.harness.examples import trying_all
 from .pruned_runs import keep, pruned
 
 FIRST, _, LAST = os.environ.get("RANDOM_SEEDS", "0:24" if trying_all() else "0:2").partition(":")
+FOUND_WRONG = (320,)  # seeds that failed once
 MOST = 200  # acts of a life in which nothing is pruned
 
 
@@ -38,9 +39,14 @@ class Forgetful(Crowd):
             removed = pruned().removed
             self.told.append(f"{run} and its kin lost {removed}")
 
+    def move(self, run: Run) -> None:
+        """Move the run as others do, where a checkpoint is left to move it to."""
+        if Checkpoint.objects.filter(run=run).exclude(next_step="").exists():
+            super().move(run)
+
 
 @pytest.mark.examples
-@pytest.mark.parametrize("seed", range(int(FIRST), int(LAST)))
+@pytest.mark.parametrize("seed", [*range(int(FIRST), int(LAST)), *FOUND_WRONG])
 def test_the_ledger_and_the_world_agree_though_the_past_is_gone(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
