@@ -9,8 +9,7 @@ ones, reverse the order of letters, or hide whole sentences in characters that d
 - letters written as a letter and its marks are counted, as such a text looks equal to another one;
 - a host name or a word that mixes alphabets, or only looks Latin, is marked.
 
-Unicode Technical Reports 36 and 39 name the attacks; the choice of characters below follows UAX 9 (bidi) and UTS 51
-(joiners inside emoji are kept).
+Unicode Technical Reports 36 and 39 name the attacks.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from . import lookalikes, size_limit
+from .unseen_characters import EMOJI_STYLE, JOINER, hidden_name, in_emoji, is_hidden, is_mark, is_overlay, marks_name
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
@@ -41,26 +40,7 @@ WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
 PLAIN = re.compile(r"[\n\t -~]+")  # harmless characters, which are most of most texts
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
-DRAW_NOTHING = frozenset(
-    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
-)
-JOINER, EMOJI_STYLE, KEYCAP = "\u200d", "\ufe0f", "\u20e3"
-OVERLAY = 1  # the combining class of marks that are laid over a character
 BESIDE = 30  # characters on either side of a word that tell the alphabet of its neighbours
-NAMES = {
-    "\u200b": gettext_lazy("zero-width space"),
-    "\u200c": gettext_lazy("zero-width non-joiner"),
-    "\u200d": gettext_lazy("zero-width joiner"),
-    "\u202a": gettext_lazy("left-to-right embedding"),
-    "\u202b": gettext_lazy("right-to-left embedding"),
-    "\u202c": gettext_lazy("end of direction"),
-    "\u202d": gettext_lazy("left-to-right override"),
-    "\u202e": gettext_lazy("right-to-left override"),
-    "\ufeff": gettext_lazy("byte order mark"),
-    "\r": gettext_lazy("carriage return"),
-    "\x00": gettext_lazy("null"),
-    "\x1b": gettext_lazy("escape"),
-}
 
 
 @dataclass(frozen=True)
@@ -71,42 +51,6 @@ class TextPiece:
     text: str = ""
     note: str = ""
     count: int = 0
-
-
-def hidden_name(char: str) -> str:
-    """Name a hidden character: `U+202E right-to-left override`."""
-    name = str(NAMES.get(char, "")) or unicodedata.name(char, "").lower()
-    if not name:
-        kinds = {"Cc": _("control character"), "Co": _("private character")}
-        name = kinds.get(unicodedata.category(char), _("no character"))
-    return f"U+{ord(char):04X} {name}"
-
-
-def is_hidden(char: str) -> bool:
-    """Tell whether `char` draws nothing, or changes how its neighbours are drawn."""
-    if char in "\n\t" or " " <= char <= "~":
-        return False
-    category = unicodedata.category(char)
-    if category in ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp") or char in DRAW_NOTHING:
-        return True
-    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-
-
-def is_mark(char: str) -> bool:
-    """Tell whether it is drawn on the character before it."""
-    return bool(unicodedata.combining(char)) or (unicodedata.category(char) == "Me" and char != KEYCAP)
-
-
-def is_overlay(char: str) -> bool:
-    """Tell whether it is drawn over the character before it, or around it."""
-    return unicodedata.combining(char) == OVERLAY or (unicodedata.category(char) == "Me" and char != KEYCAP)
-
-
-def marks_name(marks: str) -> str:
-    """Name combining marks: `30 combining marks`; a single one by its own name."""
-    if len(marks) == 1:
-        return hidden_name(marks)
-    return ngettext("%(count)s combining mark", "%(count)s combining marks", len(marks)) % {"count": f"{len(marks):,}"}
 
 
 def pieces(text: str, *, clamp: bool = True) -> Iterator[TextPiece]:
@@ -297,16 +241,6 @@ def unnormal(text: str) -> Iterator[TextPiece]:
     if places:
         said = ngettext("not in normal form: %(count)s place", "not in normal form: %(count)s places", places)
         yield TextPiece("unnormal", note=said % {"count": f"{places:,}"}, count=places)
-
-
-def in_emoji(text: str, at: int) -> bool:
-    """Tell whether a joiner or a style selector sits where emoji use it."""
-    if text[at] not in (JOINER, EMOJI_STYLE) or at == 0:
-        return False
-    before = unicodedata.category(text[at - 1]) in ("So", "Sk", "Po", "Nd") or text[at - 1] == EMOJI_STYLE
-    if text[at] == EMOJI_STYLE:
-        return before
-    return before and at + 1 < len(text) and unicodedata.category(text[at + 1]) == "So"
 
 
 def badge_count(text: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from approvals.presentation.text import invisible
+from approvals.presentation.text import unseen_characters
 from approvals.schema.walk import sound
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in
@@ -41,7 +41,7 @@ def test_no_page_carries_what_cannot_be_seen_or_a_tag_of_the_agents() -> None:
 
 
 def hidden(page: str) -> list[str]:
-    return sorted({char for char in page if invisible.is_hidden(char) and char != "\ufe0f"})
+    return sorted({char for char in page if unseen_characters.is_hidden(char) and char != "\ufe0f"})
 
 
 def around(page: str, char: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from approvals.presentation.text import invisible, spelled_out, state_tree, untrusted
+from approvals.presentation.text import invisible, spelled_out, state_tree, unseen_characters, untrusted
 
 BADGES = [
     ("a\u202eb", "U+202E right-to-left override"),
@@ -100,7 +100,7 @@ HOSTS = [
 def test_a_character_that_cannot_be_seen_becomes_a_badge(text: str, badge: str) -> None:
     shown = untrusted.render(text)
     assert badge in shown
-    assert not any(invisible.is_hidden(char) for char in shown)
+    assert not any(unseen_characters.is_hidden(char) for char in shown)
 
 
 @pytest.mark.parametrize(
