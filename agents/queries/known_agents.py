@@ -14,7 +14,7 @@ from approvals.live import page_frame
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.models import Plan
-from checkpoints.runs.plans import of_teams, spec_of
+from checkpoints.runs.plans import spec_of
 
 from .access import reader_of
 
@@ -49,7 +49,7 @@ class KnownAgent:
 
 def known_to(request: HttpRequest, name: str = "") -> list[KnownAgent]:
     """Return the agents whose runs the reader sees, and those that they may start, by name."""
-    reader, seen = reader_of(request), of_teams(list(page_frame.reach_of(request).teams))
+    reader, seen = reader_of(request), Plan.objects.of_teams(list(page_frame.reach_of(request).teams))
     stored: dict[str, list[Plan]] = {}
     for plan in (seen.filter(agent=name) if name else seen).order_by("-pk"):
         stored.setdefault(plan.agent, []).append(plan)

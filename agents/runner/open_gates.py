@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.gates import opening
@@ -73,7 +72,5 @@ def wait(session: RunSession, rows: Sequence[Gate], held_by: Sequence[Gate]) -> 
 
 def fail(claim: Claim, reason: str, *, freeze: bool = False) -> None:
     """End the run as failed, and withdraw its open gates. Raises Fenced."""
-    with transaction.atomic():
-        gates_beside.lock(claim.run_id)
+    with gates_beside.left(claim.run_id, by=SYSTEM, reason=gates_beside.ENDED):
         claims.release(claim, status="failed", reason=reason, freeze=freeze, by=SYSTEM)
-        gates_beside.withdraw(claim.run_id, by=SYSTEM, reason=gates_beside.ENDED)

@@ -5,7 +5,7 @@ They are locked before the run's row, as in a decision: in the other order the t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -32,6 +32,15 @@ def withdraw(run_id: int, *, by: Actor, reason: str, stand: Collection[UUID] = (
         crash_points.point("before_withdraw", gate.step)
         closing.withdraw(gate, by=by, reason=reason)
         crash_points.point("after_withdraw", gate.step)
+
+
+@contextmanager
+def left(run_id: int, *, by: Actor, reason: str, stand: Callable[[], Collection[UUID]] = tuple) -> Iterator[None]:
+    """Withdraw the run's open gates after what is done inside, in one transaction, but those that `stand` then."""
+    with transaction.atomic():
+        lock(run_id)
+        yield
+        withdraw(run_id, by=by, reason=reason, stand=stand())
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -202,9 +203,8 @@ class RunSession(RunFacts):
         began, before = time.monotonic(), self.snapshot
         wake_at = self.claim.at if status == Run.Status.QUEUED else None  # its turn comes after those before it
         ends = status in ENDED and self.plan.goes_on_asking
-        with transaction.atomic() if beside or ends else nullcontext():
-            if ends:
-                gates_beside.lock(self.run.pk)
+        left = partial(gates_beside.left, self.run.pk, by=told["actor"], reason=gates_beside.ENDED)
+        with left() if ends else transaction.atomic() if beside else nullcontext():
             made = store.save(
                 before, dict(writes), claim=self.claim, header=header, status=status, reason=one_line(reason, 300),
                 wake_at=wake_at, **told,
@@ -212,8 +212,6 @@ class RunSession(RunFacts):
             for write in beside:
                 crash_points.point("beside_save", header.step)
                 write(made)
-            if ends:
-                gates_beside.withdraw(self.run.pk, by=told["actor"], reason=gates_beside.ENDED)
         self.snapshot = made
         self.beat.renewed = began  # a save extends the lease too
         self._moved(header, before.id)
@@ -235,15 +233,11 @@ class RunSession(RunFacts):
         """Save the last checkpoint, and note the status in which the run ends once its effects are settled."""
         before = self.run.settling, self.run.ending
         try:
-            with transaction.atomic():
-                if self.plan.goes_on_asking:
-                    gates_beside.lock(self.run.pk)
+            left = partial(gates_beside.left, self.run.pk, by=by, reason=gates_beside.ENDED)
+            with left() if self.plan.goes_on_asking else transaction.atomic():
                 self.hold_token()
                 self.run.end_later(status, one_line(reason, 300), by=by)
-                going = save()
-                if self.plan.goes_on_asking:
-                    gates_beside.withdraw(self.run.pk, by=by, reason=gates_beside.ENDED)
-                return going
+                return save()
         except Exception:
             self.run.settling, self.run.ending = before  # nothing was noted, so nothing may act on it
             raise
@@ -260,14 +254,11 @@ class RunSession(RunFacts):
         header = Header(kind=kind, step=spec.name, next_step=next_step)
         plan = None if target.run_id == self.run.pk else self.run.plan
         made = dict(writes) if plan is None else translate_history.writes_from(target, plan, writes)
-        asks = self.plan.goes_on_asking
-        with transaction.atomic() if asks else nullcontext():
-            if asks:
-                gates_beside.lock(self.run.pk)
+        reason, asking = gates_beside.SENT_BACK, lambda: list(self.asking)
+        left = partial(gates_beside.left, self.run.pk, by=by, reason=reason, stand=asking)
+        with left() if self.plan.goes_on_asking else nullcontext():
             self.snapshot = store.move_head(target, made, claim=self.claim, header=header, actor=by, plan=plan)
             self.forget()
-            if asks:
-                gates_beside.withdraw(self.run.pk, by=by, reason=gates_beside.SENT_BACK, stand=list(self.asking))
         self.attempt = 1
 
     def _status_after(self, kind: str, spec: StepSpec, next_step: str, slice_over: bool | None) -> str:

@@ -29,8 +29,8 @@ from agents.runs.query import RunFilters
 from agents.views.run_page.typed_order import number
 from approvals.live import page_frame
 from approvals.models import Gate
-from checkpoints.models import Hold, Run
-from checkpoints.runs.plans import of_teams, spec_of
+from checkpoints.models import Hold, Plan, Run
+from checkpoints.runs.plans import spec_of
 
 PAGE = 40
 PLANS = 500  # the newest, whose agents and versions the filter offers
@@ -135,7 +135,7 @@ def listing(request: HttpRequest) -> dict[str, Any]:
 
 def versions_by_agent(teams: list[int]) -> dict[str, list[str]]:
     """Map the agents of these teams' runs, by name, to their versions, the newest first; of PLANS plans."""
-    seen = of_teams(teams)
+    seen = Plan.objects.of_teams(teams)
     found: dict[str, list[str]] = {}
     for agent, version in sorted(seen.order_by("-pk").values_list("agent", "version")[:PLANS], key=itemgetter(0)):
         versions = found.setdefault(agent, [])

@@ -34,8 +34,8 @@ from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
 from checkpoints import actors
 from checkpoints.access.permissions import START_RUN, own_teams, teams_where
+from checkpoints.models import Plan
 from checkpoints.postgresql.sql import storable
-from checkpoints.runs.plans import of_teams
 
 DAYS = 90  # the default lifetime of a new token
 SHOWN = 100  # the newest ones
@@ -110,7 +110,8 @@ def show(
     reader = reader_of(request)
     startable = list(teams_where(reader, START_RUN).order_by("name"))
     own = list(own_teams(reader).order_by("name"))
-    stored = of_teams([team.pk for team in startable]).order_by("agent").values_list("agent", flat=True).distinct()
+    seen = Plan.objects.of_teams([team.pk for team in startable])
+    stored = seen.order_by("agent").values_list("agent", flat=True).distinct()
     policies = Policy.objects.filter(team__in=startable)
     mine = Token.objects.filter(user=reader).with_state().select_related("team").order_by("-pk")
     context = {

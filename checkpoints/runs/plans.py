@@ -16,9 +16,9 @@ from typing import Any, Self
 
 from cachetools import LRUCache, cached
 from django.db import transaction
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 
-from checkpoints.models import Plan, Run
+from checkpoints.models import Plan
 from checkpoints.models.plan import named
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
@@ -246,17 +246,6 @@ def input_digest(step: StepSpec, fields: Mapping[str, bytes], config: Mapping[st
         used = known if "*" in step.config else {name: known[name] for name in step.config if name in known}
         parts.append(digests.of_value(used).hex())
     return digests.of_value(parts)
-
-
-def of_teams(teams: Collection[int]) -> QuerySet[Plan]:
-    """Return the plans that these teams have runs of.
-
-    One run of each plan is looked up in an index, whose order the subquery requests: as a join, or without that order,
-    the planner would read every run of the teams.
-    """
-    runs = Run.objects.filter(plan=OuterRef("pk"), team__in=list(teams))
-    some = runs.order_by("plan", "team", "-pk").values("pk")[:1]
-    return Plan.objects.alias(some=Subquery(some)).filter(some__isnull=False)
 
 
 def keep(spec: PlanSpec, *, external: bool = False) -> Plan:
