@@ -15,7 +15,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.config.started_stack import Stack
+from tests.config.local.started_stack import Stack
 from tests.harness import chromium
 from tests.harness.browser_checks import check, watched
 

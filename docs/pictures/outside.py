@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.agents.examples.assistant import endpoint
 from tests.agents.examples.assistant.endpoint import Reply
-from tests.config.started_stack import Stack, environment
+from tests.config.local.started_stack import Stack, environment
 from tests.harness.waiting import PATIENCE
 
 from .acting import DEMO, decide, enter, until

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.config.started_stack import Stack
+from tests.config.local.started_stack import Stack
 
 from . import outside
 from .acting import decide, enter, open_gate, run_of, seq_of, until

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.agents.testing.documents import block, blocks, commands
-from tests.config.started_stack import START, Stack, environment, started_before
+from tests.config.local.started_stack import START, Stack, environment, started_before
 from tests.harness.services import manage, run
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.agents.testing.documents import block
-from tests.config.started_stack import CLEARED
+from tests.config.local.started_stack import CLEARED
 from tests.harness.services import run
 from tests.harness.session import ROOT
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.config.started_stack import Stack, environment, started_before
+from tests.config.local.started_stack import Stack, environment, started_before
 from tests.harness.services import run
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until

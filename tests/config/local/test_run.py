@@ -20,7 +20,7 @@ import pytest
 from config.local import restarts
 from config.local.restarts import SETTLED, Revival
 from config.local.servers.embedded import DATABASE
-from tests.config.started_stack import COMMAND, Stack, environment, started_before
+from tests.config.local.started_stack import COMMAND, Stack, environment, started_before
 from tests.harness.services import free_port, run
 from tests.harness.session import ROOT, Session
 from tests.harness.waiting import PATIENCE, until

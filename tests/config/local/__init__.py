@@ -1,0 +1,1 @@
+"""`make run`: its parts, how they start, come back and end."""

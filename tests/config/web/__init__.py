@@ -1,0 +1,1 @@
+"""The web: what a request meets before and after the pages."""
