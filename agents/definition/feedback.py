@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
+from agents.errors import AgentError
 from checkpoints.errors import ValueRefused
+from checkpoints.runs.plans import StepSpec
 from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append
 
@@ -31,6 +33,24 @@ class Words(TypedDict, total=False):
     gate: int
     action: str
     pointer: str
+
+
+def list_of(agent: type[Agent], where: str, step: StepSpec, declared: str | None) -> str:
+    """Return the list into which the feedback about a step goes, `declared` or the usual one; "" for none.
+
+    Raises AgentError where a declared one cannot hold it.
+    """
+    if step.kind == "step" and not (step.validators or step.catch):
+        return ""
+    name = "feedback" if declared is None else declared
+    there = name in agent.State.model_fields and fields.is_list(agent.State, name)
+    if declared and not there:
+        raise AgentError(f"{where} puts feedback into {name}, which is not a list field of its State.")
+    if there and not takes(agent, name, gate=step.kind == "gate"):
+        if declared:
+            raise AgentError(f"{where} puts feedback into {name}, whose items take no text, by, at and gate.")
+        return ""
+    return name if there else ""
 
 
 def appended(agent: type[Agent], field: str, said: Sequence[Words]) -> dict[str, Append]:

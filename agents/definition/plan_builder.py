@@ -12,15 +12,18 @@ from typing import Any
 from pydantic import BaseModel, PydanticUserError, TypeAdapter
 
 from agents.errors import AgentError
+from approvals.engine_rules.gates import DECISION
+from approvals.presentation.text.invisible import pieces
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from . import environment, feedback, fields, flow, invariants
+from . import environment, feedback, fields, invariants
 from .agent import FREQUENCIES, Agent
 from .inferred_writes import always_asks, config_of, inferred, jumps_of, source_of, untitled
 from .options import MARK, Declaration, Method, Observation, Validator
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+TITLE = 100  # characters
 KEY = "key"  # the parameter of an effect that gets the idempotency key
 OBSERVED = "observed"  # the parameter of a gate that gets what its observations gave, by name
 
@@ -42,7 +45,7 @@ def plan_of(agent: type[Agent]) -> PlanSpec:
         steps=specs,
         signals=_signals(agent),
     )
-    flow.check(plan)
+    check_flow(plan)
     return plan
 
 
@@ -119,7 +122,7 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
         writes=writes,
         code_hash=_code_hash(agent, method, step, said),
         doc=inspect.getdoc(method) or "",
-        feedback=_feedback(agent, where, step, said),
+        feedback=feedback.list_of(agent, where, step, said.feedback),
         jumps=found if said.jumps is None else step.jumps,
         ends=ends,
         config=config_of(method),
@@ -180,20 +183,6 @@ def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, s
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 
-def _feedback(agent: type[Agent], where: str, step: StepSpec, said: Declaration) -> str:
-    if step.kind == "step" and not (step.validators or step.catch):
-        return ""
-    name = "feedback" if said.feedback is None else said.feedback
-    there = name in agent.State.model_fields and fields.is_list(agent.State, name)
-    if said.feedback and not there:
-        raise AgentError(f"{where} puts feedback into {name}, which is not a list field of its State.")
-    if there and not feedback.takes(agent, name, gate=step.kind == "gate"):
-        if said.feedback:
-            raise AgentError(f"{where} puts feedback into {name}, whose items take no text, by, at and gate.")
-        return ""
-    return name if there else ""
-
-
 def _check_policies(where: str, step: StepSpec) -> None:
     for word, least in (("retry", 0), ("timeout", 0), ("backoff", 0), ("loop_guard", 0), ("rings", 0), ("tries", 1)):
         if getattr(step, word) < least:
@@ -245,3 +234,62 @@ def _method(agent: type[Agent], where: str, name: str, kind: type[Method]) -> No
     if not (callable(method) and isinstance(getattr(method, MARK, None), kind)):
         raise AgentError(f"{where} names {name}, which is not a method with @{kind.__name__.lower()}.")
     _check_reads(agent, f"{agent.name}.{name}", method)
+
+
+def check_flow(plan: PlanSpec) -> None:
+    """Refuse a plan with names of missing steps, or with a guarded effect that no gate allows. Raises AgentError."""
+    specs, by_name = plan.steps, {spec.name: spec for spec in plan.steps}
+    _check_titles(plan)
+    for spec in specs:
+        after = {"catches with": [spec.catch], "goes on with": [spec.then], "jumps to": spec.jumps}
+        for word, targets in after.items():
+            for target in filter(None, targets):
+                if target not in by_name:
+                    raise AgentError(f"{plan.agent}.{spec.name} {word} {target}, which is not a step of the agent.")
+        where = f"The gate {plan.agent}.{spec.name}"
+        for allowed in spec.allows:
+            if allowed not in by_name or by_name[allowed].kind != "effect":
+                raise AgentError(f"{where} allows {allowed}, which is not an effect of the agent.")
+        for word, target in (("on_reject", spec.on_reject), ("on_expire", spec.on_expire), ("on_skip", spec.on_skip)):
+            if target and target not in by_name:
+                raise AgentError(f"{where} names the unknown step {target} in {word}.")
+        if spec.on_reject and by_name[spec.on_reject].kind == "gate":
+            raise AgentError(f"{where} goes back to the gate {spec.on_reject}; name a step that can do better.")
+        if spec.on_reject and by_name[spec.on_reject].irreversible:
+            raise AgentError(f"{where} goes back to {spec.on_reject}, which cannot be undone; name a step before it.")
+    allowed_ones = {name for spec in specs for name in spec.allows}
+    for spec in specs:
+        if spec.guarded and DECISION in spec.reads:
+            raise AgentError(
+                f"The effect {plan.agent}.{spec.name} reads {DECISION}, which is written after its approval; "
+                "let a step before it read that."
+            )
+        if spec.guarded and spec.name not in allowed_ones:
+            raise AgentError(
+                f"No gate allows the effect {plan.agent}.{spec.name}; name it in a gate's `allows`, "
+                "or declare it with guarded=False."
+            )
+    _check_catches(plan)
+
+
+def _check_titles(plan: PlanSpec) -> None:
+    """Check that each title is one short line of plain words and that no two are alike."""
+    named: dict[str, str] = {}
+    for spec in plan.steps:
+        where = f"{plan.agent}.{spec.name}"
+        if len(spec.title) > TITLE or any(piece.kind != "text" for piece in pieces(spec.title)) or "\n" in spec.title:
+            raise AgentError(
+                f"{where} has the title {spec.title[:TITLE]!a}; give it one line of plain words, "
+                f"at most {TITLE} characters."
+            )
+        if (other := named.setdefault(spec.title.casefold(), spec.name)) != spec.name:
+            raise AgentError(f"{where} and {other} are both called {spec.title}; give one of them another title.")
+
+
+def _check_catches(plan: PlanSpec) -> None:
+    for spec in plan.steps:
+        if spec.catch and not spec.loop_guard and spec.name in plan.reachable(spec.catch):
+            raise AgentError(
+                f"{plan.agent}.{spec.name} catches with {spec.catch}, from where the run may come back to it; "
+                "give it a loop_guard, or it may go round for ever."
+            )

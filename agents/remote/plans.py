@@ -17,7 +17,7 @@ from cachetools import LRUCache, cached
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from agents.definition import flow, invariants, plan_builder, registry
+from agents.definition import invariants, plan_builder, registry
 from agents.definition.agent import Agent, AgentType
 from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError, FieldError
@@ -88,7 +88,7 @@ def _checked(body: bytes) -> PlanSpec:
             told = "its fields refer to too much; simplify the schema"
             raise PlanRefused([FieldError(pointer="/state_schema", message=told)])
     try:
-        flow.check(whole)
+        plan_builder.check_flow(whole)
     except AgentError as error:
         raise PlanRefused([FieldError(pointer="/steps", message=str(error))]) from error
     return whole
