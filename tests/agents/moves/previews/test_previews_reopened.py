@@ -6,11 +6,11 @@ from django.test import Client
 
 from approvals.models import Gate
 from checkpoints.models import Run
+from tests.agents.moves.moved_runs import after, before, fates, rewind
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate, trail
 from tests.harness.signed_in_clients import form_of, signed_in
 
-from .moved_runs import after, before, fates, rewind
 from .test_previews_at_the_gate import previewed, rows
 
 

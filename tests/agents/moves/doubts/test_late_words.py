@@ -11,10 +11,10 @@ from agents.models import Effect
 from checkpoints import crash_points
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode
+from tests.agents.moves.moved_runs import edit, fates, lease_over, lines
 from tests.factories import change_effects
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
-from .moved_runs import edit, fates, lease_over, lines
 from .stopped_worker import working
 
 

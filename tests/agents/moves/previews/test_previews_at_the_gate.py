@@ -8,11 +8,10 @@ from django.test import Client
 
 from approvals.models import Gate
 from checkpoints.models import Run
+from tests.agents.moves.moved_runs import edit
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
 from tests.harness.signed_in_clients import form_of, signed_in
-
-from .moved_runs import edit
 
 
 def asked_again(ledger: str) -> tuple[Run, Gate, Client]:

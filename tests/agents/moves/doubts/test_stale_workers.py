@@ -11,9 +11,9 @@ import pytest
 from agents.models import Effect
 from checkpoints.models import Checkpoint, Event
 from checkpoints.values.canonical_json import decode
+from tests.agents.moves.moved_runs import edit, fates, lease_over, lines
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
-from .moved_runs import edit, fates, lease_over, lines
 from .stopped_worker import working
 
 

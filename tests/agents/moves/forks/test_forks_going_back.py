@@ -7,11 +7,10 @@ from approvals.consequences.gate import GateImpacts
 from approvals.impact import ImpactVerdict
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Run
+from tests.agents.moves.moved_runs import after, fates, lines
 from tests.factories import ann, make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate, state, trail
 from tests.harness.signed_in_clients import signed_in
-
-from .moved_runs import after, fates, lines
 
 
 def forked(run: Run, step: str) -> Run:

@@ -11,12 +11,11 @@ from agents.moves import impact
 from agents.moves import rewind as rewinds
 from approvals.impact import ImpactVerdict
 from checkpoints.models import Run
+from tests.agents.moves.moved_runs import after, before, edit, fates, rewind
+from tests.agents.moves.test_attacks import left_open
 from tests.approvals.impact.property.moves import Answer
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate
-
-from .moved_runs import after, before, edit, fates, rewind
-from .test_attacks import left_open
 
 
 @pytest.mark.parametrize("to", [1, 2])

@@ -15,10 +15,9 @@ from agents.moves import fork as forks
 from checkpoints import crash_points
 from checkpoints.models import Event, Hold, Run
 from checkpoints.values.canonical_json import decode
+from tests.agents.moves.moved_runs import after, before, choices, die, edit, fates, lines, rewind
 from tests.factories import ann, change_effects, eve, make_user
 from tests.factories.driven_runs import advance_to_rest, answer, decide, make_run, open_gate, state
-
-from .moved_runs import after, before, choices, die, edit, fates, lines, rewind
 
 
 def test_a_fork_with_other_input_reuses_what_the_difference_does_not_touch(ledger: str) -> None:

@@ -11,10 +11,9 @@ from agents.moves import cancel
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.models import Run
+from tests.agents.moves.moved_runs import after, die, edit, fates, lines, rewind
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
-
-from .moved_runs import after, die, edit, fates, lines, rewind
 
 
 def expire(run: Run) -> None:

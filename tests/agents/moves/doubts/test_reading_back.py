@@ -8,9 +8,8 @@ import pytest
 
 from agents.models import Effect
 from checkpoints.models import Run
+from tests.agents.moves.moved_runs import lines
 from tests.factories.driven_runs import advance, advance_to_rest, make_run, open_gate, state
-
-from .moved_runs import lines
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Effects of which nobody knows what became: what is asked, and what workers say late."""

@@ -1,0 +1,1 @@
+"""Forks: where they begin, what they take over, and how they go back."""

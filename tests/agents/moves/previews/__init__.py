@@ -1,0 +1,1 @@
+"""What a preview says before a move or a word at a gate, and what then happens."""
