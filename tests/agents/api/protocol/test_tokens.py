@@ -21,12 +21,11 @@ from approvals.models import Decision
 from checkpoints import actors
 from checkpoints.models import Event, Run
 from config.local import seed
+from tests.agents.api.sent_requests import address, example, gate, operations
+from tests.agents.api.test_doors import STARTS, refusal
 from tests.factories import MEMBER, READER, ann, bob, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.session import ROOT
-
-from .sent_requests import address, example, gate, operations
-from .test_doors import STARTS, refusal
 
 EACH = [(path, method, told["operationId"]) for path, method, told in operations()]
 

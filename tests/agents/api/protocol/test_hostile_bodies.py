@@ -14,12 +14,11 @@ import pytest
 
 from agents.api.protocol.problems import MEDIA_TYPE
 from agents.models.token import FOR_AGENTS
+from tests.agents.api.sent_requests import example, operations, takes_a_body
 from tests.agents.remote.outside_program import ACTION, PAYMENT, SCHEMA, STEPS, WIRE, Program
 from tests.approvals.webhooks.made_webhooks import make_webhook
 from tests.factories import MEMBER, make_gate, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
-
-from .sent_requests import example, operations, takes_a_body
 
 MAY = ("approvals.manage_webhooks", "approvals.decide_gate", "checkpoints.rewind_run", *MEMBER)
 DEEP = "[" * 90 + "]" * 90

@@ -11,12 +11,11 @@ from django.test import Client
 
 from agents.definition import registry
 from checkpoints.values.canonical_json import MOST_VALUES
+from tests.agents.api.sent_requests import address, document, gate, operations
+from tests.agents.api.test_doors import ORDERS, refusal
 from tests.agents.remote.outside_program import WIRE, Program
 from tests.factories import ann, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
-
-from .sent_requests import address, document, gate, operations
-from .test_doors import ORDERS, refusal
 
 WITH_A_BODY = [path for path in ORDERS if "requestBody" in document()["paths"][path]["post"]]
 

@@ -20,15 +20,14 @@ from limits.storage import memory
 
 from agents.api.protocol import rate_counter, throttling
 from agents.api.protocol.throttling import address_of
+from tests.agents.api.sent_requests import address, document, gate
+from tests.agents.api.test_doors import refusal
+from tests.agents.api.test_waiting import Answered
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.services import Service
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE
-
-from .sent_requests import address, document, gate
-from .test_doors import refusal
-from .test_waiting import Answered
 
 TIMEOUT = rate_counter.TIMEOUT
 

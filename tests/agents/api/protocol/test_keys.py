@@ -17,6 +17,9 @@ from agents.models import Answer
 from approvals.models import Decision, Gate
 from checkpoints.models import Checkpoint, Run
 from config.housekeeping import clear_answers
+from tests.agents.api.sent_requests import document
+from tests.agents.api.test_doors import refusal
+from tests.agents.api.test_orders import SIZE, post
 from tests.agents.moves.conftest import _only_these_agents, ledger
 from tests.agents.moves.moved_runs import edit
 from tests.agents.views.moves.sent_orders import booked, member
@@ -25,10 +28,6 @@ from tests.factories.driven_runs import advance_to_rest
 from tests.factories.tokens import bearing, make_token
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
-
-from .sent_requests import document
-from .test_doors import refusal
-from .test_orders import SIZE, post
 
 __all__ = ["_only_these_agents", "ledger"]
 KEY = {"Idempotency-Key": "mine"}

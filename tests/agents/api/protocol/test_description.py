@@ -14,9 +14,8 @@ from django.test import Client
 from ninja import Schema
 
 from agents.api.interface import api
+from tests.agents.api.sent_requests import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
 from tests.factories import ann, decide, make_gate, make_team
-
-from .sent_requests import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
 
 
 def schema(reference: dict[str, Any]) -> dict[str, Any]:

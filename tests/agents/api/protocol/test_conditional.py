@@ -7,11 +7,10 @@ import re
 import pytest
 from django.test import Client
 
+from tests.agents.api.sent_requests import address, document, gate, looked_at, reader_of
+from tests.agents.api.test_doors import refusal
 from tests.factories import ann, decide, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
-
-from .sent_requests import address, document, gate, looked_at, reader_of
-from .test_doors import refusal
 
 STRONG = re.compile(r'"[0-9a-f]{32}"')
 

@@ -19,13 +19,12 @@ from schemathesis import Case, GenerationMode, checks
 from schemathesis.schemas import APIOperation
 
 from approvals.models import Gate
+from tests.agents.api.sent_requests import delivery, document
 from tests.agents.remote.outside_program import Program
 from tests.factories import MEMBER, ann, bob, decide, make_gate, make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.examples import many
 from tests.harness.signed_in_clients import signed_in
-
-from .sent_requests import delivery, document
 
 EXAMPLES = many(12)  # of each operation, from each of those who ask in turn
 STREAM = "/api/events/stream"  # answers for as long as somebody listens: there is no body to hold to a schema

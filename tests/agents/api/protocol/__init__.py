@@ -1,0 +1,1 @@
+"""What the API holds to whatever is asked: bodies, keys, limits, its own description."""
