@@ -263,6 +263,7 @@ def waking() -> Call:
     run, tomorrow = Run.objects.get(pk=program.run), timezone.now() + timedelta(days=1)
     claims.release(take(run), status="waiting", wake_at=tomorrow, reason="Waits until tomorrow", by=SYSTEM)
     run.refresh_from_db()
+    assert run.head
     Wait.objects.create(
         run=run, base=run.head, step=run.next_step, kind="timer", name="soak", number=1, head=run.head,
         input_digest=b"i" * 32, occurrence=0, due=tomorrow,
