@@ -22,12 +22,11 @@ from approvals.errors import NotAllowed
 from approvals.models import Gate
 from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Run
+from tests.agents.remote.outside_program import STEPS, Program, decide
 from tests.factories import MEMBER, ann, bob, make_team, mira
 from tests.factories.tokens import bearing, make_token
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
-
-from .outside_program import STEPS, Program, decide
 
 REPORT = {"status": "done", "writes": {"receipt": {"id": "tx_1"}}}
 
@@ -181,7 +180,7 @@ def test_sweepers_and_the_programs_own_report_at_once_come_to_one_end(web: str, 
 @pytest.fixture(scope="module")
 def warm() -> Iterator[subprocess.Popen[str]]:
     """The warm process; see .caller."""
-    command = [sys.executable, "-m", "tests.agents.remote.killable_caller"]
+    command = [sys.executable, "-m", "tests.agents.remote.failures.killable_caller"]
     environment = os.environ | {"HOLDPOINT_LOG_LEVEL": "ERROR"}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdin=PIPE, stdout=PIPE) as process:
         yield process

@@ -15,11 +15,10 @@ from approvals.gates import closing, preflight_facts
 from approvals.models import Gate, Policy
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Checkpoint, Event, Run
+from tests.agents.remote.outside_program import WIRE, Program, decide
 from tests.factories import MEMBER, make_policy, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.signed_in_clients import signed_in
-
-from .outside_program import WIRE, Program, decide
 
 ASKED = {"id": "wire", "arguments": WIRE}
 

@@ -14,9 +14,8 @@ from agents.models import Effect
 from agents.remote.session_cache import SESSIONS
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
+from tests.agents.remote.outside_program import WIRE, Program, decide
 from tests.harness.waiting import PATIENCE
-
-from .outside_program import WIRE, Program, decide
 
 AT_ONCE = 8
 

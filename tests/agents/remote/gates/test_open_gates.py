@@ -9,9 +9,8 @@ import pytest
 from agents.remote import go_on_without_program
 from approvals.models import Gate
 from checkpoints.models import Run
+from tests.agents.remote.outside_program import STEPS, WIRE, Program, decide
 from tests.factories.driven_runs import state, trail
-
-from .outside_program import STEPS, WIRE, Program, decide
 
 DRAFT, REVIEW, PAY, REPORT = STEPS
 LEGAL = {"name": "legal", "kind": "gate", "waits": False, "reads": ["invoice"], "on_reject": "draft"}

@@ -11,10 +11,9 @@ from django.db.models import F
 from agents.models import Effect
 from agents.serving.sweeper import Sweeper
 from approvals.models import Gate
+from tests.agents.remote.outside_program import WIRE, Program, decide
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in
-
-from .outside_program import WIRE, Program, decide
 
 ACTION: dict[str, Any] = {"id": "wire", "arguments": WIRE}
 

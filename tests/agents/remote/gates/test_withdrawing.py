@@ -7,10 +7,9 @@ from typing import Any
 from approvals.models import Gate
 from checkpoints.models import Event
 from tests.agents.api.test_doors import refusal
+from tests.agents.remote.outside_program import Program, decide
 from tests.factories import MEMBER, make_team, make_user
 from tests.factories.tokens import bearing, make_token
-
-from .outside_program import Program, decide
 
 
 def withdraw(program: Program, gate: Gate, *, key: str = "", **body: Any) -> Any:

@@ -9,10 +9,9 @@ from approvals.gates import queues
 from approvals.models import Gate
 from approvals.policy import authority, separation
 from approvals.policy.enough_reviewers import lacking
+from tests.agents.remote.outside_program import WIRE, Program, decide
 from tests.factories import MEMBER, ann, bob, make_policy, make_team, waiting
 from tests.factories.tokens import bearing, make_token
-
-from .outside_program import WIRE, Program, decide
 
 
 def started_by_somebody_else() -> Program:

@@ -9,10 +9,9 @@ import pytest
 from approvals.models import Gate, Policy
 from checkpoints.models import Plan, Run
 from tests.agents.api.test_doors import refusal
+from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program
 from tests.factories import MEMBER, make_policy, make_team, make_user
 from tests.factories.tokens import bearing, make_token
-
-from .outside_program import ACTION, SCHEMA, STEPS, WIRE, Program
 
 
 def bound() -> Program:

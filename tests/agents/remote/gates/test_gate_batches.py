@@ -12,13 +12,12 @@ from approvals.schema import validate
 from checkpoints import actors
 from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Hold, Plan, Run
+from tests.agents.remote.failures.test_races import AT_ONCE, together
+from tests.agents.remote.outside_program import WIRE, Program, decide
+from tests.agents.remote.test_refusals import refused, traces
 from tests.approvals.tools.registered_tools import make_tool
 from tests.factories import make_policy
 from tests.harness.sent_statements import sent
-
-from .outside_program import WIRE, Program, decide
-from .test_races import AT_ONCE, together
-from .test_refusals import refused, traces
 
 ASK: dict[str, Any] = {"title": "Wire 120.00", "actions": [{"id": "wire", "arguments": WIRE}]}
 

@@ -28,12 +28,11 @@ from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
 from checkpoints.runs import holds
 from checkpoints.store import claims
 from tests.agents.api.sent_requests import operations
+from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
 from tests.factories import MEMBER, ann, make_team
 from tests.factories.stored_runs import take
 from tests.factories.tokens import bearing, make_token
 from tests.harness.session import ROOT
-
-from .outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
 
 MAY = ("approvals.decide_gate", "checkpoints.rewind_run", *MEMBER)
 OPS = [{"op": "set", "field": "payment", "value": WIRE}]
@@ -49,7 +48,7 @@ def _no_wait_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def web() -> Iterator[subprocess.Popen[str]]:
     """The warm process; see .caller."""
-    command = [sys.executable, "-m", "tests.agents.remote.killable_caller"]
+    command = [sys.executable, "-m", "tests.agents.remote.failures.killable_caller"]
     environment = os.environ | {"HOLDPOINT_LOG_LEVEL": "ERROR"}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdin=PIPE, stdout=PIPE) as process:
         yield process

@@ -1,0 +1,1 @@
+"""Programs and web processes that fall silent, die, or come at once."""
