@@ -1,4 +1,4 @@
-"""What programs are told of a request that was refused: agents outside, and whoever calls the API for a run.
+"""Refusals that programs are told: agents outside, and whoever calls the API for a run.
 
 Docstrings are the messages. `code` names the reason for programs; `status` is the HTTP status of the answer.
 """
