@@ -72,6 +72,7 @@ OF_BESIDE = (  # of gates that are open beside their run
 )
 OF_AUDITS = "audit_step"  # after the seals of one step of a verification were checked
 OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")  # and "artifact_aside", of files
+OF_UNNEEDED = "prune_unneeded"  # of other apps: after a batch of them was deleted, before its commit
 LOST = "server closed the connection unexpectedly (a crash that was asked for)"
 _hits: Counter[str] = Counter()
 _listeners: list[Callable[[str, str, Any], None]] = []

@@ -22,14 +22,17 @@ from checkpoints.access.permissions import START_RUN, may
 from checkpoints.actors import Actor
 from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
-from checkpoints.models import Run
+from checkpoints.models import Event, Gap, Run
 from checkpoints.runs.plans import spec_of
+from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import digests
-from checkpoints.values.canonical_json import canonical
+from checkpoints.values.canonical_json import canonical, decode
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 LARGEST = 1_000_000  # bytes of one value
 MOST = 10_000  # signals of one run
+RECEIVED = "signal.received"
+Execution = tuple[str, bytes, int]  # of a step: its name, the digest of its input, and how often it ran on that before
 
 
 def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signal, bool]:
@@ -45,6 +48,8 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
             if bytes(found.value) != content:
                 raise SignalConflict
             return found, False
+        if (gone := _removed(run, name, value, key)) is not None:
+            return gone, False
         if run.status not in Run.LIVE:
             raise RunEnded
         if Signal.objects.filter(run=run).count() >= MOST:
@@ -54,7 +59,7 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
         data = {"signal": made.pk, "name": name, "key": key}
         if not veil(run, name):  # a digest of a short secret, such as a PIN, would tell it
             data["digest"] = digests.of_value(value).hex()
-        event_log.record("signal.received", subject=f"run:{run.pk}", run=run, by=by, data=data)
+        event_log.record(RECEIVED, subject=f"run:{run.pk}", run=run, by=by, data=data)
         waited = Wait.objects.current(run)
         if waited is not None and (waited.kind, waited.name) == (Wait.Kind.SIGNAL, name):
             run.wake(by=by)
@@ -105,12 +110,31 @@ def _read_on_path(session: RunSession, read: WaitQuerySet) -> list[int]:
     """Return the signals that these waits read in executions on the path."""
     columns = read.values_list("signal_id", "step", "input_digest", "occurrence")
     found = [(int(signal or 0), (step, bytes(digest), occurrence)) for signal, step, digest, occurrence in columns]
-    executed = {
-        (place.step, bytes(place.input_digest), place.occurrence)
-        for place in (session.path if found else ())
-        if place.kind in OUTPUT_LANDED and place.input_digest is not None
-    }
+    executed = {execution_of(place) for place in (session.path if found else ())}
     return [signal for signal, execution in found if execution in executed]
+
+
+def execution_of(place: CheckpointHeader) -> Execution | None:
+    """Return the execution of a step whose output this checkpoint holds, as its waits name it."""
+    if place.kind not in OUTPUT_LANDED or place.input_digest is None:
+        return None
+    return place.step, bytes(place.input_digest), place.occurrence
+
+
+def _removed(run: Run, name: str, value: Any, key: str) -> Signal | None:
+    """Return the signal of this key as its event tells of it, where retention has removed it. Raises SignalConflict."""
+    if not Gap.objects.filter(run=run).exists():
+        return None
+    digest = digests.of_value(value).hex()
+    for event in Event.objects.told().filter(run_id=run.pk, kind=RECEIVED).iterator():
+        told = decode(bytes(event.data))
+        if (told["name"], told["key"]) == (name, key):
+            if told.get("digest", digest) != digest:
+                raise SignalConflict
+            return Signal(
+                pk=told["signal"], run=run, name=name, key=key, by=event.actor, by_name=event.actor_name, at=event.at
+            )
+    return None
 
 
 def _checked(run: Run, name: str, value: Any) -> bytes:

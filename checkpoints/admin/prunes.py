@@ -101,6 +101,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
             "stayed": list(prune_report.kept_after_all(prune)),
             "freed": prune_report.freed(prune),
             "files": prune_report.files(prune),
+            "waits": prune_report.waits(prune),
             "page": page,
             "lines": list(prune_report.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
             "runs": prune.lines.filter(checkpoints__gt=0).count(),

@@ -146,6 +146,8 @@ class PruneLine(models.Model):
     kept = models.JSONField(default=dict)  # reason -> how many stay for it
     held = models.JSONField(default=list)  # [[hold's id, how many stay for it alone], …]
     removed = models.IntegerField(default=0)
+    waits = models.IntegerField(default=0, db_default=0)  # signals and waits to remove, which nothing left here needs
+    waits_removed = models.IntegerField(default=0, db_default=0)  # so far
     freed = models.BigIntegerField(default=0, db_default=0)  # bytes so far, chunks of the lineage included
     stayed = models.JSONField(default=list, db_default=[])  # [[reason, hold's id or null, how many], …]
     done = models.BooleanField(default=False)

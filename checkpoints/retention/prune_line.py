@@ -18,7 +18,7 @@ from checkpoints.models import Prune, PruneLine
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store.gaps import RemovalReason
 
-from . import chunks, delete_batch, kept_back, policies, reading, rules
+from . import chunks, delete_batch, kept_back, policies, reading, rules, unneeded_rows
 from .errors import Stopped
 from .rules import RetentionHistory
 
@@ -27,7 +27,8 @@ PAUSE = 1.5  # times as long as reading a portion took, and removing it
 TRIES = 5  # attempts at a run that is moved meanwhile
 _COUNT = """
 WITH line AS (
-  UPDATE checkpoints_pruneline SET removed = removed + $2, freed = freed + $3 WHERE id = $1 RETURNING prune_id
+  UPDATE checkpoints_pruneline SET removed = removed + $2, freed = freed + $3, waits_removed = waits_removed + $4
+  WHERE id = $1 RETURNING prune_id
 )
 UPDATE checkpoints_prune p SET removed = removed + $2, freed = freed + $3 FROM line
 WHERE p.id = line.prune_id AND p.status = 'applying' RETURNING p.id
@@ -94,7 +95,7 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     going = rules.within(verdict.going, line.ranges)
     portions = rules.batches(history.places, going, PORTION)
     why = RemovalReason(policy.called, policy.version, Actor(prune.by, prune.by_name), prune.at)
-    for number, seqs in enumerate(portions, start=1):
+    for seqs in portions:
         if time.monotonic() > until:
             return False
         with _paced():
@@ -103,11 +104,29 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
             return True
         with _paced(), _unhurried():
             freed = delete_batch.remove(portion, why=why)
-            if not run_sql(_COUNT, [Int8(line.pk), Int8(len(seqs)), Int8(freed)]):
-                raise Stopped
-        if number < len(portions):
-            history = _without(history, seqs)
+            _count(line, removed=len(seqs), freed=freed)
+        history = _without(history, seqs)
+    return _remove_unneeded(line, history, until)
+
+
+def _remove_unneeded(line: PruneLine, history: RetentionHistory, until: float) -> bool:
+    """Remove the rows of other apps that an ended run needs no more; as `_remove`."""
+    found = unneeded_rows.find(line.run, history)
+    for start in range(0, len(found), unneeded_rows.BATCH):
+        if time.monotonic() > until:
+            return False
+        if not _counts(line):
+            return True
+        with _paced(), _unhurried():
+            batch = found[start : start + unneeded_rows.BATCH]
+            _count(line, waits=unneeded_rows.remove(line.run_id, history, batch))
     return True
+
+
+def _count(line: PruneLine, *, removed: int = 0, freed: int = 0, waits: int = 0) -> None:
+    """Add what a transaction removes to what the line and the prune count. Raises Stopped."""
+    if not run_sql(_COUNT, [Int8(line.pk), Int8(removed), Int8(freed), Int8(waits)]):
+        raise Stopped
 
 
 def _counts(line: PruneLine) -> bool:

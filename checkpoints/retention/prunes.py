@@ -22,7 +22,7 @@ from checkpoints.models import Prune, PruneLine, RetentionPolicy, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import canonical
 
-from . import policies, prune_line, reading, rules, stray_artifacts
+from . import policies, prune_line, reading, rules, stray_artifacts, unneeded_rows
 from .errors import AlreadyPruning, NotUnderWay, PoliciesChanged, PruneChanged, Stopped
 
 LOOKED = 20  # runs whose lines one transaction writes
@@ -47,7 +47,7 @@ def look(prune: Prune, *, seconds: float = 3600.0) -> bool:
     while prune.status == Prune.Status.LOOKING and time.monotonic() < until:
         last = min(prune.cursor + PASSED, prune.upto)
         runs = Run.objects.filter(touched, pk__gt=prune.cursor, pk__lte=last).select_related("plan").order_by("pk")
-        found = list(runs.only("pk", "plan__agent")[:LOOKED])
+        found = list(runs.only("pk", "lineage", "plan__agent")[:LOOKED])
         lines = [line for run in found if (line := _looked(prune, run, policies.of(run.plan.agent, known)))]
         _note(prune, found[-1].pk if len(found) == LOOKED else last, len(found), lines)
         prune.refresh_from_db()
@@ -60,14 +60,16 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
         return None
     history = reading.history_of(run.pk)
     verdict = rules.decide(history, policy, prune.at)
-    if not verdict.going and not verdict.held:
+    waits = sum(map(len, unneeded_rows.find(run, history, verdict.going)))
+    if not verdict.going and not verdict.held and not waits:
         return None
     gone = set(verdict.going)
     return PruneLine(
         prune=prune, run=run, agent=run.plan.agent, policy=policy, checkpoints=len(gone),
         size=sum(place.size + reading.ROW for place in history.places if place.seq in gone),
         ranges=rules.stretches(verdict.going), kept=Counter(verdict.reasons.values()),
-        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], done=not gone,
+        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], waits=waits,
+        done=not gone and not waits,
     )  # fmt: skip
 
 

@@ -66,8 +66,10 @@ class Command(BaseCommand):
         more = prune.lines.count() - SHOWN
         if more > 0:
             self.stdout.write(f"… and {more} more runs.")
+        waits = prune_report.waits(prune)
         if prune.status == Prune.Status.DONE:
-            self.stdout.write(f"Removed {prune.removed:,} checkpoints, {filesizeformat(prune.freed)} freed.")
+            removed = f"{prune.removed:,} checkpoints, and {waits['gone']:,} signals and waits"
+            self.stdout.write(f"Removed {removed}, {filesizeformat(prune.freed)} freed.")
         else:
-            size = filesizeformat(prune.size)
-            self.stdout.write(f"Would remove {prune.checkpoints:,} checkpoints, about {size}. Nothing was removed.")
+            removed = f"{prune.checkpoints:,} checkpoints, and {waits['shown']:,} signals and waits"
+            self.stdout.write(f"Would remove {removed}, about {filesizeformat(prune.size)}. Nothing was removed.")

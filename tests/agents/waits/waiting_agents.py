@@ -198,3 +198,40 @@ class Tally(Agent):
             kept = {"counted": item + 1, "total": kept["total"] + item}
             self.checkpoint(kept)
         return {"counted": kept["counted"], "total": kept["total"]}
+
+
+class Series(Agent):
+    """Four steps that read one signal each; the inputs of the second and of the last one can be edited."""
+
+    name = "series"
+    signals = {"health": Health}
+
+    class State(BaseModel):
+        salt: int = 0
+        pepper: int = 0
+        first: int = -1
+        second: int = -1
+        third: int = -1
+        fourth: int = -1
+
+    @step
+    def one(self) -> dict[str, Any]:
+        return {"first": self.wait_for_signal("health").percent}
+
+    @step
+    def two(self, salt: int) -> dict[str, Any]:
+        return {"second": self.wait_for_signal("health").percent}
+
+    @step
+    def three(self) -> dict[str, Any]:
+        return {"third": self.wait_for_signal("health").percent}
+
+    @step
+    def four(self, first: int, pepper: int) -> dict[str, Any]:
+        return {"fourth": self.wait_for_signal("health").percent}
+
+
+class Twin(Series):
+    """The same, under another name."""
+
+    name = "twin"

@@ -1,0 +1,10 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("checkpoints", "0008_run_priority")]
+
+    operations = [
+        migrations.AddField("pruneline", "waits", models.IntegerField(db_default=0, default=0)),
+        migrations.AddField("pruneline", "waits_removed", models.IntegerField(db_default=0, default=0)),
+    ]
