@@ -31,7 +31,6 @@ from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 LARGEST = 1_000_000  # bytes of one value
 MOST = 10_000  # signals of one run
-RECEIVED = "signal.received"
 Execution = tuple[str, bytes, int]  # of a step: its name, the digest of its input, and how often it ran on that before
 
 
@@ -59,7 +58,7 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
         data = {"signal": made.pk, "name": name, "key": key}
         if not veil(run, name):  # a digest of a short secret, such as a PIN, would tell it
             data["digest"] = digests.of_value(value).hex()
-        event_log.record(RECEIVED, subject=f"run:{run.pk}", run=run, by=by, data=data)
+        event_log.record("signal.received", subject=f"run:{run.pk}", run=run, by=by, data=data)
         waited = Wait.objects.current(run)
         if waited is not None and (waited.kind, waited.name) == (Wait.Kind.SIGNAL, name):
             run.wake(by=by)
@@ -126,7 +125,7 @@ def _removed(run: Run, name: str, value: Any, key: str) -> Signal | None:
     if not Gap.objects.filter(run=run).exists():
         return None
     digest = digests.of_value(value).hex()
-    for event in Event.objects.told().filter(run_id=run.pk, kind=RECEIVED).iterator():
+    for event in Event.objects.told().filter(run_id=run.pk, kind="signal.received").iterator():
         told = decode(bytes(event.data))
         if (told["name"], told["key"]) == (name, key):
             if told.get("digest", digest) != digest:
