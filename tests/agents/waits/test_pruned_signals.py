@@ -13,11 +13,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.errors import SignalConflict
 from agents.models import Signal, Wait
 from agents.moves import fork, rewind
 from agents.serving import timers
 from agents.waits import signals
+from agents.work_errors import SignalConflict
 from checkpoints import actors, crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event, Prune, Run

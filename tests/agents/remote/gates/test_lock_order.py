@@ -18,7 +18,7 @@ from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.harness.racing_threads import meet_lock
 
-from .outside_program import Program, decide
+from ..outside_program import Program, decide
 from .test_open_gates import gate
 from .test_open_gates import note as noted
 from .test_open_gates import program as asking
