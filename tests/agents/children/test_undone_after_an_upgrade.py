@@ -25,7 +25,7 @@ from .families import children, to_rest
 class Sender(Agent):
     """Starts a payment for each name, and waits for them."""
 
-    name = "sender"
+    name = "renaming_sender"
 
     class State(BaseModel):
         ledger: str
@@ -120,7 +120,7 @@ def ledger(tmp_path: Path) -> Path:
 def upgraded(ledger: Path, name: str, *versions: type[Agent]) -> tuple[Run, Run]:
     """A parent that waits for its child, which has paid and was upgraded to each of these versions; and that child."""
     with registry.knowing(registry.of_classes([Sender, First])):
-        run = to_rest(make_run("sender", ledger=str(ledger), names=[name]))
+        run = to_rest(make_run("renaming_sender", ledger=str(ledger), names=[name]))
     [child] = children(run)
     for version in versions:
         with registry.knowing(registry.of_classes([Sender, version])):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkpoints.models import Event, Hold, Run
-from tests.agents.children.test_page import part
+from tests.agents.children.pages.test_page import part
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from checkpoints.models import Run
-from tests.agents.children.test_page import page, text_of
+from tests.agents.children.pages.test_page import page, text_of
 from tests.agents.views.moves.sent_orders import member
 from tests.factories.driven_runs import advance, make_run
 

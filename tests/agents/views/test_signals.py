@@ -11,7 +11,7 @@ from agents.models import Signal
 from agents.waits import signals
 from agents.work_errors import TooManySignals
 from checkpoints.models import Run
-from tests.agents.children.test_page import text_of
+from tests.agents.children.pages.test_page import text_of
 from tests.agents.waits.conftest import own_agents
 from tests.factories import ann, make_team, make_user
 from tests.factories.driven_runs import advance, make_run, state

@@ -113,11 +113,11 @@ def test_sent_again_with_its_key_they_are_the_same() -> None:
 
 def test_a_key_that_comes_many_times_at_once_is_used_once(web: str) -> None:
     program = Program()
-    answers = together(web, program, "gates/batches", [{"gates": [ASK] * 5}] * AT_ONCE, key="all-the-same")
+    answers = together(web, program, "gates/batches", [{"gates": [ASK] * 5}] * AT_ONCE, key="the-same-batch")
     assert {each.status_code for each in answers} == {201}
     assert len({each.text for each in answers}) == 1
     assert Gate.objects.filter(team=program.team).count() == 5
-    assert Answer.objects.filter(key="all-the-same").count() == 1
+    assert Answer.objects.filter(key="the-same-batch").count() == 1
 
 
 def test_the_faults_of_all_are_told_by_their_places_and_none_is_opened() -> None:

@@ -19,7 +19,7 @@ from tests.agents.views.moves.sent_orders import member
 from tests.factories import ann
 from tests.factories.driven_runs import advance, decide, make_run, open_gate, trail
 
-from .families import child, children, make_parent, statuses, to_rest
+from ..families import child, children, make_parent, statuses, to_rest
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ Starter = Callable[..., services.Service]
 
 @pytest.fixture(autouse=True)
 def own_agents(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with knowing_only("tests.agents.runner.hoarding_agents", settings, monkeypatch):
+    with knowing_only("tests.agents.steps.hoarding_agents", settings, monkeypatch):
         yield
 
 

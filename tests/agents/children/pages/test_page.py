@@ -17,7 +17,7 @@ from tests.factories import ann, eve, make_policy, make_team, mira
 from tests.factories.driven_runs import advance, make_run, open_gate, trail
 from tests.harness.signed_in_clients import signed_in
 
-from .families import child, children, make_parent, to_rest
+from ..families import child, children, make_parent, to_rest
 
 
 def text_of(html: str) -> str:

@@ -11,7 +11,7 @@ from checkpoints.models import Event
 from tests.factories import bob
 from tests.factories.driven_runs import advance, decide
 
-from .families import child, make_parent
+from ..families import child, make_parent
 
 NewPage = Callable[..., Page]
 

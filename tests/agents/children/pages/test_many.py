@@ -21,7 +21,7 @@ from tests.agents.open_gates.launches import decide
 from tests.agents.views.moves.sent_orders import member
 from tests.factories.driven_runs import advance, make_run
 
-from .families import child, children, make_parent, to_rest
+from ..families import child, children, make_parent, to_rest
 from .test_page import page, part
 
 
