@@ -39,7 +39,7 @@ class Broad(Narrow):
 class Pair(Agent):
     """Each step counts the runs of the agent that are at work, itself among them; two at a time."""
 
-    name = "pair"
+    name = "limited_pair"
     at_once = 2
 
     class State(BaseModel):
@@ -56,4 +56,4 @@ class Pair(Agent):
 
 def at_work() -> int:
     """How many runs of the agent are at work now."""
-    return Run.objects.filter(plan__agent="pair", status="running").count()
+    return Run.objects.filter(plan__agent="limited_pair", status="running").count()

@@ -116,10 +116,10 @@ def test_a_claim_beside_one_that_upgrades_a_run_counts_it(monkeypatch: pytest.Mo
 def test_with_many_workers_no_step_sees_more_runs_at_work_than_the_agent_says(settings: Any) -> None:
     settings.HOLDPOINT_TIME_SLICE = 0.0
     team = make_team()
-    runs = [make_run("pair", team=team) for _ in range(12)]
+    runs = [make_run("limited_pair", team=team) for _ in range(12)]
 
     def works() -> None:
-        while mine := list(Run.objects.due().filter(plan__agent="pair", team=team, status="queued")):
+        while mine := list(Run.objects.due().filter(plan__agent="limited_pair", team=team, status="queued")):
             engine.advance(mine[-1].pk)
 
     assert race([works] * 6) == [None] * 6

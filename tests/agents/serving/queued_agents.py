@@ -26,7 +26,7 @@ class Heavy(Agent):
 class Parent(Agent):
     """Starts a run and waits for it."""
 
-    name = "parent"
+    name = "queued_parent"
 
     class State(BaseModel):
         done: bool = False

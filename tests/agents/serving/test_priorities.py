@@ -190,9 +190,9 @@ def test_children_have_the_priority_of_the_run_that_started_them(
 ) -> None:
     settings.HOLDPOINT_AGENTS = ["tests.agents.serving.queued_agents"]
     registry.forget()
-    parent = advance(start("parent", 2))
+    parent = advance(start("queued_parent", 2))
     child = Run.objects.get(parent=parent)
     assert child.priority == 2
     server.flushall()
     advance_to_rest(child)
-    assert lengths(server, "agent.parent.1") == [1, 0, 0]  # its end rings for the parent
+    assert lengths(server, "agent.queued_parent.1") == [1, 0, 0]  # its end rings for the parent

@@ -28,7 +28,7 @@ from .test_page import page, part
 class Asker(Agent):
     """Asks six questions side by side."""
 
-    name = "asker"
+    name = "many_asker"
 
     class State(BaseModel):
         word: str
@@ -68,7 +68,7 @@ class Starter(Agent):
 
     @step
     def start(self, word: str) -> dict[str, Any]:
-        self.gather(self.spawn("asker", {"word": word}))
+        self.gather(self.spawn("many_asker", {"word": word}))
         return {"word": word}
 
 

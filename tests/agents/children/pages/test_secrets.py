@@ -14,7 +14,7 @@ from agents.testing import Trial
 class Vault(Agent):
     """A child that needs its secret."""
 
-    name = "vault"
+    name = "child_vault"
     team = "Support"
 
     class State(BaseModel):
@@ -40,7 +40,7 @@ class Keys(Agent):
     def open_all(self, pin: SecretStr) -> dict[str, Any]:
         pins = [pin, SecretStr("0815")]
         children = [
-            self.spawn("vault", Vault.State(pin=each), name=f"Vault {each.get_secret_value()}") for each in pins
+            self.spawn("child_vault", Vault.State(pin=each), name=f"Vault {each.get_secret_value()}") for each in pins
         ]
         return {"opened": [bool(each and each.state["opened"]) for each in self.gather(*children)]}
 
