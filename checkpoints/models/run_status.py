@@ -77,7 +77,9 @@ _CLAIMABLE = """id = $1 AND plan_id = ANY($2::bigint[]) AND (
 _STARTED = f"{_taken('$3', '$4')}, attempts = attempts + 1, reason = ''"
 CLAIM = _moved(_STARTED, _CLAIMABLE, "'run.running'", "$5, $6")
 
+# A deadline that has passed is taken off, or it would end the run again at once, and undo what was moved away from.
 _ANEW = f"""{_taken("$2", "$3")}, attempts = 0, finished_at = NULL, frozen_at = NULL,
+    deadline = CASE WHEN deadline > clock_timestamp() THEN deadline END,
     settling = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = ''"""
 TAKE_OVER = _moved(_ANEW, "id = $1", "'run.taken'", "$4, $5") + CLAIMED + " FROM moved"
 
