@@ -46,6 +46,15 @@ def cancel(run: Run, *, by: User | Actor, reason: str, in_doubt: bool = True) ->
             continue
 
 
+def cancel_once_known(run: Run, *, by: Actor, reason: str) -> bool:
+    """Cancel the run; False, and its worker is asked to stop, while nobody knows what came of the effect it is at."""
+    try:
+        return cancel(run, by=by, reason=reason, in_doubt=False)
+    except InDoubt:
+        claims.ask_to_halt(run, by)
+        return False
+
+
 def _cancelled(run: Run, *, by: Actor, reason: str, in_doubt: bool) -> bool:
     """Lock gates before their run, as a decision does: in the other order the two would deadlock.
 

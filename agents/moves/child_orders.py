@@ -17,13 +17,12 @@ from agents.models import ChildLink
 from agents.session import child_runs
 from agents.text import saved_language
 from checkpoints import actors, crash_points
-from checkpoints.actors import SYSTEM, Actor
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.store import claims
 
 from . import undo_child
-from .cancel import InDoubt, cancel
+from .cancel import cancel_once_known
 
 log = structlog.get_logger()
 
@@ -73,7 +72,7 @@ def _carry_out(row: ChildLink) -> bool:
     by = actors.of_agent(row.parent.plan.agent)
     if row.ordered == ChildLink.Order.CANCEL:
         reason = _("R-%(run)s, which started it, no longer needs it.") % {"run": row.parent_id}
-        return row.run.status not in Run.LIVE or _cancelled(row.run, by=by, reason=reason)
+        return row.run.status not in Run.LIVE or cancel_once_known(row.run, by=by, reason=reason)
     if not child_runs.is_unsettled(row):
         return True
     reason = _("R-%(run)s, which started it, went back to before it.") % {"run": row.parent_id}
@@ -102,15 +101,6 @@ def end_with(parent: int) -> int:
         else _("R-%(run)s, which started it, was cancelled.")
     )
     for child in found:
-        _cancelled(child, by=SYSTEM, reason=words % {"run": parent})
+        cancel_once_known(child, by=SYSTEM, reason=words % {"run": parent})
         crash_points.point("after_end_with")
     return len(found)
-
-
-def _cancelled(child: Run, *, by: Actor, reason: str) -> bool:
-    """Cancel a child; False, and its worker is asked to stop, while nobody knows what came of the effect it is at."""
-    try:
-        return cancel(child, by=by, reason=reason, in_doubt=False)
-    except InDoubt:
-        claims.ask_to_halt(child, by)
-        return False

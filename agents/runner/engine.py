@@ -134,7 +134,9 @@ def go_on(session: RunSession) -> None:
         beside = open_gates.beside(session) if asks else []
         gate = open_gates.sends_away(beside) or gate
         if gate is None or gate.status != Gate.Status.OPEN:
-            turns(session, gate is None or apply_outcome.settle(session, gate))
+            going = gate is None or apply_outcome.settle(session, gate)
+            session.beat.halt |= gate is not None and _past_deadline(session)
+            turns(session, going)
             return
         if opening.wait_for(session, [gate, *(each for each in beside if each.status == Gate.Status.OPEN)]):
             return
@@ -174,6 +176,12 @@ def _settles_first(run: Run, gate: Gate | None) -> bool:
     if gate is None or gate.kind != Gate.Kind.REVIEW:
         return gate is None
     return gate.status == Gate.Status.OPEN or bool(run.ending)
+
+
+def _past_deadline(session: RunSession) -> bool:
+    """Tell whether only a question kept the sweeper from ending the run: it gets the run before the next step."""
+    deadline = session.run.deadline
+    return deadline is not None and deadline <= session.claim.clock()
 
 
 def _hand_over(session: RunSession) -> None:

@@ -186,11 +186,11 @@ class Sweeper:
         return _any_of(self.unclosed, "version")
 
     def _ends(self, run: Run) -> bool:
-        """Tell whether the run past its deadline ends. One that cannot is tried again after a pause that doubles."""
+        """Tell whether the run ends. One that cannot, or is in an effect, is tried again after a pause that doubles."""
         token = run.token
-        end = partial(cancelling.cancel, run, by=SYSTEM, reason=gettext("Its deadline passed."))
+        end = partial(cancelling.cancel_once_known, run, by=SYSTEM, reason=gettext("Its deadline passed."))
         done = self._tried(end, "run.not_ended", run=run.pk)
-        if done is None:
+        if not done:
             self.unended.rang(run.pk, token, time.monotonic())
         return bool(done)
 

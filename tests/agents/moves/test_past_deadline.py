@@ -1,17 +1,18 @@
-"""Runs past their deadline: moved by a person."""
+"""Runs past their deadline: moved by a person, or in the middle of an effect."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
 
 from agents.serving.sweeper import Sweeper
 from checkpoints.models import Run
-from tests.factories.driven_runs import advance_to_rest, make_run
+from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
-from .moved_runs import before, edit, fates, lines, rewind
+from .moved_runs import before, die, edit, fates, lines, rewind
 
 
 def due(run: Run, *, hours: float) -> Run:
@@ -43,3 +44,28 @@ def test_a_deadline_still_to_come_stays_with_a_run_that_a_person_moves(ledger: s
     edit(run, 1, mode="skip")
     assert (advance_to_rest(run).status, run.deadline) == ("completed", kept)
     assert fates(run) == [("buy", "undone"), ("undo of buy", "done")]
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "fate"), [("happened", {"ticket": "1"}, "done"), ("not_happened", None, "failed")]
+)
+def test_a_deadline_in_the_middle_of_an_effect_leaves_its_question_open(
+    ledger: str, said: str, value: Any, fate: str
+) -> None:
+    """The run was cancelled with its gate, and nobody was asked any more whether the effect had happened."""
+    run = make_run("trip", ledger=ledger)
+    die(run, "after_effect")
+    due(run, hours=-1)
+    sweeper = Sweeper()
+    assert sweeper.end_overdue() == 0
+    run.refresh_from_db()
+    assert (run.status, run.halt) == ("running", True)
+    assert advance_to_rest(run).status == "waiting"
+    assert (sweeper.end_overdue(), open_gate(run).step, fates(run)) == (0, "buy", [("buy", "unknown")])
+    answer(run, said, value)
+    assert sweeper.end_overdue() == 0  # the answer is not applied yet
+    assert advance(run).status == "queued"
+    assert sweeper.end_overdue() == 1
+    run.refresh_from_db()
+    assert (run.status, run.reason, fates(run)) == ("cancelled", "Its deadline passed.", [("buy", fate)])
+    assert lines(ledger, words=1) == ["buy"]
