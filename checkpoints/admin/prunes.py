@@ -92,19 +92,20 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
             return super().change_view(request, object_id, form_url, extra_context)
         pages = Paginator(prune.lines.order_by("-checkpoints", "run_id"), PAGE)
         page = pages.get_page(request.GET.get("p"))
+        agents = list(prune_report.by_agent(prune))
         context = self.admin_site.each_context(request) | {
             "opts": self.opts,
             "title": str(prune.get_status_display()),
             "prune": prune,
-            "agents": prune_report.by_agent(prune),
+            "agents": agents,
             "held": prune_report.held(prune),
             "stayed": list(prune_report.kept_after_all(prune)),
             "freed": prune_report.freed(prune),
             "files": prune_report.files(prune),
-            "waits": prune_report.waits(prune),
+            "waits": prune.signals_and_waits,
             "page": page,
             "lines": list(prune_report.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
-            "runs": prune.lines.filter(checkpoints__gt=0).count(),
+            "runs": sum(each["runs"] for each in agents),
             "seen": bytes(prune.digest).hex(),
             "may_apply": everywhere(request.user, PRUNE_CHECKPOINTS),
             "changed": changed(prune),
@@ -126,7 +127,8 @@ def _share(prune: Prune) -> int:
     """Compute the progress of the dry run or the prune, in percent."""
     if prune.status == Prune.Status.LOOKING:
         return 100 * prune.cursor // max(prune.upto, 1)
-    return 100 * prune.removed // max(prune.checkpoints, 1)
+    rows = prune.signals_and_waits
+    return 100 * (prune.removed + rows["gone"]) // max(prune.checkpoints + rows["shown"], 1)
 
 
 def _digest(text: str) -> bytes:

@@ -5,6 +5,6 @@ class Migration(migrations.Migration):
     dependencies = [("checkpoints", "0008_run_priority")]
 
     operations = [
-        migrations.AddField("pruneline", "waits", models.IntegerField(db_default=0, default=0)),
-        migrations.AddField("pruneline", "waits_removed", models.IntegerField(db_default=0, default=0)),
+        migrations.AddField("pruneline", "signals_and_waits", models.IntegerField(db_default=0, default=0)),
+        migrations.AddField("pruneline", "signals_and_waits_removed", models.IntegerField(db_default=0, default=0)),
     ]

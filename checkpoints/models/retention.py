@@ -6,11 +6,12 @@ a dry run first and is applied afterwards; its lines list run by run what to rem
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, Subquery, Sum
 from django.utils.translation import gettext_lazy as _
 
 DEFAULT = "default"  # the name of the policy of all other agents
@@ -132,6 +133,12 @@ class Prune(models.Model):
         """Count the checkpoints that the dry run listed but that were not removed."""
         return self.checkpoints - self.removed
 
+    @property
+    def signals_and_waits(self) -> Mapping[str, int]:
+        """Count the signals and waits that go with the checkpoints: those of the dry run, and those that are gone."""
+        columns = {"shown": "signals_and_waits", "gone": "signals_and_waits_removed"}
+        return self.lines.aggregate(**{name: Sum(column, default=0) for name, column in columns.items()})
+
 
 class PruneLine(models.Model):
     """A prune's line for one run: what to remove, what only holds keep, and the progress of the removal."""
@@ -146,8 +153,8 @@ class PruneLine(models.Model):
     kept = models.JSONField(default=dict)  # reason -> how many stay for it
     held = models.JSONField(default=list)  # [[hold's id, how many stay for it alone], …]
     removed = models.IntegerField(default=0)
-    waits = models.IntegerField(default=0, db_default=0)  # signals and waits to remove, which nothing left here needs
-    waits_removed = models.IntegerField(default=0, db_default=0)  # so far
+    signals_and_waits = models.IntegerField(default=0, db_default=0)  # to remove: nothing left here needs them
+    signals_and_waits_removed = models.IntegerField(default=0, db_default=0)  # so far
     freed = models.BigIntegerField(default=0, db_default=0)  # bytes so far, chunks of the lineage included
     stayed = models.JSONField(default=list, db_default=[])  # [[reason, hold's id or null, how many], …]
     done = models.BooleanField(default=False)

@@ -27,8 +27,8 @@ PAUSE = 1.5  # times as long as reading a portion took, and removing it
 TRIES = 5  # attempts at a run that is moved meanwhile
 _COUNT = """
 WITH line AS (
-  UPDATE checkpoints_pruneline SET removed = removed + $2, freed = freed + $3, waits_removed = waits_removed + $4
-  WHERE id = $1 RETURNING prune_id
+  UPDATE checkpoints_pruneline SET removed = removed + $2, freed = freed + $3,
+    signals_and_waits_removed = signals_and_waits_removed + $4 WHERE id = $1 RETURNING prune_id
 )
 UPDATE checkpoints_prune p SET removed = removed + $2, freed = freed + $3 FROM line
 WHERE p.id = line.prune_id AND p.status = 'applying' RETURNING p.id

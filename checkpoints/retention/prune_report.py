@@ -42,7 +42,7 @@ class RunPruneWords(NamedTuple):
         """Describe the line in one line of text, for the command."""
         line, kept = self.line, ", ".join(f"{count} {reason}" for reason, count in self.kept)
         goes = f"R-{line.run_id} ({line.agent}): {line.checkpoints:,} go ({self.ranges or 'none'})"
-        goes += f", and {line.waits:,} signals and waits" if line.waits else ""
+        goes += f", and {line.signals_and_waits:,} signals and waits" if line.signals_and_waits else ""
         holds = (f"{each.kind} “{each.reason}” keeps {each.checkpoints:,}" for each in self.held)
         return "; ".join([goes, f"kept: {kept or 'none'}", *holds])
 
@@ -58,7 +58,8 @@ class KeptAfterAll(NamedTuple):
 def by_agent(prune: Prune) -> Iterable[Mapping[str, Any]]:
     """Return the sums by agent: what to remove from its runs, and what was removed."""
     found = prune.lines.values("agent").annotate(
-        runs=Count("pk", filter=Q(checkpoints__gt=0) | Q(waits__gt=0)), shown=Sum("checkpoints"), bytes=Sum("size"),
+        runs=Count("pk", filter=Q(checkpoints__gt=0) | Q(signals_and_waits__gt=0)),
+        shown=Sum("checkpoints"), bytes=Sum("size"),
         gone=Sum("removed"), stayed=Sum("checkpoints") - Sum("removed"), net=Sum("freed"),
     )  # fmt: skip
     return found.order_by("agent")
@@ -133,11 +134,6 @@ def freed(prune: Prune) -> str:
     return gettext("%(size)s freed") % {"size": filesizeformat(prune.freed)}
 
 
-def waits(prune: Prune) -> Mapping[str, int]:
-    """Count the signals and waits that go with the checkpoints: those of the dry run, and those that are removed."""
-    return prune.lines.aggregate(shown=Sum("waits", default=0), gone=Sum("waits_removed", default=0))
-
-
 def files(prune: Prune) -> int:
     """Return the bytes that a nightly prune freed by removing artifact files."""
     return prune.freed - (prune.lines.aggregate(freed=Sum("freed"))["freed"] or 0)
@@ -163,7 +159,7 @@ def made_since(prune: Prune) -> QuerySet[Hold]:
 def facts(prune: Prune) -> dict[str, Any]:
     """Return the whole prune as data."""
     every = prune.lines.select_related("policy").order_by("run_id")
-    rows = waits(prune)
+    rows = prune.signals_and_waits
     return {
         "prune": prune.pk,
         "status": prune.status,
@@ -174,14 +170,15 @@ def facts(prune: Prune) -> dict[str, Any]:
         "bytes": prune.size,
         "removed": prune.removed,
         "freed": prune.freed,
-        "waits": rows["shown"],
-        "waits_removed": rows["gone"],
+        "signals_and_waits": rows["shown"],
+        "signals_and_waits_removed": rows["gone"],
         "runs": [
             {
                 "run": line.run_id, "agent": line.agent, "policy": line.policy.called,
                 "version": line.policy.version, "checkpoints": line.checkpoints, "bytes": line.size,
                 "ranges": line.ranges, "kept": line.kept, "held": line.held, "removed": line.removed,
-                "freed": line.freed, "stayed": line.stayed, "waits": line.waits, "waits_removed": line.waits_removed,
+                "freed": line.freed, "stayed": line.stayed, "signals_and_waits": line.signals_and_waits,
+                "signals_and_waits_removed": line.signals_and_waits_removed,
             }
             for line in every.iterator()
         ],

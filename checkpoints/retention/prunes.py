@@ -68,7 +68,7 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
         prune=prune, run=run, agent=run.plan.agent, policy=policy, checkpoints=len(gone),
         size=sum(place.size + reading.ROW for place in history.places if place.seq in gone),
         ranges=rules.stretches(verdict.going), kept=Counter(verdict.reasons.values()),
-        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], waits=waits,
+        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], signals_and_waits=waits,
         done=not gone and not waits,
     )  # fmt: skip
 
@@ -109,7 +109,10 @@ def order(prune: Prune, *, seen: bytes, by: Actor) -> None:
             if not shown.update(status=Prune.Status.APPLYING, started_at=Now(), by=by.id, by_name=by.name):
                 raise PruneChanged
             prune.refresh_from_db()
-            data = {"checkpoints": prune.checkpoints, "digest": seen.hex(), "policies": prune.policies}
+            data = {
+                "checkpoints": prune.checkpoints, "signals_and_waits": prune.signals_and_waits["shown"],
+                "digest": seen.hex(), "policies": prune.policies,
+            }  # fmt: skip
             event_log.record("retention.ordered", subject=f"prune:{prune.pk}", by=by, data=data)
     except IntegrityError as error:
         raise AlreadyPruning from error
@@ -138,7 +141,10 @@ def stop(prune: Prune, *, by: Actor) -> None:
         if not Prune.objects.under_way().filter(pk=prune.pk).update(status=Prune.Status.STOPPED, finished_at=Now()):
             raise NotUnderWay
         prune.refresh_from_db()
-        data = {"checkpoints": prune.removed, "left": prune.checkpoints - prune.removed, "freed": prune.freed}
+        data = {
+            "checkpoints": prune.removed, "left": prune.kept_after_all, "freed": prune.freed,
+            "signals_and_waits": prune.signals_and_waits["gone"],
+        }  # fmt: skip
         event_log.record("retention.stopped", subject=f"prune:{prune.pk}", by=by, data=data)
 
 
@@ -166,7 +172,10 @@ def _finish(prune: Prune) -> bool:
         if not prune.lines.filter(done=False).exists() and mine.update(status=Prune.Status.DONE, finished_at=Now()):
             prune.refresh_from_db()
             faults = list(prune.lines.exclude(fault="").order_by("run_id").values_list("run_id", flat=True)[:100])
-            data = {"checkpoints": prune.removed, "freed": prune.freed, "not_verified": faults}
+            data = {
+                "checkpoints": prune.removed, "signals_and_waits": prune.signals_and_waits["gone"],
+                "freed": prune.freed, "not_verified": faults,
+            }  # fmt: skip
             by = Actor(prune.by, prune.by_name)
             event_log.record("retention.finished", subject=f"prune:{prune.pk}", by=by, data=data)
     prune.refresh_from_db()

@@ -66,7 +66,7 @@ class Command(BaseCommand):
         more = prune.lines.count() - SHOWN
         if more > 0:
             self.stdout.write(f"… and {more} more runs.")
-        waits = prune_report.waits(prune)
+        waits = prune.signals_and_waits
         if prune.status == Prune.Status.DONE:
             removed = f"{prune.removed:,} checkpoints, and {waits['gone']:,} signals and waits"
             self.stdout.write(f"Removed {removed}, {filesizeformat(prune.freed)} freed.")

@@ -24,6 +24,7 @@ from checkpoints.models import Event, Prune, Run
 from checkpoints.retention import policies, prune_report, prunes, reading, unneeded_rows
 from checkpoints.retention.delete_batch import RunMoved
 from checkpoints.runs import holds
+from checkpoints.values.canonical_json import decode
 from tests.agents.views.run_page.test_run_page import text_of
 from tests.checkpoints.retention.conftest import no_policies as no_policies
 from tests.checkpoints.retention.pruned_runs import elsewhere, keep, looked, pruned, seqs
@@ -62,7 +63,7 @@ def heard(run: Run) -> list[int]:
 def test_what_was_read_before_every_remaining_checkpoint_goes_with_its_waits() -> None:
     run = relayed()
     keep(run, keep_last=2)
-    assert pruned().lines.get(run=run).waits_removed == 4
+    assert pruned().lines.get(run=run).signals_and_waits_removed == 4
     assert (seqs(run), kept(run)) == ([2, 3], [30, 40])
     assert list(Wait.objects.filter(run=run).values_list("step", flat=True)) == ["hear"]
     rewind.rewind(run, to=2, by=ann(run.team))
@@ -274,7 +275,7 @@ def test_what_an_earlier_prune_left_goes_with_no_checkpoint(monkeypatch: pytest.
         pruned()
     assert (seqs(run), kept(run)) == ([2, 3], [10, 20, 30, 40])
     prune = looked()
-    assert (prune.checkpoints, prune_report.waits(prune)) == (0, {"shown": 4, "gone": 0})
+    assert (prune.checkpoints, prune.signals_and_waits) == (0, {"shown": 4, "gone": 0})
     client = signed_in(make_user("Root", superuser=True))
     address = f"/admin/checkpoints/prune/{prune.pk}/"
     page = client.get(f"{address}change/").content.decode()
@@ -282,7 +283,7 @@ def test_what_an_earlier_prune_left_goes_with_no_checkpoint(monkeypatch: pytest.
     assert 'value="Delete signals and waits"' in page
     assert client.post(f"{address}applications/", {"seen": bytes(prune.digest).hex()})
     prune.refresh_from_db()
-    assert (prune.status, prune_report.waits(prune)) == (Prune.Status.DONE, {"shown": 4, "gone": 4})
+    assert (prune.status, prune.signals_and_waits) == (Prune.Status.DONE, {"shown": 4, "gone": 4})
     assert "So were 4 signals and waits." in text_of(client.get(f"{address}change/").content.decode())
     assert kept(run) == [30, 40]
 
@@ -302,7 +303,41 @@ def test_the_dry_run_says_what_goes_and_a_stopped_prune_removes_none(monkeypatch
 
     monkeypatch.setattr(crash_points, "point", stop)
     assert prunes.apply(prune)
-    assert (prune.status, prune_report.waits(prune)["gone"], kept(run)) == ("stopped", 0, [10, 20, 30, 40])
+    assert (prune.status, prune.signals_and_waits["gone"], kept(run)) == ("stopped", 0, [10, 20, 30, 40])
+
+
+def test_a_prune_of_signals_alone_shows_how_far_it_is_and_its_events_count_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The page named no run above its table and stood at 0 %, and the audit counted nothing of what went."""
+    keep(relayed(), keep_last=2)
+    pruned()
+    run = relayed()
+    with monkeypatch.context() as patched:
+        patched.setattr(unneeded_rows, "_finders", [])
+        pruned()
+    monkeypatch.setattr(unneeded_rows, "BATCH", 1)
+    prune, client = looked(), signed_in(make_user("Root", superuser=True))
+    address = f"/admin/checkpoints/prune/{prune.pk}/change/"
+    assert "Of 1 run: 4 signals and waits" in text_of(client.get(address).content.decode())
+    prunes.order(prune, seen=bytes(prune.digest), by=SYSTEM)
+
+    def stop(name: str, step: str = "", value: Any = None) -> None:
+        if (name, step) == (crash_points.OF_UNNEEDED, str(run.pk)) and len(kept(run)) == 2:
+            elsewhere(lambda: prunes.stop(Prune.objects.get(pk=prune.pk), by=SYSTEM)).join()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(crash_points, "point", stop)
+        assert prunes.apply(prune)
+    assert "Signals and waits: 2 of 4." in text_of(client.get(address).content.decode())
+    Prune.objects.filter(pk=prune.pk).update(status=Prune.Status.APPLYING)
+    assert 'value="50"' in client.get(address).content.decode()
+    prune.refresh_from_db()
+    assert prunes.apply(prune)
+    told = Event.objects.filter(subject=f"prune:{prune.pk}").order_by("pk")
+    assert [(each.kind, decode(bytes(each.data))["signals_and_waits"]) for each in told] == [
+        ("retention.ordered", 4), ("retention.stopped", 2), ("retention.finished", 4),
+    ]  # fmt: skip
 
 
 def test_a_policy_that_is_switched_off_meanwhile_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
