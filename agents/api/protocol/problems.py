@@ -213,8 +213,11 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    """Answer 503: the database was lost, or has no connection free, perhaps after it did what was asked."""
-    told = "The database does not answer, or is too busy. Send the same request again later, with its Idempotency-Key."
+    """Answer 503: the database was lost, has no connection free, or gave up, perhaps after it did what was asked."""
+    told = (
+        "The database does not answer, is too busy, or cannot do this now. "
+        "Send the same request again later, with its Idempotency-Key."
+    )
     response = problem(request, 503, told)
     response["Retry-After"] = str(PAUSE)
     return response

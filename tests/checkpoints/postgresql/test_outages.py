@@ -176,9 +176,9 @@ def is_told_to_try_again(answer: httpx.Response) -> None:
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     if answer.url.path.startswith("/api/"):
         assert answer.headers["Content-Type"] == "application/problem+json"
-        assert answer.json()["detail"].startswith("The database does not answer, or is too busy.")
+        assert answer.json()["detail"].startswith("The database does not answer, is too busy, or cannot do this now.")
     else:
-        assert "It is away, or too busy. Try again in a few seconds" in answer.text
+        assert "It does not answer, is too busy, or has no room. Try again in a few seconds." in answer.text
     assert "Traceback" not in answer.text
 
 
