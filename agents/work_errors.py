@@ -125,10 +125,10 @@ class SignalConflict(WorkRefused):
 
 
 class TooManySignals(WorkRefused):
-    """This run already has 10,000 signals; it accepts no more."""
+    """This run has all the signals that a run may have; it accepts no more."""
 
     code = "too_many_signals"
-    said = gettext_lazy("This run already has 10,000 signals; it accepts no more.")
+    said = gettext_lazy("This run has all the signals that a run may have; it accepts no more.")
 
 
 class KeyReused(WorkRefused):

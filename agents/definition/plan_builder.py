@@ -14,6 +14,7 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter
 from agents.errors import AgentError
 from approvals.engine_rules.gates import DECISION
 from approvals.presentation.text.invisible import pieces
+from checkpoints.models.run import PRIORITIES
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from . import environment, feedback, fields, invariants
@@ -81,8 +82,10 @@ def _check_agent(agent: type[Agent]) -> None:
         raise AgentError(f"{where} needs a `version` of letters, digits, dots and dashes; it has {agent.version!r}.")
     if not isinstance(agent.at_once, int) or agent.at_once < 0:
         raise AgentError(f"{where} has at_once={agent.at_once!r}; write how many of its runs may work at once, or 0.")
-    if type(agent.priority) is not int or not 0 <= agent.priority <= 9:
-        raise AgentError(f"{where} has priority={agent.priority!r}; write a number from 0, the most urgent, to 9.")
+    if type(agent.priority) is not int or agent.priority not in PRIORITIES:
+        raise AgentError(
+            f"{where} has priority={agent.priority!r}; write a number from 0, the most urgent, to {PRIORITIES[-1]}."
+        )
     if not isinstance(agent.queue, str) or not NAME.fullmatch(agent.queue):
         raise AgentError(f"{where} has queue={agent.queue!r}; write small letters, digits, - and _.")
     state = getattr(agent, "State", None)

@@ -34,12 +34,12 @@ from checkpoints import actors
 from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Run
+from checkpoints.models.run import PRIORITIES
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import canonical_json, patch
 
 FORM = "input"  # the prefix of the form's names
-PRIORITIES = [str(number) for number in range(10)]
 PRIORITY = "priority"  # the form's own field; the fields of the input have pointers, which begin with /
 SHOWN = 50  # versions
 
@@ -115,8 +115,9 @@ def _started(known: KnownAgent, reader: User, team: Group | None, form: Mapping[
 def priority_of(form: Mapping[str, str]) -> int | None:
     """Return the chosen priority; None for the agent's own. Raises InputRefused."""
     chosen = form.get("priority", "")
-    if chosen and chosen not in PRIORITIES:
-        raise InputRefused([FieldError(pointer=PRIORITY, message=_("takes a number from 0 to 9"))])
+    if chosen and chosen not in map(str, PRIORITIES):
+        message = _("takes a number from 0 to %(most)s") % {"most": PRIORITIES[-1]}
+        raise InputRefused([FieldError(pointer=PRIORITY, message=message)])
     return int(chosen) if chosen else None
 
 
@@ -160,7 +161,7 @@ def show(
         "faults": [*of_form(form), *chosen],
         "stuck": _stuck(request, known),
         "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
-        "priorities": PRIORITIES, "priority": posted.get("priority", ""), "priority_refused": bool(chosen),
+        "priorities": [*map(str, PRIORITIES)], "priority": posted.get("priority", ""), "priority_refused": bool(chosen),
         "own_priority": str(known.here.agent.priority) if known.here else "",
     }  # fmt: skip
     return render(request, "agents/agent.html", context, status=status)

@@ -32,6 +32,7 @@ from .run_status import move
 
 WAYS = (("team", permissions.VIEW_RUN),)  # see checkpoints.access.permissions
 COUNTED = 5_000  # runs of a status
+PRIORITIES = range(10)  # of runs, the most urgent first
 NORMAL = 5  # the priority of runs for which none is given
 # Each arm has a limit of its own, so that many queued or external runs hide none that is due here. Waiting runs are
 # read by team, as their index has them. A due timer waits for the sweeper, which queues its run.

@@ -25,6 +25,7 @@ from agents.work_errors import WorkInvalid, WorkNotAllowed
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, teams_by_name
 from checkpoints.models import Run
+from checkpoints.models.run import PRIORITIES
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 VERSION = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"
@@ -74,8 +75,8 @@ class Start(Order):
         None,
         description="When its turn comes among runs that are due: from 0, the most urgent, to 9; null: as its agent "
         "says, or 5.",
-        ge=0,
-        le=9,
+        ge=PRIORITIES[0],
+        le=PRIORITIES[-1],
         examples=[2],
     )
 
