@@ -99,13 +99,13 @@ class Spawning:
 
     @cached_property
     def _kept(self) -> dict[tuple[bytes, int], ChildLink]:
-        """Return what this execution started before a crash or a retry. After a person's answer, none that was lost."""
+        """Return what this execution has started; none that was lost before a person had the step tried again."""
         rows = ChildLink.objects.filter(parent=self.session.run, base=self._base(), step=self.spec.name)
-        head = self.session.snapshot.id
+        path = self.session.path
         return {
             (bytes(row.digest), row.number): row
             for row in rows.select_related("run").order_by("pk")
-            if row.head == head or not row.lost
+            if not (row.lost and path.tried_again_since(row.head))
         }
 
     def _of_other_version(

@@ -123,6 +123,15 @@ class RunPath:
         """Tell whether the path goes on past a step that failed, so that what the step had begun may be left behind."""
         return any(place.kind == Kind.RECOVERY for place in self.places)
 
+    def tried_again_since(self, checkpoint: UUID) -> bool:
+        """Tell whether a person had a step that failed tried again after this checkpoint.
+
+        An answer about another step leaves the next step as it is.
+        """
+        return any(
+            place.kind == Kind.RECOVERY and place.step == place.next_step for place in self.after(checkpoint) or ()
+        )
+
     def before_last(self, step: str) -> UUID | None:
         """Return the checkpoint from which `step` was last executed; None where it never was."""
         started = steps.last_start(self.places, step)

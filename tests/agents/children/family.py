@@ -297,3 +297,34 @@ class Looper(Agent):
         if times == 2:
             self.sleep_until(datetime.now(UTC) + timedelta(days=1))
         return Jump("go_round", {"times": times + 1})
+
+
+class AsksBeside(Agent):
+    """Has each name paid by a child while a person is asked, and may then wait for a signal in the same step."""
+
+    name = "asks_beside"
+    signals = {"go": None}
+
+    class State(BaseModel):
+        ledger: str
+        names: list[str] = []
+        modes: dict[str, str] = {}
+        need: int = 1
+        paid: list[str] = []
+
+    @gate(waits=False)
+    def agree(self, names: list[str]) -> Card:
+        return Card(title="Agreed?", question=None, actions=[], summary="Say so.")
+
+    @step(retry=0)
+    def pay_all(self, ledger: str, names: list[str], modes: dict[str, str], need: int) -> dict[str, Any]:
+        children = [
+            self.spawn(
+                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
+            )
+            for name in names
+        ]
+        results = self.gather(*children, need=need)
+        if "wait" in modes:
+            self.wait_for_signal("go")
+        return {"paid": [each.state["paid"] if each else "" for each in results]}
