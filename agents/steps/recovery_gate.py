@@ -206,9 +206,13 @@ def _without(spec: StepSpec) -> list[AnswerChoice]:
 
 
 def _step_aside(session: RunSession, spec: StepSpec) -> None:
-    """Save a checkpoint to ask at and withdraw the gate that is open at the head, in the caller's transaction."""
+    """Save a checkpoint to ask at and withdraw the gate that is open at the head, in the caller's transaction.
+
+    The gates beside it are locked too: that they are looked at once the run waits comes after the run's row is locked.
+    """
+    gates_beside.lock(session.run.pk)
     asking = Gate.objects.open().filter(run=session.run).exclude(checkpoint__in=list(session.asking))
-    gates = list(asking.select_for_update().order_by("pk"))
+    gates = list(asking.order_by("pk"))
     session.save("recovery", spec, {}, session.snapshot.next_step, slice_over=False)
     reason = _("%(step)s has to be settled first; this is asked again afterwards.") % {"step": named(spec)}
     for gate in gates:

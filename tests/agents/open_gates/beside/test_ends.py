@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from agents.models import Effect, StepCheckpoint
 from agents.moves import cancel, rewind
 from agents.runner import engine
+from agents.session import gates_beside
 from checkpoints import actors
 from checkpoints.models import Event, Run
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, make_run, trail
+from tests.harness.racing_threads import meet_lock
 
 from ..launches import decide, gate, open_steps
 
@@ -74,6 +77,18 @@ def test_a_question_about_what_was_left_behind_leaves_the_gate_beside_it_open(le
     assert (run.status, run.next_step, open_steps(run)) == ("waiting", "", ["agree"])
     decide(run, "agree")
     assert advance_to_rest(run).status == "completed"
+
+
+def test_that_question_and_a_person_who_cancels_its_run_do_not_wait_for_each_other(
+    ledger: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run was locked before its gates: the person, who has those, waited for the run, and the worker for them."""
+    run = doubtful(ledger, "milk")
+    cancelled = partial(cancel.cancel, run, by=ann(run.team), reason="not wanted")
+    assert meet_lock(partial(gates_beside.lock, run.pk), partial(engine.advance, run.pk), cancelled) is True
+    run.refresh_from_db()
+    assert (run.ending, open_steps(run)) == ("cancelled", [])
+    assert "database.lost" not in caplog.text
 
 
 def test_what_was_left_behind_is_settled_though_a_gate_is_open_and_the_run_does_not_end(ledger: Path) -> None:
