@@ -14,7 +14,7 @@ from checkpoints.store.header import CheckpointHeader
 
 def lock(run: Run) -> None:
     """Lock the run's effect rows. A transaction that locks gates or the run too does this first."""
-    list(Effect.objects.select_for_update().filter(run=run).order_by("pk").values_list("pk"))
+    Effect.objects.lock(run.pk)
 
 
 def lock_lineage(run: Run) -> None:

@@ -50,11 +50,9 @@ class EffectQuerySet(models.QuerySet["Effect"]):
         """Return the digests of these rows, by id, as their events record them."""
         return {row.pk: row.covered for row in _numbered(list(numbers))}
 
-    def lock_begun(self, run_id: int) -> None:
-        """Lock the intended effects of a run; call it before the run is locked, as reports of effects do."""
-        list(
-            self.filter(run=run_id, status=Effect.Status.INTENDED).select_for_update().order_by("pk").values_list("pk")
-        )
+    def lock(self, run_id: int) -> None:
+        """Lock the effects of a run; a transaction that locks its gates or the run too does this first."""
+        list(self.filter(run=run_id).select_for_update().order_by("pk").values_list("pk"))
 
 
 class Effect(models.Model):

@@ -3,7 +3,7 @@
 The page asks a running worker to halt, waits a little, and then takes the run over, which fences a worker that did
 not halt. Head, gates, holds and event change in one transaction; the next worker finds out what follows from it.
 
-Gates are locked before their run, as a decision does: in the other order the two would deadlock.
+Effects and gates are locked before their run, as reports and decisions do: in the other order they would deadlock.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from agents.definition.feedback import Words, appended
 from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged, NeedsConfirmation, RewindNotAllowed, RewindRefused
 from agents.ringing import doorbell
+from agents.session import gates_beside
 from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.impact import Impact
@@ -166,11 +167,10 @@ def taken_at_once(run: Run, by: Actor, change: Callable[[Claim], None]) -> Run:
     while True:
         try:
             with transaction.atomic():
-                hold_left_behind.lock(run)
-                gates = list(Gate.objects.open().filter(run=run).select_for_update().order_by("pk"))
+                gates = gates_beside.lock_with_effects(run.pk)
                 run.refresh_from_db(from_queryset=Run.objects.select_for_update())
                 change(claims.take_over(run, by))
-                if Gate.objects.open().filter(run=run).exclude(pk__in=[gate.pk for gate in gates]).exists():
+                if Gate.objects.open().filter(run=run).exclude(pk__in=gates).exists():
                     raise GateOpened
         except GateOpened:
             continue

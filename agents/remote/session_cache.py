@@ -15,8 +15,6 @@ from weakref import WeakValueDictionary
 
 from django.db import transaction
 
-from agents.effects import hold_left_behind
-from agents.models import Effect
 from agents.session import gates_beside
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_session import ENDED, RunSession
@@ -92,24 +90,15 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
     session = _kept(run, token) or session_of(_held(run.id, token), run.by)
     session.performer, session.handed_out, session.for_whom = RemotePerformer(), None, run.by
     with transaction.atomic(savepoint=False):
-        if session.plan.goes_on_asking or session.run.settling:
-            lock_beside(session.run)
+        if session.plan.goes_on_asking or session.run.settling or session.may_have_left:
+            gates_beside.lock_with_effects(run.id)
         yield session
     SESSIONS.put(session)
 
 
-def lock_beside(run: Run) -> None:
-    """Lock, before the run, what a person locks who moves it: its effects, then its open gates."""
-    hold_left_behind.lock(run)
-    gates_beside.lock(run.pk)
-
-
 def claimed(run: Run, *, worker: str, lease: float, by: Actor) -> ClaimedRun | None:
     """Claim the run, in the caller's transaction, after the rows that are locked before it; None where nobody may."""
-    if spec_of(run.plan).goes_on_asking or run.settling:
-        lock_beside(run)
-    else:
-        Effect.objects.lock_begun(run.pk)
+    gates_beside.lock_with_effects(run.pk)
     return claims.claim(run.pk, plan_ids=[run.plan_id], worker=worker, lease=lease, by=by)
 
 

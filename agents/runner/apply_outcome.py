@@ -45,8 +45,7 @@ def settle(session: RunSession, gate: Gate) -> bool:
     evidence.check_ended(gate, outcome, gate.end)
     if session.plan.goes_on_asking:
         with transaction.atomic():
-            hold_left_behind.lock(session.run)
-            gates_beside.lock(session.run.pk)
+            gates_beside.lock_with_effects(session.run.pk)
             going = _written(session, spec, gate, outcome)
     else:
         going = _written(session, spec, gate, outcome)

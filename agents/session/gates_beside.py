@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from agents.models import Effect
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import crash_points
@@ -21,9 +22,16 @@ ENDED = "The run has ended."  # not translated: an event keeps it
 SENT_BACK = "The run was sent back to before this was asked."  # not translated: an event keeps it
 
 
-def lock(run_id: int) -> None:
-    """Lock the run's open gates, in the caller's transaction."""
-    list(Gate.objects.open().filter(run_id=run_id).select_for_update().order_by("pk").values_list("pk"))
+def lock(run_id: int) -> set[int]:
+    """Lock the run's open gates, in the caller's transaction, and return them."""
+    asking = Gate.objects.open().filter(run_id=run_id)
+    return set(asking.select_for_update().order_by("pk").values_list("pk", flat=True))
+
+
+def lock_with_effects(run_id: int) -> set[int]:
+    """Lock, before the run, what whoever moves it changes: its effects, then its open gates; return these."""
+    Effect.objects.lock(run_id)
+    return lock(run_id)
 
 
 def withdraw(run_id: int, *, by: Actor, reason: str, stand: Collection[UUID] = ()) -> None:

@@ -140,7 +140,12 @@ class RunFacts:
 
     def unsettled(self) -> list[Effect]:
         """Return the effects that this run left behind, oldest first."""
-        return unsettled_effects.of_run(self.run.pk, self.path) if self.branched or self.path.moved() else []
+        return unsettled_effects.of_run(self.run.pk, self.path) if self.may_have_left else []
+
+    @property
+    def may_have_left(self) -> bool:
+        """Tell whether the run may have left effects behind, to adopt or to settle: it was moved, or has branches."""
+        return self.branched or self.path.moved()
 
     @cached_property
     def children(self) -> list[ChildLink]:
@@ -150,7 +155,7 @@ class RunFacts:
     def left_children(self) -> list[ChildLink]:
         """Return the children that this run left behind and that are not settled, oldest first; read anew."""
         self.__dict__.pop("children", None)
-        may = self.branched or self.path.moved() or self.path.caught()
+        may = self.may_have_left or self.path.caught()
         return child_runs.left_behind(self.children, self.path) if may else []
 
     def takes(self, target: Snapshot) -> bool:
