@@ -94,9 +94,10 @@ def told(took: Sequence[float]) -> str:
     """Say how long it took, and how often longer than it may."""
     if not took:
         return "none that nothing else disturbed"
-    middle, almost = took[len(took) // 2], took[int(len(took) * 0.99)]
+    middle = took[len(took) // 2]
+    almost = f"p99 {took[int(len(took) * 0.99)]:.1f} s, " if len(took) >= 100 else ""
     late = sum(each > WITHIN for each in took)
-    most = f"p50 {middle:.1f} s, p99 {almost:.1f} s, most {took[-1]:.1f} s"
+    most = f"p50 {middle:.1f} s, {almost}most {took[-1]:.1f} s"
     return f"{len(took)} times undisturbed: {most}; {late} over lease + 2 s = {WITHIN:.0f} s"
 
 

@@ -43,3 +43,8 @@ def test_it_says_how_many_took_longer_than_they_may() -> None:
     assert told([3.0] * 98 + [4.0, 6.0]) == (
         "100 times undisturbed: p50 3.0 s, p99 6.0 s, most 6.0 s; 1 over lease + 2 s = 5 s"
     )
+
+
+def test_of_few_it_says_no_p99() -> None:
+    """The longest of fewer than a hundred was printed as their p99."""
+    assert told([3.0] * 98 + [6.0]) == "99 times undisturbed: p50 3.0 s, most 6.0 s; 1 over lease + 2 s = 5 s"
