@@ -12,6 +12,7 @@ from django.db import transaction
 
 from agents.models import ChildLink
 from agents.ringing import doorbell
+from agents.session import child_runs
 from agents.session.run_session import RunSession
 from checkpoints.events import event_log
 
@@ -24,9 +25,15 @@ def cancel(session: RunSession, runs: Iterable[int]) -> None:
     _order(session, list(live), ChildLink.Order.CANCEL)
 
 
-def undo(session: RunSession, rows: Iterable[ChildLink]) -> None:
-    """Order these children to undo what they did, and to end; in the transaction of the holder of the token."""
+def undo_left(session: RunSession, step: str = "") -> list[ChildLink]:
+    """Order the children that were left behind, of one step or of all, to undo what they did, and to end; return them.
+
+    In the transaction of the holder of the token.
+    """
+    child_runs.lock(ChildLink.objects.filter(parent=session.run))
+    rows = [row for row in session.left_children() if step in ("", row.step)]
     _order(session, [row for row in rows if row.ordered != ChildLink.Order.UNDO], ChildLink.Order.UNDO)
+    return rows
 
 
 def _order(session: RunSession, rows: list[ChildLink], order: ChildLink.Order) -> None:

@@ -23,8 +23,7 @@ def settled(session: RunSession) -> bool:
     crash_points.point("before_settle")
     with transaction.atomic():
         session.hold_token()
-        rows = session.left_children()
-        orders.undo(session, rows)
+        rows = orders.undo_left(session)
         words = ngettext(
             "Waits until R-%(runs)s is undone", "Waits until %(count)s runs are undone: R-%(runs)s", len(rows)
         )

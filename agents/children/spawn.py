@@ -70,10 +70,9 @@ class Spawning:
         number = self._numbers[digest]
         row = self._kept.get((digest, number)) or self._of_other_version(agent, given, config, number)
         row = row or self._adopted(digest, number)
-        if row is None and (run := self._of_origin(digest, number)):
-            self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": run})
-            return ChildRun(run, agent)
-        if row is None:
+        if row is None and (row := self._of_origin(digest, number)):
+            self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": row.run_id})
+        elif row is None:
             crash_points.point("before_spawn", self.spec.name)
             row = self._started(known, given, config, name, digest, number)
             crash_points.point("after_spawn", self.spec.name)
@@ -185,13 +184,13 @@ class Spawning:
         rows = child_runs.adoptable(session.run.pk, self.spec.name, session.path) if self._may_adopt else []
         return {digest: equal[::-1] for digest, equal in _by_digest(rows).items()}
 
-    def _of_origin(self, digest: bytes, number: int) -> int | None:
-        """Return the run of an equal child that completed for another run of the lineage, in a fork; None for none.
+    def _of_origin(self, digest: bytes, number: int) -> ChildLink | None:
+        """Return an equal child that completed for another run of the lineage, in a fork; None for none.
 
-        It stays that run's child, and has no row here.
+        It stays that run's child.
         """
         equal = self._done_in_lineage.get(digest, ())
-        return equal[number - 1].run_id if number <= len(equal) else None
+        return equal[number - 1] if number <= len(equal) else None
 
     @cached_property
     def _done_in_lineage(self) -> dict[bytes, list[ChildLink]]:

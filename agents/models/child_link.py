@@ -38,7 +38,7 @@ class ChildLink(models.Model):
     digest = models.BinaryField()  # of its agent, version, input and configuration
     number = models.SmallIntegerField()  # counts equal children of one execution, from 1
     held = models.BooleanField(default=False)  # it waits for its turn, since others are at work
-    landings = ArrayField(models.UUIDField(), default=list)  # the parent's checkpoints whose step counts on it
+    landings = ArrayField(models.UUIDField(), default=list)  # the checkpoints, of the lineage, whose step counts on it
     ordered = models.CharField(max_length=8, choices=Order.choices, default=Order.NONE, blank=True)
     carried_out = models.BooleanField(default=False)  # what is ordered was begun
     made_at = models.DateTimeField(auto_now_add=True)

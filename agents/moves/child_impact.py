@@ -25,14 +25,17 @@ def of_move(
 ) -> tuple[ImpactChild, ...]:
     """Return what becomes of each child, of `child_runs.of_run`, if the run goes on with `next_step` after a path."""
     reused, ahead = _reused(found), plan.reachable(next_step)
-    return _told([(row, _fate(row, on_path, reused, ahead)) for row in rows])
+    kept = child_runs.kept_for_kin(rows)
+    return _told([(row, _fate(row, on_path, reused, ahead, row.pk in kept)) for row in rows])
 
 
 def of_failure(rows: Sequence[ChildLink], head: RunPath) -> tuple[ImpactChild, ...]:
     """Return what becomes of each child if the run ends at its head without having completed."""
 
+    kept = child_runs.kept_for_kin(rows)
+
     def fate(row: ChildLink) -> ChildVerdict | None:
-        if child_runs.stands(row, head):
+        if row.pk in kept or child_runs.stands(row, head):
             return ChildVerdict.CANCELLED if row.run.status in Run.LIVE else ChildVerdict.STANDS
         return ChildVerdict.UNDONE if child_runs.is_left(row) else None
 
@@ -58,9 +61,12 @@ def of_fork(
     return _told([(row, fate(row)) for row in rows])
 
 
-def _fate(row: ChildLink, on_path: OnPath, reused: set[str], ahead: set[str]) -> ChildVerdict | None:
-    """Return the fate of one child; None where nothing follows for it. A moved run begins its next step anew."""
-    if on_path(row.landings) or _stays(row, reused):
+def _fate(row: ChildLink, on_path: OnPath, reused: set[str], ahead: set[str], kept: bool) -> ChildVerdict | None:
+    """Return the fate of one child; None where nothing follows for it. A moved run begins its next step anew.
+
+    `kept`: another run of the lineage counts on it.
+    """
+    if kept or on_path(row.landings) or _stays(row, reused):
         return ChildVerdict.STANDS
     if row.step in ahead and not row.lost:
         return ChildVerdict.MAY_UNDONE

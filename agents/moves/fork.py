@@ -17,6 +17,7 @@ from agents.definition import registry
 from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged
 from agents.ringing import doorbell
+from agents.session import child_runs
 from checkpoints import actors, store
 from checkpoints.models import Run
 from checkpoints.values.patch import Op
@@ -48,6 +49,7 @@ def fork(
         return before
     with transaction.atomic():
         hold_left_behind.lock_lineage(run)  # the effects that it will depend on are not undone meanwhile
+        child_runs.lock_lineage(run)  # nor the children
         chosen = request.wanted(run, at, patch, config, version)
         if seen and (now := impact.of_fork(run, at, patch, config, version)).digest() != seen:
             raise ImpactChanged(now)

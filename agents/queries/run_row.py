@@ -54,7 +54,8 @@ _CHILDREN = f"""
   SELECT jsonb_agg(to_jsonb(c)) FROM (
     SELECT r.id AS run, r.title, r.status, r.reason, r.next_step, p.agent, l.step, l.ordered, l.held,
       r.frozen_at IS NOT NULL AS frozen,
-      (SELECT coalesce(jsonb_agg(seq), '[]') FROM checkpoints_checkpoint WHERE id = ANY(l.landings)) AS landed,
+      (SELECT coalesce(jsonb_agg(seq), '[]') FROM checkpoints_checkpoint
+        WHERE id = ANY(l.landings) AND run_id = l.parent_id) AS landed,
       l.step = checkpoints_run.next_step AND EXISTS (
         SELECT FROM checkpoints_checkpoint b WHERE b.id = l.base AND NOT EXISTS (
           SELECT FROM checkpoints_checkpoint s WHERE s.run_id = checkpoints_run.id AND s.seq > b.seq

@@ -1,7 +1,8 @@
 """Finds which of a run's children its path counts on, and which were left behind.
 
 A child stands where a step on the path was saved that counts on it, or where the step at hand has begun it. Whatever
-is left behind may be taken over by an equal spawn, and is undone before the run ends. Pure but for one query.
+is left behind may be taken over by an equal spawn, and is undone before the run ends, unless another run of the lineage
+counts on it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import ChildLink, Effect
 from approvals.engine_rules import children, effects
-from checkpoints.models import Run
+from checkpoints.models import Checkpoint, Run
 from checkpoints.values.checkpoint_kinds import ASIDE
 
 from .run_path import RunPath
@@ -76,7 +77,45 @@ def undone_on(run: Run, path: RunPath) -> int | None:
 
 def left_behind(rows: Sequence[ChildLink], path: RunPath) -> list[ChildLink]:
     """Return those of these children, of `of_run`, that were left behind and have something to undo or to stop."""
-    return [row for row in rows if not stands(row, path) and is_left(row)]
+    left = [row for row in rows if not stands(row, path) and is_left(row)]
+    kept = kept_for_kin(left)
+    return [row for row in left if row.pk not in kept]
+
+
+def kept_for_kin(rows: Sequence[ChildLink]) -> set[int]:
+    """Return those of these children of one run, by their keys, on which another run of its lineage counts.
+
+    It has saved a step that took the child's result, or was forked after such a step.
+    """
+    landed = [row for row in rows if row.landings]
+    if not landed:
+        return set()
+    parent = Run.objects.get(pk=landed[0].parent_id)
+    kin = Run.objects.of_lineage(parent.lineage).exclude(pk=parent.pk)
+    landings = [each for row in landed for each in row.landings]
+    counted = set(Checkpoint.objects.filter(pk__in=landings, run__in=kin.values("pk")).values_list("pk", flat=True))
+    starts = set(kin.values_list("forked_from", flat=True))
+    counted |= {each for start in starts if start for each in RunPath.to(start).ids}
+    return {row.pk for row in landed if not counted.isdisjoint(row.landings)}
+
+
+def lock(rows: QuerySet[ChildLink]) -> list[ChildLink]:
+    """Lock children, oldest first: nobody begins to count on them, or orders them undone, meanwhile.
+
+    A run's row is locked before its children's.
+    """
+    return list(rows.select_for_update(of=("self",)).order_by("pk"))
+
+
+def lock_lineage(run: Run) -> None:
+    """Lock the run's row, and the children of its whole lineage."""
+    Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    lock(ChildLink.objects.filter(parent__in=Run.objects.of_lineage(run.lineage).values("pk")))
+
+
+def count_on(ids: Sequence[int]) -> bool:
+    """Lock the children on which the transaction is to count; False if one of them is, or is to be, undone."""
+    return not any(row.undone for row in lock(ChildLink.objects.filter(pk__in=ids)))
 
 
 def is_left(row: ChildLink) -> bool:

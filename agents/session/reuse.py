@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
+from django.db import transaction
 
 from agents.definition import fields
 from agents.models import OpenResource
@@ -20,6 +21,7 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 from checkpoints.values.ops import Append, Splice
 
+from . import child_runs
 from .performer import Beside
 from .run_session import RunSession
 
@@ -33,7 +35,7 @@ def reused(session: RunSession, spec: StepSpec) -> bool | None:
     twin = twin_of(session, spec)
     if twin is None or twin.kind not in OUTPUT_LANDED or not steps.fits(session.plan, spec, twin.next_step):
         return None
-    children = [row for row in session.children if twin.id in row.landings]
+    children = [row for row in session.kin_children if twin.id in row.landings]
     if any(row.undone for row in children):  # what the output says of them is no longer so
         return None
     try:
@@ -45,10 +47,15 @@ def reused(session: RunSession, spec: StepSpec) -> bool | None:
         return None
     try:
         notes, beside = [said_of(session, twin)], [_held_by(session, twin)] if spec.holds else []
-        return session.executed(
-            spec, writes, twin.next_step, took=0.0, notes=notes, kind="reused", beside=beside,
-            children=[row.pk for row in children],
-        )  # fmt: skip
+        told: dict[str, Any] = {"took": 0.0, "notes": notes, "kind": "reused", "beside": beside}
+        if not children:
+            return session.executed(spec, writes, twin.next_step, **told)
+        ids = [row.pk for row in children]
+        session.flush()  # outside, as in agents.children.landing
+        with transaction.atomic():
+            session.hold_token()
+            landed = child_runs.count_on(ids)
+            return session.executed(spec, writes, twin.next_step, children=ids, **told) if landed else None
     except ValueRefused as error:  # an append or a splice to a list that is another one here
         log.warning("step.not_reused", step=spec.name, reason=str(error))
         return None

@@ -29,7 +29,7 @@ from checkpoints.values.ops import Append, Splice
 from . import child_runs, translate_history, unsettled_effects
 from .run_path import RunPath
 
-OF_HEAD = ("path", "executions", "recorded", "children")  # what is read for one head, and again after a move
+OF_HEAD = ("path", "executions", "recorded", "kin_children")  # what is read for one head, and again after a move
 
 
 class RunFacts:
@@ -148,15 +148,14 @@ class RunFacts:
         return self.branched or self.path.moved()
 
     @cached_property
-    def children(self) -> list[ChildLink]:
-        """Return the runs that this one started, read on first need: only a run that was moved asks."""
-        return child_runs.of_run(self.run.pk)
+    def kin_children(self) -> list[ChildLink]:
+        """Return the runs that those of the lineage started, read on first need: only a moved run or a fork asks."""
+        return child_runs.of_lineage(self.run.lineage)
 
     def left_children(self) -> list[ChildLink]:
         """Return the children that this run left behind and that are not settled, oldest first; read anew."""
-        self.__dict__.pop("children", None)
         may = self.may_have_left or self.path.caught()
-        return child_runs.left_behind(self.children, self.path) if may else []
+        return child_runs.left_behind(child_runs.of_run(self.run.pk), self.path) if may else []
 
     def takes(self, target: Snapshot) -> bool:
         """Tell whether the run can go on from `target`: a fork into another version may find no upcaster.

@@ -133,7 +133,7 @@ class ChildAnswer(Schema):
     held: bool = Field(description="It waits until fewer runs of its parent are at work.", examples=[False])
     stands: bool = Field(
         description="The parent's path counts on it. If not, an equal start takes it over, and what it did is undone "
-        "before the parent ends.",
+        "before the parent ends, unless a fork counts on it.",
         examples=[True],
     )
     ordered: Annotated[str | None, one_of(("cancel", "undo", None))] = Field(

@@ -12,11 +12,12 @@ from agents.children import settling
 from agents.session.run_session import RunSession
 from checkpoints.models import Run
 from checkpoints.store import claims
+from tests.factories.driven_runs import make_run
 
 
 def test_one_whose_children_ended_as_it_looked_is_rung_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """It lay queued until the sweeper came."""
-    session = Mock()
+    session = Mock(run=make_run("parent"))
     session.left_children.side_effect = [[Mock()], []]
     session.wait.side_effect = partial(RunSession.wait, session)
     released: list[str] = []
