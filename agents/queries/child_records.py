@@ -29,9 +29,10 @@ def count_for(runs: Iterable[Run]) -> list[Any]:
     return found
 
 
-def of_run(run: Run) -> QuerySet[ChildLink]:
-    """Return the children of a run, newest first, each with its run and that one's open gates."""
-    return ChildLink.objects.filter(parent=run).select_related("run").prefetch_related(OPEN_GATES).order_by("-pk")
+def of_run(run: Run, reader: Any) -> QuerySet[ChildLink]:
+    """Return the children of a run that this reader may view, newest first, each with its run and its open gates."""
+    found = ChildLink.objects.filter(parent=run, run__in=Run.objects.visible_to(reader))
+    return found.select_related("run").prefetch_related(OPEN_GATES).order_by("-pk")
 
 
 def told(run: Run, rows: QuerySet[ChildLink]) -> list[Any]:

@@ -155,9 +155,9 @@ class ChildPage(Page):
 
 @router.get("/{int:run_id}/children", response=ChildPage, summary="List a run's children")
 def list_children(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> HttpResponse:
-    """Return the runs that the steps of a run of your teams started, newest first."""
+    """Return the runs that the steps of a run of your teams started, newest first; by an agent's token, those of it."""
     run = run_or_404(request, run_id)
-    found = child_records.of_run(run)
+    found = child_records.of_run(run, reader_of(request))
     if asked.cursor:
         found = found.filter(pk__lt=asked.place)
     return ChildPage.of(child_records.told(run, found[: asked.limit + 1]), asked)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from agents import tokens
+from agents.models import TokenScope
 from agents.moves import rewind
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.agents.views.moves.sent_orders import member
 from tests.factories import ann, eve, make_policy, make_team, mira
@@ -141,6 +146,25 @@ def test_the_api_gives_the_parent_the_counts_and_the_children() -> None:
     page = client.get(f"/api/runs/{run.pk}/children?limit=3").json()
     rest = client.get(f"/api/runs/{run.pk}/children?limit=3&cursor={page['next']}").json()
     assert [len(page["items"]), len(rest["items"]), rest["next"]] == [3, 1, None]
+
+
+def test_the_api_gives_a_token_for_one_agent_that_agents_children_alone() -> None:
+    """It was given title, status, reason and gates of every child, and 404 for the child itself."""
+    run = advance(make_run("nested", depth=1))
+    other = advance(make_parent("a", team=run.team))
+
+    def told(agent: str, run: Run) -> list[int]:
+        owner, day = ann(run.team), timedelta(days=1)
+        _, key = tokens.issue(
+            owner=owner, name=agent, scopes=[TokenScope.READ], lasts=day, agent=agent, team=run.team, by=SYSTEM
+        )
+        client, header = Client(), {"Authorization": f"Bearer {key}"}
+        items = client.get(f"/api/runs/{run.pk}/children", headers=header).json()["items"]
+        assert all(client.get(f"/api/runs/{each['id']}", headers=header).status_code == 200 for each in items)
+        return [each["id"] for each in items]
+
+    assert told("nested", run) == [each.pk for each in children(run)]
+    assert told("parent", other) == []
 
 
 def test_the_gate_of_a_child_says_whose_it_is() -> None:
