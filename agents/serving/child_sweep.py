@@ -15,13 +15,16 @@ from checkpoints.postgresql.sql import run_sql
 AT_ONCE = 50  # parents a pass
 LOOKED_AT = 500  # parents a pass that are looked at, in turn
 COUNTED = 10  # children of a parent, which is enough to see that none, or too few, are left
-# A parent waits for no more children than live, or are ordered to be undone and were not reached yet. Where there are
-# fewer, an end was not counted: a worker of an older release wrote it, or somebody by hand.
+# A parent waits for no more children than live, or are ordered to be undone and were not reached yet; one that settles
+# waits for the ordered ones alone. Where there are fewer, an end was not counted: a worker of an older release wrote
+# it, or somebody by hand, or there was nothing to end.
 _AWAITING = f"""
 SELECT p.id, least(p.awaited, {COUNTED}) > (
   SELECT count(*) FROM (
     SELECT FROM checkpoints_run c
-    WHERE c.parent_id = p.id AND c.status IN ('queued', 'running', 'waiting') LIMIT {COUNTED}) live
+    WHERE c.parent_id = p.id AND c.status IN ('queued', 'running', 'waiting') AND (
+      NOT p.settling OR EXISTS (SELECT FROM agents_childlink o WHERE o.run_id = c.id AND o.ordered <> ''))
+    LIMIT {COUNTED}) live
 ) + (
   SELECT count(*) FROM (
     SELECT FROM agents_childlink l

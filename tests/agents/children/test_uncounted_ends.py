@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.compatibility import deployed
 from agents.definition import registry
 from agents.models import ChildLink
 from agents.moves import child_orders, rewind
@@ -166,3 +167,26 @@ def test_a_parent_is_not_held_by_a_child_that_nobody_can_undo(tmp_path: Path, mo
     Sweeper().children()
     assert advance(run).status == "completed"
     assert child(run, "a").status == "completed"
+
+
+def test_one_that_settles_is_woken_though_a_child_on_which_it_counts_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody could undo has no end to be counted, and the other child hid that for as long as it lived."""
+    run = to_rest(make_run("overseer", ledger=str(tmp_path / "ledger"), names=["a"]))
+    patch: list[Any] = [{"op": "replace", "path": "/names", "value": ["b"]}]
+    patch += [{"op": "replace", "path": "/modes", "value": {"b": "sleep"}}]
+    rewind.edit(run, at=1, patch=patch, by=ann(run.team))
+    advance(run)
+    advance(child(run, "b"))
+    decide(run)
+    advance(run)
+    assert (run.status, run.awaited, child(run, "b").status) == ("waiting", 1, "waiting")
+    with monkeypatch.context() as gone:
+        gone.setattr(deployed, "of", lambda plan: None)
+        gone.setattr(registry, "way_of", lambda plan: None)
+        child_orders.carry_out(run.pk)
+    assert ChildLink.objects.get(run=child(run, "a")).carried_out
+    Sweeper().children()
+    assert to_rest(run).status == "completed"
+    assert child(run, "b").status == "waiting"
