@@ -49,7 +49,7 @@ class Wait(models.Model):
     occurrence = models.IntegerField()
     due = models.DateTimeField(null=True)  # when it ends by itself; null: never
     signal = models.ForeignKey(Signal, null=True, on_delete=models.PROTECT, related_name="waits", db_index=False)
-    ended_by = models.CharField(max_length=120, default="", blank=True)  # an actor who ended it before its time
+    ended_by = models.CharField(max_length=120, default="", blank=True)  # an actor: a person before its time, or SYSTEM
     made_at = models.DateTimeField(auto_now_add=True)
 
     objects = WaitQuerySet.as_manager()
@@ -63,6 +63,11 @@ class Wait(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.name} of run {self.run_id}"
 
+    @property
+    def ended(self) -> bool:
+        """Tell whether it is kept that it has ended, and how."""
+        return bool(self.signal_id or self.ended_by)
+
     def over(self, now: datetime) -> bool:
         """Tell whether it has ended by `now`, by the database's clock."""
-        return bool(self.signal_id or self.ended_by) or (self.due is not None and self.due <= now)
+        return self.ended or (self.due is not None and self.due <= now)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from agents.errors import AgentError, SignalTimeout, StepFailed, Suspended
 from agents.models import Wait
 from agents.session.run_session import RunSession
 from agents.text import one_line
+from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec
 
 from . import signals
@@ -59,15 +61,32 @@ class StepWaits:
             raise AgentError(f"wait_for_signal({name!r}): the agent declares no such signal in `signals`, but {told}.")
         due = None if timeout is None else self.session.claim.clock() + timeout
         wait = self._next(Kind.SIGNAL, name, due)
-        if wait.signal_id is None:
+        if not wait.ended or (bytes(wait.input_digest), wait.occurrence) != self._execution:
             with transaction.atomic():
                 self.session.hold_token()
-                signals.take(self.session, wait)
+                self._end(wait)
         if wait.signal is not None:
             return _typed(kind, name, wait.signal.content)
-        if wait.over(self.session.claim.clock()):
+        if wait.ended_by:
             raise SignalTimeout(f"No signal {name} came in time.")
         self._suspend(wait)
+
+    def _end(self, wait: Wait) -> None:
+        """Save that the wait has ended, if it has: so the step finds the same end however often it starts.
+
+        Its signal counts as read by the execution that lands, which in a new version may be another than began to wait.
+        """
+        wait.input_digest, wait.occurrence = self._execution
+        if not wait.ended and not signals.take(self.session, wait) and wait.over(self.session.claim.clock()):
+            wait.ended_by = SYSTEM.id
+        if wait.ended:
+            wait.save()
+
+    @cached_property
+    def _execution(self) -> tuple[bytes, int]:
+        """Return the digest of the step's input, and how often it ran on that before."""
+        digest = self.session.input_digest(self.spec)
+        return digest, self.session.path.occurrences(self.spec.name, digest)
 
     def _next(self, kind: Kind, name: str, due: datetime | None) -> Wait:
         """Return the row of the next wait of this kind and name: the one that is kept, or a new one, not saved yet."""
@@ -83,8 +102,7 @@ class StepWaits:
         found = Wait.objects.select_related("signal").filter(**known).first()
         if found is not None:
             return found
-        digest = self.session.input_digest(self.spec)
-        occurrence = self.session.path.occurrences(self.spec.name, digest)
+        digest, occurrence = self._execution
         return Wait(**known, head=self.session.snapshot.id, input_digest=digest, occurrence=occurrence, due=due)
 
     def _suspend(self, wait: Wait) -> NoReturn:

@@ -77,3 +77,63 @@ def test_a_renamed_step_finds_its_waits_and_what_it_kept(tmp_path: Path) -> None
         assert {each.step for each in kind.objects.filter(run=run.row)} == {"new_step"}
     run.signal("word", "two")
     assert (run.status, run.state["said"]) == ("completed", ["result", "one", "two"])
+
+
+class Early(Agent):
+    """Two steps that wait for the same signal; the first waits for another one too."""
+
+    name = "renamed_reader"
+    team = "Support"
+    signals = {"word": str, "end": None}
+
+    class State(BaseModel):
+        first: str = ""
+        second: str = ""
+
+    def read_both(self) -> str:
+        """The body of the first step, under either name."""
+        word = self.wait_for_signal("word")
+        self.wait_for_signal("end")
+        return str(word)
+
+    @step
+    def watch(self) -> dict[str, Any]:
+        return {"first": self.read_both()}
+
+    @step
+    def read(self) -> dict[str, Any]:
+        return {"second": self.wait_for_signal("word")}
+
+
+class Late(Early):
+    """Does the same; its first step has another name."""
+
+    name = "renamed_reader"
+    version = "2"
+    State: ClassVar[Any] = Early.State
+    watch = None  # type: ignore[assignment]
+    read = None  # type: ignore[assignment]
+
+    @upcast("1", steps={"watch": "look", "read": "reread"})
+    @classmethod
+    def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return state
+
+    @step
+    def look(self) -> dict[str, Any]:
+        return {"first": self.read_both()}
+
+    @step
+    def reread(self) -> dict[str, Any]:
+        return {"second": self.wait_for_signal("word")}
+
+
+def test_what_a_renamed_step_had_read_no_later_step_reads() -> None:
+    """The wait kept the digest of the old step, so its signal counted as unread."""
+    run = Trial(Early)
+    run.signal("word", "one")
+    run.upgrade(Late)
+    run.signal("end")
+    assert (run.status, run.state["first"]) == ("waiting", "one")
+    run.signal("word", "two")
+    assert (run.status, run.state["second"]) == ("completed", "two")

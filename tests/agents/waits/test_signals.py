@@ -106,6 +106,19 @@ def test_a_wait_that_lasts_too_long_ends_with_an_exception_in_the_step() -> None
     assert (state(run)["late"], run.next_step) == (True, "go")
 
 
+def test_a_wait_that_was_too_long_stays_so_when_its_signal_comes_late() -> None:
+    """The step started again, took the late signal for one in time, and left what it had done since."""
+    run = advance(make_run("escalating"))
+    Wait.objects.filter(run=run).update(due=Now())
+    Run.objects.filter(pk=run.pk).update(wake_at=Now())
+    timers.wake_timers()
+    assert advance(run).reason == "Waits for the signal go"
+    send(run, 10)
+    signals.send(run, "go", None, key="k", by=actors.SYSTEM)
+    assert advance_to_rest(run).status == "completed"
+    assert (state(run)["took"], state(run)["later"]) == (["late"], 10)
+
+
 def test_a_step_that_swallows_the_end_of_its_turn_waits_all_the_same() -> None:
     run = advance(make_run("listener", swallows=True))
     assert (run.status, run.next_step) == ("waiting", "listen")

@@ -93,6 +93,30 @@ class Listener(Agent):
         return {"went": True}
 
 
+class Escalating(Agent):
+    """Waits for an answer, and once that is late for another one."""
+
+    name = "escalating"
+    signals = {"health": Health, "go": None}
+
+    class State(BaseModel):
+        took: list[str] = []
+        later: int = -1
+
+    @step
+    def ask(self) -> dict[str, Any]:
+        try:
+            self.wait_for_signal("health", timeout=timedelta(hours=1))
+        except SignalTimeout:
+            self.wait_for_signal("go")
+            return {"took": ["late"]}
+        return {"took": ["in time"]}
+
+    @step
+    def read(self) -> dict[str, Any]:
+        return {"later": self.wait_for_signal("health").percent}
+
+
 class Locked(Agent):
     """Waits for a secret."""
 
