@@ -124,11 +124,24 @@ class SignalConflict(WorkRefused):
     said = gettext_lazy("This form was sent before, with another value. Open the page again to send another signal.")
 
 
+class SignalRemoved(SignalConflict):
+    """Retention removed the secret signal of this name and key, so nobody can tell if it is the same; use a new key."""
+
+    said = gettext_lazy("This form was sent before. Open the page again to send another signal.")
+
+
 class TooManySignals(WorkRefused):
     """This run has all the signals that a run may have; it accepts no more."""
 
     code = "too_many_signals"
     said = gettext_lazy("This run has all the signals that a run may have; it accepts no more.")
+
+
+class SignalsTooLarge(TooManySignals):
+    """This run's signals would have more than 64 MB together; send what is large as a file or by its address."""
+
+    code = "signals_too_large"
+    said = gettext_lazy("This run's signals would have more than 64 MB together. Send a smaller value.")
 
 
 class KeyReused(WorkRefused):

@@ -9,13 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, Func, IntegerField, OuterRef, Q
+from django.db.models import BinaryField, Count, Exists, F, Func, IntegerField, OuterRef, Q, Sum, Value
 
 from agents.errors import FieldError
 from agents.models import Signal, Wait
 from agents.models.wait import WaitQuerySet
 from agents.session.run_session import RunSession
-from agents.work_errors import RunEnded, SignalConflict, TooManySignals, WorkInvalid
+from agents.work_errors import (
+    RunEnded,
+    SignalConflict,
+    SignalRemoved,
+    SignalsTooLarge,
+    TooManySignals,
+    WorkInvalid,
+)
 from approvals.schema import redact, validate
 from checkpoints import crash_points
 from checkpoints.access.permissions import START_RUN, may
@@ -31,6 +38,8 @@ from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 LARGEST = 1_000_000  # bytes of one value
 MOST = 10_000  # signals of one run
+MOST_BYTES = 64_000_000  # of their values
+SIZE = Func("value", function="octet_length", output_field=IntegerField())
 Execution = tuple[str, bytes, int]  # of a step: its name, the digest of its input, and how often it ran on that before
 
 
@@ -51,8 +60,7 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
             return gone, False
         if run.status not in Run.LIVE:
             raise RunEnded
-        if Signal.objects.filter(run=run).count() >= MOST:
-            raise TooManySignals
+        _check_room(run, content)
         crash_points.point("before_signal", run.next_step)
         made = Signal.objects.create(run=run, name=name, key=key, value=content, by=by.id, by_name=by.name)
         data = {"signal": made.pk, "name": name, "key": key}
@@ -79,7 +87,7 @@ def veil(run: Run, name: str) -> redact.Redaction:
 def first_after(run: Run, name: str, after: int, *, most: int, size: int) -> list[Signal]:
     """Return the run's next signals of a name, oldest first: one at least, and no more once they have `size` bytes."""
     found = Signal.objects.filter(run=run, name=name, pk__gt=after).order_by("pk")
-    sizes = found.values_list("pk", Func("value", function="octet_length", output_field=IntegerField()))[:most]
+    sizes = found.values_list("pk", SIZE)[:most]
     chosen, total = [], 0
     for number, bytes_of in sizes:
         if total >= size:
@@ -120,20 +128,34 @@ def execution_of(place: CheckpointHeader) -> Execution | None:
     return place.step, bytes(place.input_digest), place.occurrence
 
 
+def _check_room(run: Run, content: bytes) -> None:
+    """Raise TooManySignals or SignalsTooLarge where the run has no room for another signal."""
+    kept = Signal.objects.filter(run=run).aggregate(signals=Count("pk"), bytes=Sum(SIZE, default=0))
+    if kept["signals"] >= MOST:
+        raise TooManySignals
+    if kept["bytes"] + len(content) > MOST_BYTES:
+        raise SignalsTooLarge
+
+
 def _removed(run: Run, name: str, value: Any, key: str) -> Signal | None:
-    """Return the signal of this key as its event tells of it, where retention has removed it. Raises SignalConflict."""
+    """Return the signal of this key as its event tells of it, where retention has removed it. Raises SignalConflict.
+
+    The database finds the event by the end of its canonical JSON: a run may have many thousands.
+    """
     if not Gap.objects.filter(run=run).exists():
         return None
-    digest = digests.of_value(value).hex()
-    for event in Event.objects.told().filter(run_id=run.pk, kind="signal.received").iterator():
-        told = decode(bytes(event.data))
-        if (told["name"], told["key"]) == (name, key):
-            if told.get("digest", digest) != digest:
-                raise SignalConflict
-            return Signal(
-                pk=told["signal"], run=run, name=name, key=key, by=event.actor, by_name=event.actor_name, at=event.at
-            )
-    return None
+    named = Value(canonical({"key": key, "name": name})[1:-1] + b',"signal":', output_field=BinaryField())
+    place = Func(named, F("data"), function="position", arg_joiner=" IN ", output_field=IntegerField())
+    received = Event.objects.told().filter(run_id=run.pk, kind="signal.received")
+    event = received.alias(place=place).filter(place__gt=0).first()
+    if event is None:
+        return None
+    told = decode(bytes(event.data))
+    if "digest" not in told:
+        raise SignalRemoved
+    if told["digest"] != digests.of_value(value).hex():
+        raise SignalConflict
+    return Signal(pk=told["signal"], run=run, name=name, key=key, by=event.actor, by_name=event.actor_name, at=event.at)
 
 
 def _checked(run: Run, name: str, value: Any) -> bytes:

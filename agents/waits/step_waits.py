@@ -30,6 +30,7 @@ from . import signals
 
 Kind = Wait.Kind
 NAME = 100  # characters
+MOST = 10_000  # waits of one execution: each time the step starts, it looks up all that are over
 
 
 class StepWaits:
@@ -94,6 +95,11 @@ class StepWaits:
             raise AgentError(f"{self.spec.name} is a {self.spec.kind}, which cannot wait; let a step before it wait.")
         if not isinstance(name, str) or not name or name != one_line(name, NAME):
             raise AgentError(f"A wait has a name of 1 to {NAME} printable characters; it got {name!r}.")
+        if self._numbers.total() >= MOST:
+            raise AgentError(
+                f"{self.spec.name} has waited {MOST:,} times in one execution, the most. Let it return before that and "
+                "jump to itself to go on: each execution counts anew."
+            )
         self._numbers[kind, name] += 1
         known = {
             "run_id": self.session.run.pk, "base": self._base(), "step": self.spec.name, "kind": kind, "name": name,

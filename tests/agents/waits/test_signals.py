@@ -15,7 +15,7 @@ from agents.moves import rewind
 from agents.runner import engine
 from agents.serving import timers
 from agents.waits import signals
-from agents.work_errors import RunEnded, SignalConflict, WorkInvalid
+from agents.work_errors import RunEnded, SignalConflict, SignalsTooLarge, WorkInvalid
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
@@ -94,6 +94,17 @@ def test_a_run_that_has_ended_takes_none() -> None:
     run.cancel(by=actors.SYSTEM)
     with pytest.raises(RunEnded):
         send(run, 5)
+
+
+def test_the_values_of_a_run_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand signals of a megabyte each were 10 GB for one run."""
+    run = make_run("listener")
+    send(run, 10)
+    monkeypatch.setattr(signals, "MOST_BYTES", 2 * len(b'{"percent":10}'))
+    with pytest.raises(SignalsTooLarge):
+        send(run, 100)
+    assert send(run, 20)[1]
+    assert not send(run, 20)[1]
 
 
 def test_a_wait_that_lasts_too_long_ends_with_an_exception_in_the_step() -> None:

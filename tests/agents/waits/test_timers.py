@@ -12,7 +12,7 @@ from agents.errors import RewindRefused
 from agents.models import Wait
 from agents.moves import rewind
 from agents.serving import timers
-from agents.waits import suspend
+from agents.waits import step_waits, suspend
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
@@ -50,6 +50,14 @@ def test_a_run_that_sleeps_waits_until_it_is_time(ledger: Path) -> None:
     assert open_gate(run).step == "review"
     assert state(run)["slept"] == ["1 times"]
     assert Wait.objects.current(run) is None
+
+
+def test_a_step_that_waits_too_often_fails_and_says_what_to_do(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number had no room in the column, outside the step: the runner failed ten times, and then gave up."""
+    monkeypatch.setattr(step_waits, "MOST", 2)
+    run = advance(make_run("sleeper", ledger=str(ledger), times=3, seconds=-1))
+    assert (run.status, open_gate(run).kind) == ("waiting", "recovery")
+    assert "sleep has waited 2 times in one execution, the most. Let it return" in failures(run)[0].error
 
 
 def test_a_step_starts_again_after_its_sleep_and_keeps_what_it_called_once(ledger: Path) -> None:
