@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from checkpoints.events.commit_order import Cursor
-from checkpoints.models import Event
+from checkpoints.models import Event, Run
 from checkpoints.values import canonical_json
 
 # Kinds of which only pages that show the subject hear: too many for all, or without effect on lists.
 QUIET = frozenset({"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"})
+# Kinds that answer those who wait for a signal of the run; a busy run has many other events.
+OF_SIGNALS = frozenset({"signal.received", *(f"run.{status}" for status in Run.Status if status not in Run.LIVE)})
 
 
 class Fact(TypedDict):
@@ -46,6 +48,8 @@ def audience(event: Event) -> list[str]:
         groups.append(event.subject.replace(":", "."))
     if event.run_id:
         groups.append(f"run.{event.run_id}")
+        if event.kind in OF_SIGNALS:
+            groups.append(f"signals.{event.run_id}")
     return groups
 
 

@@ -37,7 +37,7 @@ CHECKED = 15.0  # seconds after which a stream asks its view again, and so wheth
 FULL = "The server has reached its number of waiting programs. Try again in half a minute."
 MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
 EACH = 2000  # of them with one token or session, so that nobody takes all the places
-PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|runs/(?P<run>[0-9]{1,18})/signals/[^/]+|events)")
+PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|runs/(?P<signals>[0-9]{1,18})/signals/[^/]+|events)")
 STREAM = "/api/events/stream"
 
 

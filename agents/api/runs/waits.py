@@ -117,7 +117,7 @@ def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Q
     ]
     response = HttpResponse(b'{"items":[' + b",".join(items) + b"]}", content_type="application/json")
     if not items and run.status in Run.LIVE:
-        response[AWAITS] = f"run.{run.pk}"
+        response[AWAITS] = f"signals.{run.pk}"
     return response
 
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from agents.api.protocol.waiting import AWAITS
+from checkpoints import actors
 from checkpoints.models import Plan, Run
 from tests.agents.api.test_waiting import Answered
 from tests.agents.remote.outside_program import SCHEMA, STEPS, Program
@@ -60,7 +61,7 @@ def test_a_value_is_checked_by_the_schema_of_the_version() -> None:
 def test_only_a_run_that_lives_is_waited_for() -> None:
     program = started()
     address = f"/api/runs/{program.run}/signals/stop"
-    assert program.client.get(address)[AWAITS] == f"run.{program.run}"
+    assert program.client.get(address)[AWAITS] == f"signals.{program.run}"
     Run.objects.filter(pk=program.run).update(status="cancelled")
     assert AWAITS not in program.client.get(address)
 
@@ -73,6 +74,16 @@ def test_a_waiting_program_hears_of_a_signal_as_soon_as_it_is_there(web: str) ->
         assert waiting.answer is None
         send(program, "stop", None)
         assert [each["value"] for each in waiting.told()["items"]] == [None]
+
+
+def test_a_waiting_program_hears_that_its_run_has_ended(web: str) -> None:
+    program = started()
+    with httpx.Client(base_url=web, headers={"Authorization": f"Bearer {program.sent}"}, timeout=PATIENCE) as client:
+        waiting = Answered(client, f"/api/runs/{program.run}/signals/stop", wait=60)
+        waiting.join(0.5)
+        assert waiting.answer is None
+        Run.objects.get(pk=program.run).cancel(by=actors.SYSTEM)
+        assert waiting.told()["items"] == []
 
 
 @pytest.mark.parametrize(

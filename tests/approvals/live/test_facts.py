@@ -25,7 +25,15 @@ def test_a_gate_is_told_to_its_team_its_reviewers_and_the_pages_that_show_it() -
 
 
 def test_a_run_is_told_to_its_team_and_not_to_reviewers_that_its_data_name() -> None:
-    assert audience(make_event("run.completed", "run:7", data={"reviewers": [8]})) == ["team.3", "run.7"]
+    assert audience(make_event("run.started", "run:7", data={"reviewers": [8]})) == ["team.3", "run.7"]
+
+
+def test_who_waits_for_a_signal_hears_of_signals_and_of_the_runs_end_alone() -> None:
+    """They heard of all that a busy run did, and asked again each time."""
+    for kind in ("signal.received", "run.completed", "run.failed", "run.cancelled"):
+        assert audience(make_event(kind, "run:7")) == ["team.3", "run.7", "signals.7"]
+    for kind in ("checkpoint.saved", "run.waiting", "run.queued", "timer.skipped", "gate.opened"):
+        assert "signals.7" not in audience(make_event(kind, "run:7"))
 
 
 def test_an_event_of_no_team_and_no_run_is_told_to_nobody() -> None:
