@@ -12,6 +12,7 @@ from approvals.engine_rules import children as rules
 from checkpoints.runs.plans import in_words
 
 from .page_head import STATUS
+from .timeline.facts import holds
 from .timeline.marks import TimelineMark
 
 
@@ -30,7 +31,8 @@ class StartedRun:
     """A run that another started, as it is now.
 
     `landed`: the numbers of the checkpoints of its parent whose step counts on it; `begun`: the step at hand has
-    begun it; `gates`: the id and title of each gate that it asks at.
+    begun it; `gates`: the id and title of each gate that it asks at, and the state on which it was asked; `waits`: for
+    a time, a signal or its own children.
     """
 
     run: int
@@ -45,7 +47,9 @@ class StartedRun:
     frozen: bool
     landed: Sequence[int] = ()
     begun: bool = False
-    gates: Sequence[tuple[int, str]] = ()
+    gates: Sequence[tuple[int, str, str]] = ()
+    head: str = ""
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ def position(
 
 
 def _mark(child: StartedRun) -> TimelineMark:
-    if child.gates and child.status == "waiting":
+    held = any(holds(child.head, base, waits=child.waits) for *_, base in child.gates)
+    if held and child.status == "waiting":
         return TimelineMark("", "waiting", "hold", _("Held at a gate"))
     if child.frozen and child.status == "failed":
         return TimelineMark("", "failed", "warn", _("Frozen"))
@@ -106,6 +111,8 @@ def _mark(child: StartedRun) -> TimelineMark:
 
 
 def _line(child: StartedRun) -> str:
+    if child.gates and not child.waits:  # they say it
+        return ""
     if child.reason or child.status in rules.ENDED:
         return child.reason
     return _("at %(step)s") % {"step": in_words(child.next_step)} if child.next_step else ""

@@ -60,7 +60,12 @@ _CHILDREN = f"""
         SELECT FROM checkpoints_checkpoint b WHERE b.id = l.base AND NOT EXISTS (
           SELECT FROM checkpoints_checkpoint s WHERE s.run_id = checkpoints_run.id AND s.seq > b.seq
           AND s.kind NOT IN ({", ".join(f"'{kind}'" for kind in ASIDE)}))) AS begun,
-      (SELECT coalesce(jsonb_agg(jsonb_build_array(g.id, g.title) ORDER BY g.id), '[]') {_GATES}) AS gates
+      (SELECT coalesce(jsonb_agg(jsonb_build_array(g.id, g.title, g.checkpoint) ORDER BY g.id), '[]')
+        {_GATES}) AS gates,
+      coalesce(r.head::text, '') AS head,
+      r.awaited > 0 OR EXISTS (
+        SELECT FROM agents_wait w WHERE w.run_id = r.id AND w.step = r.next_step AND w.head = r.head
+        AND w.signal_id IS NULL AND w.ended_by = '') AS waits
     FROM agents_childlink l JOIN checkpoints_run r ON r.id = l.run_id JOIN checkpoints_plan p ON p.id = r.plan_id
     WHERE l.parent_id = checkpoints_run.id
     ORDER BY r.status IN ({_LIVE}) AND EXISTS (SELECT {_GATES}) DESC, l.id DESC LIMIT {CHILDREN}) c),

@@ -164,7 +164,8 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 
 def row_of(run: Any) -> dict[str, Any]:
     """Return one row: the run, its status word, the gate that it waits at and the number of its unsettled effects."""
-    asking = [each for each in run.asking if holds(run, UUID(each["base"]).hex, waits=run.waiting_itself)]
+    head, waits = run.head.hex if run.head else "", bool(run.waiting_itself or run.awaited)
+    asking = [each for each in run.asking if holds(head, UUID(each["base"]).hex, waits=waits)]
     return {
         "run": run,
         "gate": next(iter(asking), None),

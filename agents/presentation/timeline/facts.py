@@ -171,8 +171,8 @@ class Story:
     @property
     def holding(self) -> tuple[TimelineGate, ...]:
         """Return the open gates that hold the run, oldest first."""
-        waits = self.wait is not None
-        return tuple(each for each in self.gates if each.status == "open" and holds(self.run, each.base, waits=waits))
+        head, waits = self.run.head.hex if self.run.head else "", bool(self.wait or self.run.awaited)
+        return tuple(each for each in self.gates if each.status == "open" and holds(head, each.base, waits=waits))
 
     @property
     def gone(self) -> bool:
@@ -215,6 +215,9 @@ class Story:
         return found
 
 
-def holds(run: Run, base: str, *, waits: bool) -> bool:
-    """Tell whether an open gate on the state `base` holds the run; one beside a run that `waits` itself does not."""
-    return bool(run.head and base == run.head.hex) or not (waits or run.awaited)
+def holds(head: str, base: str, *, waits: bool) -> bool:
+    """Tell whether an open gate on the state `base` holds a run; one beside a run that `waits` itself does not.
+
+    `waits`: for a time, a signal or its children.
+    """
+    return base == head or not waits

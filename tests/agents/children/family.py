@@ -328,3 +328,19 @@ class AsksBeside(Agent):
         if "wait" in modes:
             self.wait_for_signal("go")
         return {"paid": [each.state["paid"] if each else "" for each in results]}
+
+
+class Chief(Agent):
+    """Starts a run that goes on beside its gate."""
+
+    name = "chief"
+
+    class State(BaseModel):
+        ledger: str
+        modes: dict[str, str] = {}
+        done: int = 0
+
+    @step
+    def begin(self, ledger: str, modes: dict[str, str]) -> dict[str, Any]:
+        given = {"ledger": ledger, "names": ["x"], "modes": modes}
+        return {"done": len(self.gather(self.spawn("asks_beside", given, name="Child a")))}
