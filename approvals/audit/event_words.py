@@ -71,6 +71,9 @@ WORDS = {
     "retention.held": _("set a legal hold"),
     "retention.freed": _("freed a legal hold"),
     "retention.pruned": _("removed checkpoints {first} to {last}, {count} in all, under the retention policy {policy}"),
+    "retention.cleared": _(
+        "removed signals and waits, {signals_and_waits} in all, under the retention policy {policy}"
+    ),
     "step.refused": _("refused what {step} returned: {validator}"),
     "retention.changed": _("changed what is kept of the runs of {agent}"),
     "retention.ordered": _("ordered a prune; checkpoints that go: {checkpoints}"),

@@ -14,6 +14,7 @@ from psycopg.types.numeric import Int8
 from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
+from checkpoints.events import event_log
 from checkpoints.models import Prune, PruneLine
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store.gaps import RemovalReason
@@ -106,10 +107,10 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
             freed = delete_batch.remove(portion, why=why)
             _count(line, removed=len(seqs), freed=freed)
         history = _without(history, seqs)
-    return _remove_unneeded(line, history, until)
+    return _remove_unneeded(line, history, until, why)
 
 
-def _remove_unneeded(line: PruneLine, history: RetentionHistory, until: float) -> bool:
+def _remove_unneeded(line: PruneLine, history: RetentionHistory, until: float, why: RemovalReason) -> bool:
     """Remove the rows of other apps that an ended run needs no more; as `_remove`."""
     found = unneeded_rows.find(line.run, history)
     for start in range(0, len(found), unneeded_rows.BATCH):
@@ -119,7 +120,10 @@ def _remove_unneeded(line: PruneLine, history: RetentionHistory, until: float) -
             return True
         with _paced(), _unhurried():
             batch = found[start : start + unneeded_rows.BATCH]
-            _count(line, waits=unneeded_rows.remove(line.run_id, history, batch))
+            removed = unneeded_rows.remove(line.run_id, history, batch)
+            data = {"signals_and_waits": removed, "policy": why.policy, "version": why.version}
+            event_log.record("retention.cleared", subject=f"run:{line.run_id}", by=why.by, run=line.run, data=data)
+            _count(line, waits=removed)
     return True
 
 

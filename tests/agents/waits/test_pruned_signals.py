@@ -338,6 +338,8 @@ def test_a_prune_of_signals_alone_shows_how_far_it_is_and_its_events_count_them(
     assert [(each.kind, decode(bytes(each.data))["signals_and_waits"]) for each in told] == [
         ("retention.ordered", 4), ("retention.stopped", 2), ("retention.finished", 4),
     ]  # fmt: skip
+    cleared = Event.objects.filter(run_id=run.pk, kind="retention.cleared")
+    assert [decode(bytes(each.data))["signals_and_waits"] for each in cleared] == [2, 2]
 
 
 def test_a_policy_that_is_switched_off_meanwhile_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
