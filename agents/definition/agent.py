@@ -80,7 +80,7 @@ class Memory(Protocol):
     def checkpointed(self, default: Any) -> Any:
         """Return the newest value that this execution kept, or `default`."""
 
-    def sleep_until(self, moment: datetime, name: str) -> None:
+    def sleep_until(self, moment: datetime | timedelta, name: str) -> None:
         """Return once it is `moment`."""
 
     def signal(self, name: str, timeout: timedelta | None) -> Any:
@@ -182,8 +182,10 @@ class Agent(metaclass=AgentType):
         """
         return self._services("checkpointed()").checkpointed(default)
 
-    def sleep_until(self, moment: datetime, name: str = "sleep") -> None:
-        """Wait until `moment`, a time with its zone, for days if need be; no worker is held meanwhile.
+    def sleep_until(self, moment: datetime | timedelta, name: str = "sleep") -> None:
+        """Wait until `moment`, for days if need be; no worker is held meanwhile.
+
+        It is a time with its zone, or a duration from now on by the database's clock: this machine's may be wrong.
 
         The run is released, and when it is time this step starts again from its beginning: what it did before the wait
         is done again, unless `once` keeps it. A time that has passed returns at once. The first time that is given

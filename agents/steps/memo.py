@@ -104,7 +104,7 @@ class StepMemory:
         with unalarmed():
             return self.mid_step.newest(self.base, default)
 
-    def sleep_until(self, moment: datetime, name: str) -> None:
+    def sleep_until(self, moment: datetime | timedelta, name: str) -> None:
         """Return once it is `moment`. Raises Suspended."""
         with unalarmed():
             self.waits.sleep_until(moment, name)

@@ -43,10 +43,15 @@ class StepWaits:
         self._base = base
         self._numbers: Counter[tuple[str, str]] = Counter()
 
-    def sleep_until(self, moment: datetime, name: str) -> None:
+    def sleep_until(self, moment: datetime | timedelta, name: str) -> None:
         """Return once it is `moment`, or a person ended the wait. Raises Suspended before that, and AgentError."""
+        if isinstance(moment, timedelta):
+            moment = self.session.claim.clock() + moment
         if not isinstance(moment, datetime) or moment.tzinfo is None:
-            raise AgentError(f"sleep_until() takes a time with its zone, such as datetime.now(UTC); got {moment!r}.")
+            raise AgentError(
+                "sleep_until() takes a time with its zone, such as datetime(2027, 1, 1, tzinfo=UTC), or a timedelta; "
+                f"got {moment!r}."
+            )
         wait = self._next(Kind.TIMER, name, moment.astimezone(UTC))
         if not wait.over(self.session.claim.clock()):
             self._suspend(wait)

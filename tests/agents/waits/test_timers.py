@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from agents.serving import timers
 from agents.waits import step_waits, suspend
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
+from checkpoints.store.claims import Claim
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, failures, make_run, open_gate, state
@@ -50,6 +51,13 @@ def test_a_run_that_sleeps_waits_until_it_is_time(ledger: Path) -> None:
     assert open_gate(run).step == "review"
     assert state(run)["slept"] == ["1 times"]
     assert Wait.objects.current(run) is None
+
+
+def test_how_long_a_run_sleeps_goes_by_the_databases_clock(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = datetime(2031, 5, 6, 7, 8, tzinfo=UTC)
+    monkeypatch.setattr(Claim, "clock", lambda claim: there)
+    run = advance(make_run("sleeper", ledger=str(ledger)))
+    assert Wait.objects.get(run=run).due == there + timedelta(hours=1)
 
 
 def test_a_step_that_waits_too_often_fails_and_says_what_to_do(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:

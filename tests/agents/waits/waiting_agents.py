@@ -47,7 +47,7 @@ class Sleeper(Agent):
         write(ledger, "began")
         self.once("ask", write, ledger, "asked")
         for _ in range(times):
-            self.sleep_until(datetime.now(UTC) + timedelta(seconds=seconds))
+            self.sleep_until(timedelta(seconds=seconds))
         return {"slept": [f"{times} times"]}
 
     @gate()

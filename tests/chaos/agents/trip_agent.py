@@ -6,7 +6,7 @@ What a trip heard goes to the provider with its booking, so that the world outsi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -86,7 +86,7 @@ class Courier(Agent):
     @step
     def rest(self, parcels: int) -> dict[str, Any]:
         """Let go of the process."""
-        self.sleep_until(datetime.now(UTC) + timedelta(seconds=0.5), "rest")
+        self.sleep_until(timedelta(seconds=0.5), "rest")
         return {"rested": True}
 
     @on_restore("line")
@@ -166,7 +166,7 @@ class Trip(Agent):
     @step
     def take_a_nap(self, done: list[int], nap: float) -> dict[str, Any]:
         """Sleep; no worker is held."""
-        self.sleep_until(datetime.now(UTC) + timedelta(seconds=nap), "nap")
+        self.sleep_until(timedelta(seconds=nap), "nap")
         return {"napped": True}
 
     @step
