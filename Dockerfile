@@ -21,6 +21,7 @@ COPY config config
 COPY checkpoints checkpoints
 COPY approvals approvals
 COPY agents agents
+COPY clients/python/src clients/python/src
 COPY templates templates
 COPY static static
 # Collecting reads the settings and reaches no server; none of these values stays in the image.
