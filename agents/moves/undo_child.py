@@ -4,22 +4,31 @@ Its own worker then settles it as any run that ends: effects newest first, with 
 own children too. What cannot be undone is kept, and named. Of a run that retention has pruned, the beginning is the
 oldest checkpoint that is left: those from which effects start are always kept, so all effects come after it.
 
+A child whose beginning does not verify is frozen, as its worker would freeze it, and counts as ended for its parent.
+
 A child that was upgraded since has its beginning upgraded too: a person who is asked there decides under its version.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+from django.db import transaction
+
+from agents.children import turns
 from agents.compatibility import deployed
 from agents.definition import registry
 from agents.effects import hold_left_behind
 from agents.errors import UpcastFailed
 from agents.models import ChildLink
+from agents.runner import engine
 from agents.session import translate_history
 from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints import crash_points, store
 from checkpoints.actors import Actor
+from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
 from checkpoints.models import Run
 from checkpoints.store import Header, Snapshot, claims
@@ -30,7 +39,7 @@ from .rewind import taken_at_once
 
 
 def undo(row: ChildLink, *, by: Actor, reason: str) -> bool:
-    """Begin to undo the child; False while its worker is asked to stop first. Raises NotVerified.
+    """Begin to undo the child; False while its worker is asked to stop first.
 
     A worker that does not stop by the next call is fenced.
     """
@@ -45,9 +54,14 @@ def undo(row: ChildLink, *, by: Actor, reason: str) -> bool:
 
     def back(claim: Claim) -> None:
         first = run.checkpoints.order_by("seq").values_list("id", flat=True)[0]
-        target = store.load_checkpoint(first)
+        try:
+            target = store.load_checkpoint(first)
+            next_step, writes = _under(run, target)
+        except NotVerified as fault:
+            engine.freeze(claim, fault)
+            transaction.on_commit(partial(turns.stopped, row.parent_id))
+            return
         hold_left_behind.drop_orders(run)
-        next_step, writes = _under(run, target)
         header = Header(kind="rewind", step=next_step, next_step=next_step)
         status = str(Run.Status.QUEUED)
         saved = store.move_head(target, writes, claim=claim, header=header, status=status, actor=by, plan=run.plan)

@@ -120,6 +120,8 @@ def _line(child: StartedRun) -> str:
 
 def _remark(child: StartedRun, on_path: bool) -> str:
     ended = child.status in rules.ENDED
+    if child.ordered == "undo" and child.frozen and ended:
+        return _("abandoned; frozen, so not undone")
     if child.ordered == "undo":
         return _("abandoned; undone") if ended else _("abandoned; being undone")
     if child.ordered == "cancel":

@@ -60,7 +60,7 @@ def advance(run_id: int) -> bool:
         except Fenced as error:
             _fenced(claim, error)
         except NotVerified as error:
-            _freeze(claim, f"Integrity fault at {error}")
+            freeze(claim, error)
         except (OperationalError, InterfaceError) as error:
             log.warning("database.lost", error=str(error))  # the lease runs out, and the sweeper rings
         except Exception as error:
@@ -217,8 +217,9 @@ def turn(session: RunSession) -> bool:
         return opening.ask(session, spec) if spec.kind == "gate" else execute.execute(session, spec)
 
 
-def _freeze(claim: Claim, reason: str) -> None:
+def freeze(claim: Claim, fault: NotVerified) -> None:
     """End, for good, a run whose data does not verify. The reason names the last good checkpoint."""
+    reason = f"Integrity fault at {fault}"
     log.error("run.frozen", reason=reason)
     good = last_good(claim.run_id)
     verdict = f"the last checkpoint that verifies is {good}" if good else "no checkpoint of it verifies"
