@@ -30,9 +30,9 @@ class Ancestor(NamedTuple):
 class StartedRun:
     """A run that another started, as it is now.
 
-    `landed`: the numbers of the checkpoints of its parent whose step counts on it; `begun`: the step at hand has
-    begun it; `gates`: the id and title of each gate that it asks at, and the state on which it was asked; `waits`: for
-    a time, a signal or its own children.
+    `landed`: the numbers of the checkpoints of its parent whose step counts on it; `counted_on`: so does a step that
+    another run of the lineage has saved; `begun`: the step at hand has begun it; `gates`: the id and title of each gate
+    that it asks at, and the state on which it was asked; `waits`: for a time, a signal or its own children.
     """
 
     run: int
@@ -46,6 +46,7 @@ class StartedRun:
     held: bool
     frozen: bool
     landed: Sequence[int] = ()
+    counted_on: bool = False
     begun: bool = False
     gates: Sequence[tuple[int, str, str]] = ()
     head: str = ""
@@ -69,9 +70,22 @@ class PositionPart(NamedTuple):
     run: int = 0
 
 
-def rows(started: Sequence[StartedRun], on_path: Callable[[Sequence[int]], set[int]]) -> list[ChildRow]:
-    """Return a row for each child, in the order given. `on_path` tells which of these checkpoints are on the path."""
-    return [ChildRow(each, _mark(each), _line(each), _remark(each, bool(on_path(each.landed)))) for each in started]
+def rows(
+    started: Sequence[StartedRun], on_path: Callable[[Sequence[int]], object], forked: Callable[[Sequence[int]], bool]
+) -> list[ChildRow]:
+    """Return a row for each child, in the order given.
+
+    `on_path` tells whether one of these checkpoints is on the path, `forked` whether a fork began after one.
+    """
+    return [
+        ChildRow(
+            each,
+            _mark(each),
+            _line(each),
+            _remark(each, on_path=bool(on_path(each.landed)), kept=each.counted_on or forked(each.landed)),
+        )
+        for each in started
+    ]
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -118,7 +132,7 @@ def _line(child: StartedRun) -> str:
     return _("at %(step)s") % {"step": in_words(child.next_step)} if child.next_step else ""
 
 
-def _remark(child: StartedRun, on_path: bool) -> str:
+def _remark(child: StartedRun, *, on_path: bool, kept: bool) -> str:
     ended = child.status in rules.ENDED
     if child.ordered == "undo" and child.frozen and ended:
         return _("abandoned; frozen, so not undone")
@@ -127,5 +141,7 @@ def _remark(child: StartedRun, on_path: bool) -> str:
     if child.ordered == "cancel":
         return _("no longer needed")
     if not rules.stands(on_path=on_path, begun=child.begun):
+        if kept:
+            return _("abandoned; kept, since a fork or its origin counts on it")
         return _("abandoned: taken over if it is started again with the same input, else undone")
     return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from approvals.engine_rules import effects
@@ -59,6 +59,10 @@ class Course:
             if before and seq <= stretches[before - 1][1]:
                 found.add(seq)
         return found
+
+    def leads(self, seqs: Sequence[int], to: Sequence[int]) -> bool:
+        """Tell whether one of these numbers is on the path to one of the numbers `to`."""
+        return any(replace(self, head=seq).of(seqs) for seq in to)
 
     def awaits(self, base: int, step: str) -> bool:
         """Tell whether the run is still at `base`, where the effect `step` was started, and at most asks about it."""

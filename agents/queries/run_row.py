@@ -56,6 +56,7 @@ _CHILDREN = f"""
       r.frozen_at IS NOT NULL AS frozen,
       (SELECT coalesce(jsonb_agg(seq), '[]') FROM checkpoints_checkpoint
         WHERE id = ANY(l.landings) AND run_id = l.parent_id) AS landed,
+      EXISTS (SELECT FROM checkpoints_checkpoint WHERE id = ANY(l.landings) AND run_id <> l.parent_id) AS counted_on,
       l.step = checkpoints_run.next_step AND EXISTS (
         SELECT FROM checkpoints_checkpoint b WHERE b.id = l.base AND NOT EXISTS (
           SELECT FROM checkpoints_checkpoint s WHERE s.run_id = checkpoints_run.id AND s.seq > b.seq
@@ -69,6 +70,9 @@ _CHILDREN = f"""
     FROM agents_childlink l JOIN checkpoints_run r ON r.id = l.run_id JOIN checkpoints_plan p ON p.id = r.plan_id
     WHERE l.parent_id = checkpoints_run.id
     ORDER BY r.status IN ({_LIVE}) AND EXISTS (SELECT {_GATES}) DESC, l.id DESC LIMIT {CHILDREN}) c),
+'forked_at', (
+  SELECT jsonb_agg(DISTINCT b.seq) FROM checkpoints_run f JOIN checkpoints_checkpoint b ON b.id = f.forked_from
+  WHERE f.lineage = checkpoints_run.lineage AND f.forked_from IS NOT NULL AND b.run_id = checkpoints_run.id),
 'among', (
   SELECT jsonb_build_array(min(run_id), max(run_id)) FROM agents_childlink WHERE parent_id = checkpoints_run.id),
 'counts', (
@@ -122,6 +126,7 @@ class RunRow:
     course: Course
     kin: Sequence[TimelineFork]
     origin: str  # of a fork: "R-7, checkpoint 3"
+    forked_at: Sequence[int] = ()  # the numbers of its checkpoints that forks began from
     children: Sequence[StartedRun] = ()  # those that ask, then the others; newest first
     child_counts: Mapping[str, int] = field(default_factory=dict)  # of them all, by status
     among: tuple[int, int] | None = None  # the first and the last of them all
@@ -191,6 +196,7 @@ def told(run: Any) -> RunRow:
         pruned=whole["pruned"],
         course=course_of(run, whole),
         kin=[_kin_of(each) for each in run.kin],
+        forked_at=whole["forked_at"] or (),
         children=[StartedRun(**each) for each in whole["children"] or ()],
         child_counts=whole["counts"] or {},
         among=whole["among"],

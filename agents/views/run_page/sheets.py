@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -81,9 +82,10 @@ def children_context(scene: RunScene) -> dict[str, Any]:
     live = run.next_step if run.status in Run.LIVE else ""
     kept = next((each.name for each in scene.story.kept if each.name), "")
     place = family.position(read.above, run.plan.agent, live, read.turn, scene.story.called, kept)
+    forked = partial(read.course.leads, to=read.forked_at)
     more = sum(read.child_counts.values()) - len(read.children)
     return {
-        "children": family.rows(read.children, read.course.of),
+        "children": family.rows(read.children, read.course.of, forked),
         "children_more": more,
         "children_among": read.among if more else None,
         "children_live": sum(read.child_counts.get(status, 0) for status in Run.LIVE),

@@ -16,6 +16,7 @@ from agents.moves.fork import fork
 from approvals.impact.result import ChildVerdict
 from checkpoints import crash_points
 from checkpoints.models import Run
+from tests.agents.children.pages.test_page import page, part
 from tests.factories import ann
 from tests.factories.driven_runs import advance, decide, failures, make_run, state, trail
 
@@ -78,6 +79,27 @@ def test_one_whose_step_a_fork_has_reused_stays(run: Run, ledger: Path) -> None:
     assert ("reused", "pay_all") in trail(made)
     leave_behind(run)
     assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
+
+
+def test_its_remark_says_that_it_stays(run: Run) -> None:
+    """The page said that it would be undone."""
+    made = forked(run, trail(run).index(FAN_OUT) + 1)
+    rewind.edit(run, at=trail(run).index(FAN_OUT), patch=WITHOUT, by=ann(run.team))
+    to_rest(run)
+    assert "abandoned; kept, since a fork or its origin counts on it" in part(page(run), "children")
+    assert 'id="children"' in page(made)
+
+
+def test_the_remark_says_so_too_where_a_fork_has_read_its_result(run: Run) -> None:
+    forked(run, 1, OTHERWISE)
+    rewind.edit(run, at=trail(run).index(FAN_OUT), patch=WITHOUT, by=ann(run.team))
+    assert "abandoned; kept, since a fork or its origin counts on it" in part(page(to_rest(run)), "children")
+
+
+def test_the_remark_says_else_undone_where_the_fork_began_before(run: Run) -> None:
+    fork(run, at=1, by=ann(run.team), patch=WITHOUT)
+    rewind.edit(run, at=trail(run).index(FAN_OUT), patch=WITHOUT, by=ann(run.team))
+    assert "else undone" in part(page(to_rest(run)), "children")
 
 
 def test_the_impact_says_that_it_stays(run: Run) -> None:
