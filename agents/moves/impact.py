@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from django.utils import timezone
 
 from agents.definition import environment, fields, registry
 from agents.definition.agent import RunInfo
@@ -63,7 +64,7 @@ def rewinding(run: Run, feedback: str = "") -> Callable[[int], Impact]:
             read[saved.plan_id] = (reader, reader.history())
         reader, history = read[saved.plan_id]
         found = impact(history, reader.target(saved, forced=True, feedback=feedback))
-        return reader.with_children(found, saved)
+        return reader.of_move(found, saved)
 
     return look
 
@@ -74,7 +75,7 @@ def of_edit(run: Run, at: int, patch: Sequence[Op], feedback: str = "") -> Impac
     reader = ImpactReader(run, request.plan_of(run, saved))
     writes = request.edited(run, saved, patch)
     found = impact(reader.history(), reader.target(saved, writes=writes, feedback=feedback))
-    return reader.with_children(found, saved)
+    return reader.of_move(found, saved)
 
 
 def of_fork(
@@ -157,11 +158,13 @@ class ImpactReader:
         """Return the runs that the run started."""
         return child_runs.of_run(self.run.pk)
 
-    def with_children(self, found: Impact, saved: Snapshot) -> Impact:
-        """Return the impact of a move to `saved` with what becomes of the run's children."""
+    def of_move(self, found: Impact, saved: Snapshot) -> Impact:
+        """Return the impact of a move to `saved` with what becomes of the run's children and its deadline."""
         path = self.lineage.path(saved.id)
         told = child_impact.of_move(found, self.children, path.holds, self.plan, saved.next_step)
-        return replace(found, children=told)
+        deadline = self.run.deadline
+        past = deadline is not None and deadline <= timezone.now()
+        return replace(found, children=told, deadline=deadline if past else None)
 
     def _children_at_gate(self, target: MoveTarget, found: Impact) -> tuple[ImpactChild, ...]:
         """Return what becomes of the run's children by a decision at its gate."""

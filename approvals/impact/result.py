@@ -130,6 +130,7 @@ class Impact:
     ends: bool = False  # the run certainly ends, without asking anybody
     children: tuple[ImpactChild, ...] = ()  # what becomes of the runs that the run started
     repeats: tuple[Repeat, ...] = ()  # earlier effects that the choice would repeat; see `repeats`
+    deadline: datetime | None = field(default=None, compare=False)  # the run's that has passed, and is taken off
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # step -> its title
     beside: tuple[str, ...] = field(default=(), compare=False)  # the other gates that are open now
 
@@ -232,7 +233,10 @@ class Impact:
         rows = [row.to_json(self.titles.get(row.step, "")) for row in self.rows]
         children = [child.to_json() for child in self.children]
         told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows, "children": children}
-        return {"digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats]}
+        deadline = self.deadline.isoformat() if self.deadline else None
+        return {
+            "digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats], "deadline": deadline
+        }  # fmt: skip
 
 
 def names(rows: Iterable[ImpactRow]) -> tuple[str, ...]:

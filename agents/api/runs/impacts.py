@@ -87,6 +87,11 @@ class ImpactAnswer(Schema):
         description="At a gate: the effects that were performed before and would be repeated. A decision must name "
         "the number of each in `confirm`, or is refused.",
     )
+    deadline: datetime | None = Field(
+        None,
+        description="Of a rewind or an edit: the run's deadline, if it has passed; the order takes it off. Else null.",
+        examples=[None],
+    )
 
     @classmethod
     def of(cls, found: Impact) -> Self:

@@ -1,6 +1,6 @@
 """Puts an impact into lines: what runs, is skipped, kept, undone, cannot be undone, and what becomes of children.
 
-Always in that order. Steps are named by their titles.
+The last is about the run's deadline. Always in that order. Steps are named by their titles.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from checkpoints.runs.plans import in_words
 from .times import lasting
 
 KEPT_NAMES = 6  # kept steps, and children, that are named one by one
-ICONS = {"run": "play", "skip": "right", "reuse": "same", "undo": "undo", "oneway": "oneway", "people": "people"}
+ICONS = {"run": "play", "skip": "right", "reuse": "same"}  # others are called as their effects are
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImpactLine:
     """One line: `effect` picks icon and colour; `names` are steps' titles, `said` is the sentence after them."""
 
-    effect: str  # run, skip, reuse, undo, oneway, people
+    effect: str  # run, skip, reuse, undo, oneway, people, clock
     title: str
     names: tuple[str, ...] = ()
     said: str = ""
 
     @property
     def icon(self) -> str:
-        return ICONS[self.effect]
+        return ICONS.get(self.effect, self.effect)
 
 
 def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLine]:
@@ -48,6 +48,7 @@ def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLi
         _undo(impact, _("May be undone"), impact.may_undone),
         _oneway(impact),
         *_children(impact),
+        _deadline(impact),
     ]
     return filter(None, found)
 
@@ -189,6 +190,11 @@ def _children(impact: Impact) -> list[ImpactLine]:
         ]
         lines += [ImpactLine(effect="oneway", title=title, names=_first(stays))] if stays else []
     return lines
+
+
+def _deadline(impact: Impact) -> ImpactLine | None:
+    said = _("It has passed. This removes it, so that the run may go on")
+    return ImpactLine(effect="clock", title=_("Deadline"), said=said) if impact.deadline else None
 
 
 def _first(names: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from agents.serving.sweeper import Sweeper
 from checkpoints.models import Run
+from tests.agents.views.moves.sent_orders import member
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate
 
 from .moved_runs import before, die, edit, fates, lines, rewind
@@ -44,6 +45,20 @@ def test_a_deadline_still_to_come_stays_with_a_run_that_a_person_moves(ledger: s
     edit(run, 1, mode="skip")
     assert (advance_to_rest(run).status, run.deadline) == ("completed", kept)
     assert fates(run) == [("buy", "undone"), ("undo of buy", "done")]
+
+
+@pytest.mark.parametrize("hours", [-1, 2])
+def test_a_move_says_before_it_is_ordered_that_it_takes_the_deadline_off(ledger: str, hours: float) -> None:
+    run = due(advance_to_rest(make_run("trip", ledger=ledger)), hours=hours)
+    client, words = member(run), "It has passed. This removes it"
+    form = {"kind": "rewind", "at": before(run, "buy"), "panel": 1}
+    assert (words in client.post(f"/runs/{run.pk}/impacts/", form).content.decode()) == (hours < 0)
+    deadline = run.deadline.isoformat() if run.deadline and hours < 0 else None
+    patch = [{"op": "add", "path": "/mode", "value": "skip"}]
+    for kind, patched, said in (("rewind", [], deadline), ("edit", patch, deadline), ("fork", [], None)):
+        order = {"kind": kind, "at": 1, "patch": patched}
+        told = client.post(f"/api/runs/{run.pk}/impacts", order, content_type="application/json").json()["deadline"]
+        assert told == (said and said.replace("+00:00", "Z"))
 
 
 @pytest.mark.parametrize(
