@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from django.conf import settings
@@ -13,6 +14,8 @@ from django.views import defaults
 
 from agents.api.protocol import problems
 from agents.queries.access import Gone
+
+FULL = (errno.ENOSPC, errno.EDQUOT)  # a disk without room, such as that of the uploaded files
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -29,15 +32,17 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500, or 503 where the database was lost, is full, or has no connection free; to programs in a problem."""
-    of_api = request.path.startswith("/api/")
-    if isinstance(sys.exception(), (OperationalError, InterfaceError)):
-        return problems.unavailable(request) if of_api else _unavailable(request)
+    """Answer 500, or 503 where the database was lost, or is too busy, or a disk is full; to programs in a problem."""
+    of_api, error = request.path.startswith("/api/"), sys.exception()
+    if isinstance(error, (OperationalError, InterfaceError)):
+        return problems.unavailable(request) if of_api else _unavailable(request, "503.html")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return problems.disk_full(request) if of_api else _unavailable(request, "503_disk.html")
     return problems.broken(request) if of_api else defaults.server_error(request)
 
 
-def _unavailable(request: HttpRequest) -> HttpResponse:
-    page = defaults.server_error(request, "503.html")
+def _unavailable(request: HttpRequest, template: str) -> HttpResponse:
+    page = defaults.server_error(request, template)
     page.status_code = 503
     page["Retry-After"] = str(problems.PAUSE)
     return page

@@ -214,11 +214,16 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     """Answer 503: the database was lost, has no connection free, or gave up, perhaps after it did what was asked."""
-    told = (
-        "The database does not answer, is too busy, or cannot do this now. "
-        "Send the same request again later, with its Idempotency-Key."
-    )
-    response = problem(request, 503, told)
+    return _not_now(request, "The database does not answer, is too busy, or cannot do this now.")
+
+
+def disk_full(request: HttpRequest) -> HttpResponse:
+    """Answer 503: the server has no room for a file."""
+    return _not_now(request, "The server's disk is full.")
+
+
+def _not_now(request: HttpRequest, why: str) -> HttpResponse:
+    response = problem(request, 503, f"{why} Send the same request again later, with its Idempotency-Key.")
     response["Retry-After"] = str(PAUSE)
     return response
 
