@@ -18,11 +18,12 @@ from uuid import UUID
 
 from agents.models import Signal, Wait
 from checkpoints.models import Run
+from checkpoints.retention.reading import ROW
 from checkpoints.retention.unneeded_rows import Bundle, Row
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
 
-from .signals import Execution, execution_of
+from .signals import SIZE, Execution, execution_of
 
 MODELS = (Wait, Signal)
 Item = int | Execution  # a signal, or an execution that read one
@@ -45,7 +46,7 @@ def find(run: Run, remaining: Collection[UUID]) -> list[Bundle]:
             "pk", "base", "signal", "step", "input_digest", "occurrence"
         )
     ]
-    signals = list(Signal.objects.filter(run=run).order_by("pk").values_list("pk", flat=True))
+    signals = dict(Signal.objects.filter(run=run).order_by("pk").values_list("pk", SIZE))
     if not (waits or signals):
         return []
     return _unneeded(run.pk, waits, signals, executions.of_lineage(run.lineage), remaining)
@@ -54,10 +55,11 @@ def find(run: Run, remaining: Collection[UUID]) -> list[Bundle]:
 def _unneeded(
     run_id: int,
     waits: Sequence[KnownWait],
-    signals: Sequence[int],
+    signals: Mapping[int, int],
     places: Sequence[CheckpointHeader],
     remaining: Collection[UUID],
 ) -> list[Bundle]:
+    """Return the rows. `signals`: the bytes of each one's value."""
     targets = {place.id for place in places if place.id in remaining and place.next_step}
     items: dict[Execution, set[Item]] = defaultdict(set)
     for wait in waits:
@@ -77,11 +79,11 @@ def _unneeded(
     alone: list[Row] = []
     for wait in waits:
         if wait.signal in going:
-            going[wait.signal].append((Wait, wait.id))
+            going[wait.signal].append(Row(Wait, wait.id, ROW))
         elif wait.base not in remaining and (wait.signal is None or wait.execution not in told):
-            alone.append((Wait, wait.id))
+            alone.append(Row(Wait, wait.id, ROW))
     for signal, rows in going.items():
-        rows.append((Signal, signal))
+        rows.append(Row(Signal, signal, ROW + signals[signal]))
     return [*going.values(), *([row] for row in alone)]
 
 

@@ -100,6 +100,18 @@ WORDS = {
     "audit.exported": _("exported {count} events as {format}"),
     "text.erased": _("erased what was written with event {event}"),
 }
+# Words for the same kinds where signals and waits go, or went, too.
+WITH_SIGNALS = {
+    "retention.ordered": _(
+        "ordered a prune; checkpoints that go: {checkpoints}, signals and waits: {signals_and_waits}"
+    ),
+    "retention.finished": _(
+        "finished a prune; checkpoints removed: {checkpoints}, signals and waits: {signals_and_waits}"
+    ),
+    "retention.stopped": _(
+        "stopped a prune; checkpoints removed by then: {checkpoints}, signals and waits: {signals_and_waits}"
+    ),
+}
 VERDICTS = {
     "approve": _("approved {step}"),
     "edit": _("approved {step} with an edit"),
@@ -139,6 +151,8 @@ def tell(
         words = gettext("asks how to go on at {step}")
     if data.get("undoes"):
         words = str(OF_AN_UNDO.get(kind, words))
+    if data.get("signals_and_waits"):
+        words = str(WITH_SIGNALS.get(kind, words))
     if kind == "gate.decided":
         words = str(VERDICTS.get(str(data.get("kind")), gettext("decided {step}")))
     if kind == "retention.changed" and not data.get("agent"):

@@ -120,10 +120,10 @@ def _remove_unneeded(line: PruneLine, history: RetentionHistory, until: float, w
             return True
         with _paced(), _unhurried():
             batch = found[start : start + unneeded_rows.BATCH]
-            removed = unneeded_rows.remove(line.run_id, history, batch)
+            removed, freed = unneeded_rows.remove(line.run_id, history, batch)
             data = {"signals_and_waits": removed, "policy": why.policy, "version": why.version}
             event_log.record("retention.cleared", subject=f"run:{line.run_id}", by=why.by, run=line.run, data=data)
-            _count(line, waits=removed)
+            _count(line, waits=removed, freed=freed)
     return True
 
 

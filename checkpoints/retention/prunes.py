@@ -60,15 +60,16 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
         return None
     history = reading.history_of(run.pk)
     verdict = rules.decide(history, policy, prune.at)
-    waits = sum(map(len, unneeded_rows.find(run, history, verdict.going)))
+    waits = [row for bundle in unneeded_rows.find(run, history, verdict.going) for row in bundle]
     if not verdict.going and not verdict.held and not waits:
         return None
     gone = set(verdict.going)
     return PruneLine(
         prune=prune, run=run, agent=run.plan.agent, policy=policy, checkpoints=len(gone),
-        size=sum(place.size + reading.ROW for place in history.places if place.seq in gone),
+        size=sum(place.size + reading.ROW for place in history.places if place.seq in gone)
+        + sum(row.size for row in waits),
         ranges=rules.stretches(verdict.going), kept=Counter(verdict.reasons.values()),
-        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], signals_and_waits=waits,
+        held=[(hold, len(seqs)) for hold, seqs in verdict.held.items()], signals_and_waits=len(waits),
         done=not gone and not waits,
     )  # fmt: skip
 

@@ -7,7 +7,8 @@ of the run's row, which a rewind and a hold take too, and only if the run was ne
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Model
@@ -18,7 +19,15 @@ from checkpoints.models import Hold, Run
 from .delete_batch import RunMoved
 from .rules import RetentionHistory
 
-Row = tuple[type[Model], int]  # a row and its key
+
+class Row(NamedTuple):
+    """A row of an app's table, by its key; `size`: the bytes that it occupies, about."""
+
+    model: type[Model]
+    key: int
+    size: int
+
+
 Bundle = Sequence[Row]  # rows that go together or not at all
 Finder = Callable[[Run, Collection[UUID]], Sequence[Bundle]]
 BATCH = 500  # bundles removed by one transaction
@@ -44,8 +53,8 @@ def find(run: Run, history: RetentionHistory, going: Collection[int] = ()) -> li
     return [bundle for finder in _finders for bundle in finder(run, remaining)]
 
 
-def remove(run_id: int, history: RetentionHistory, bundles: Sequence[Bundle]) -> int:
-    """Remove a batch, in the caller's transaction; return how many rows. Raises RunMoved.
+def remove(run_id: int, history: RetentionHistory, bundles: Sequence[Bundle]) -> tuple[int, int]:
+    """Remove a batch, in the caller's transaction; return how many rows, and the bytes freed. Raises RunMoved.
 
     `history`: the run's, by which the rows were found.
     """
@@ -55,10 +64,18 @@ def remove(run_id: int, history: RetentionHistory, bundles: Sequence[Bundle]) ->
     held = Hold.objects.standing().filter(run=run_id, checkpoint=None)
     if status in Run.LIVE or seq != history.places[-1].seq or held.exists():
         raise RunMoved
-    going: dict[type[Model], list[int]] = defaultdict(list)
+    going: dict[type[Model], dict[int, int]] = defaultdict(dict)
     for bundle in bundles:
-        for model, key in bundle:
-            going[model].append(key)
-    removed = sum(model._default_manager.filter(pk__in=going[model]).delete()[0] for model in _models if going[model])
+        for model, key, size in bundle:
+            going[model][key] = size
+    rows = [size for model in _models if going[model] for size in _deleted(model, going[model])]
     crash_points.point(crash_points.OF_UNNEEDED, str(run_id))
-    return removed
+    return len(rows), sum(rows)
+
+
+def _deleted(model: type[Model], sizes: Mapping[int, int]) -> list[int]:
+    """Delete the rows with these keys; return the sizes of those that another process had not deleted before."""
+    found = model._default_manager.filter(pk__in=list(sizes))
+    there = list(found.values_list("pk", flat=True))
+    found.delete()
+    return [sizes[key] for key in there]

@@ -12,6 +12,7 @@ import pytest
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.template.defaultfilters import filesizeformat
 
 from agents.models import Signal, Wait
 from agents.moves import fork, rewind
@@ -286,6 +287,35 @@ def test_what_an_earlier_prune_left_goes_with_no_checkpoint(monkeypatch: pytest.
     assert (prune.status, prune.signals_and_waits) == (Prune.Status.DONE, {"shown": 4, "gone": 4})
     assert "So were 4 signals and waits." in text_of(client.get(f"{address}change/").content.decode())
     assert kept(run) == [30, 40]
+
+
+def test_their_bytes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prune of signals alone was to free nothing, and freed nothing, whatever their size."""
+    keep(relayed(), keep_last=2)
+    pruned()
+    run = relayed()
+    with monkeypatch.context() as patched:
+        patched.setattr(unneeded_rows, "_finders", [])
+        pruned()
+    prune, value = looked(), len(b'{"percent":10}')
+    assert (prune.size, prune.lines.get(run=run).size) == (4 * reading.ROW + 2 * value,) * 2
+    page = signed_in(make_user("Root", superuser=True)).get(f"/admin/checkpoints/prune/{prune.pk}/change/")
+    assert text_of(f"About {filesizeformat(prune.size)} will be freed.") in text_of(page.content.decode())
+    prunes.order(prune, seen=bytes(prune.digest), by=SYSTEM)
+    prunes.apply(prune)
+    assert (prune.status, prune.freed, prune.lines.get(run=run).freed) == ("done", prune.size, prune.size)
+
+
+def test_what_another_process_has_removed_frees_nothing_again() -> None:
+    run = relayed()
+    history = reading.history_of(run.pk)
+    found = unneeded_rows.find(run, history, [1])
+    sizes = [row.size for bundle in found for row in bundle]
+    assert unneeded_rows.find(run, history, [1]) == found
+    with transaction.atomic():
+        assert unneeded_rows.remove(run.pk, history, found[:1]) == (2, sum(sizes[:2]))
+    with transaction.atomic():
+        assert unneeded_rows.remove(run.pk, history, found) == (2, sum(sizes[2:]))
 
 
 def test_the_dry_run_says_what_goes_and_a_stopped_prune_removes_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,22 @@ def test_a_size_is_decimal(count: int, said: str) -> None:
         ),
         ("retention.changed", {"agent": "refunds"}, "changed what is kept of the runs of refunds"),
         ("retention.changed", {"agent": ""}, "changed what is kept of every agent without a policy of its own"),
+        ("retention.ordered", {"checkpoints": 3, "signals_and_waits": 0}, "ordered a prune; checkpoints that go: 3"),
+        (
+            "retention.ordered",
+            {"checkpoints": 3, "signals_and_waits": 4},
+            "ordered a prune; checkpoints that go: 3, signals and waits: 4",
+        ),
+        (
+            "retention.finished",
+            {"checkpoints": 0, "signals_and_waits": 4},
+            "finished a prune; checkpoints removed: 0, signals and waits: 4",
+        ),
+        (
+            "retention.stopped",
+            {"checkpoints": 1, "signals_and_waits": 2},
+            "stopped a prune; checkpoints removed by then: 1, signals and waits: 2",
+        ),
         ("something.new", {"step": "{0.__class__}"}, ""),
         ("effect.done", {"step": "{0.__class__}"}, "performed “{0 class }”"),
     ],
