@@ -1,6 +1,7 @@
 """Refusals that programs are told: agents outside, and whoever calls the API for a run.
 
-Docstrings are the messages. `code` names the reason for programs; `status` is the HTTP status of the answer.
+Docstrings are the messages, unless another is given. `code` names the reason for programs; `status` is the HTTP status
+of the answer.
 """
 
 from __future__ import annotations
@@ -131,17 +132,22 @@ class SignalRemoved(SignalConflict):
 
 
 class TooManySignals(WorkRefused):
-    """This run has all the signals that a run may have; it accepts no more."""
+    """The run has no room for another signal; the sentence says why."""
 
     code = "too_many_signals"
     said = gettext_lazy("This run has all the signals that a run may have; it accepts no more.")
 
+    def __init__(self) -> None:
+        super().__init__(str(self.said))
+
 
 class SignalsTooLarge(TooManySignals):
-    """This run's signals would have more than 64 MB together; send what is large as a file or by its address."""
+    """The run has no room for a signal of this size."""
 
     code = "signals_too_large"
-    said = gettext_lazy("This run's signals would have more than 64 MB together. Send a smaller value.")
+    said = gettext_lazy(
+        "This run's signals would have more than 64 MB together. Send a smaller value, such as the address of a file."
+    )
 
 
 class KeyReused(WorkRefused):

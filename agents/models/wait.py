@@ -12,6 +12,8 @@ from checkpoints.models import Run
 
 from .signal import Signal
 
+UNMET = "signal_id IS NULL AND ended_by = ''"  # in SQL, as WaitQuerySet.unmet
+
 
 class WaitQuerySet(models.QuerySet["Wait"]):
     """Queries about waits."""

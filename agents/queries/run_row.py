@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agents.models.wait import UNMET
 from agents.presentation.family import Ancestor, StartedRun
 from agents.presentation.timeline.facts import TimelineFork
 from agents.serving.missing_workers import SERVED, Service
@@ -66,7 +67,7 @@ _CHILDREN = f"""
       coalesce(r.head::text, '') AS head,
       r.awaited > 0 OR EXISTS (
         SELECT FROM agents_wait w WHERE w.run_id = r.id AND w.step = r.next_step AND w.head = r.head
-        AND w.signal_id IS NULL AND w.ended_by = '') AS waits
+        AND {UNMET}) AS waits
     FROM agents_childlink l JOIN checkpoints_run r ON r.id = l.run_id JOIN checkpoints_plan p ON p.id = r.plan_id
     WHERE l.parent_id = checkpoints_run.id
     ORDER BY r.status IN ({_LIVE}) AND EXISTS (SELECT {_GATES}) DESC, l.id DESC LIMIT {CHILDREN}) c),

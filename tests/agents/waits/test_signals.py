@@ -101,7 +101,7 @@ def test_the_values_of_a_run_have_a_limit_together(monkeypatch: pytest.MonkeyPat
     run = make_run("listener")
     send(run, 10)
     monkeypatch.setattr(signals, "MOST_BYTES", 2 * len(b'{"percent":10}'))
-    with pytest.raises(SignalsTooLarge):
+    with pytest.raises(SignalsTooLarge, match="Send a smaller value, such as"):
         send(run, 100)
     assert send(run, 20)[1]
     assert not send(run, 20)[1]
