@@ -22,7 +22,7 @@ django.setup(set_prefix=False)
 from django.conf import settings  # noqa: E402 - Django must be set up first
 from django.urls import get_resolver  # noqa: E402
 
-from agents.api.protocol import body_sizes, problems  # noqa: E402
+from agents.api.protocol import body_sizes, problem_details  # noqa: E402
 from agents.api.protocol.waiting import Waiting  # noqa: E402
 from agents.definition import registry  # noqa: E402
 from approvals.live import consumer  # noqa: E402
@@ -69,7 +69,7 @@ class FullOrigins(OriginValidator):
 
 def in_a_problem(scope: Scope) -> TooMuchSent:
     """Return the answer for programs, a problem document, that the body is too large."""
-    return TooMuchSent(problems.MEDIA_TYPE, body_sizes.too_large(scope["path"]))
+    return TooMuchSent(problem_details.MEDIA_TYPE, body_sizes.too_large(scope["path"]))
 
 
 waiting = Waiting(PagesHandler())

@@ -7,5 +7,5 @@ description has the name of its view function.
 
 Numbers keep their type: a saved state and a proposal are sent as the canonical bytes that their digests cover
 (`protocol.exact_json`), because an encoder in between could turn 1.0 into 1. Every error is a problem document
-(`protocol.problems`) that says what to do.
+(`protocol.problem_details`) that says what to do.
 """

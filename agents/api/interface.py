@@ -25,7 +25,7 @@ from checkpoints.errors import NotVerified, PlanChanged
 from . import deliveries, events, webhooks
 from .gates import choices, decisions, outcomes, preflights, tools
 from .programs import posted_gates, versions, withdrawals, work
-from .protocol import body_sizes, etags, problems, throttling
+from .protocol import body_sizes, etags, problem_details, problems, throttling
 from .runs import agents, checkpoints, comparisons, effects, moves, names, runs, waits
 
 DESCRIPTION = (
@@ -61,7 +61,7 @@ class Interface(NinjaAPI):
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-        own = problems.ProblemDetails.model_json_schema(ref_template=REF_TEMPLATE)
+        own = problem_details.ProblemDetails.model_json_schema(ref_template=REF_TEMPLATE)
         document["components"]["schemas"] |= own.pop("$defs", {}) | {"ProblemDetails": own}
         scopes = dict(self._scopes())
         document["components"]["securitySchemes"] = SCHEMES
@@ -117,9 +117,9 @@ class Interface(NinjaAPI):
 def _refusal(status: int, told: str) -> dict[str, Any]:
     schema = {"$ref": REF_TEMPLATE.format(model="ProblemDetails")}
     title = HTTPStatus(status).phrase
-    example = problems.ProblemDetails(title=title, status=status, detail=told, instance="/api/runs/7")
+    example = problem_details.ProblemDetails(title=title, status=status, detail=told, instance="/api/runs/7")
     content = {"schema": schema, "example": example.model_dump(mode="json")}
-    return {"description": told, "content": {problems.MEDIA_TYPE: content}}
+    return {"description": told, "content": {problem_details.MEDIA_TYPE: content}}
 
 
 def _named(operation: dict[str, Any]) -> None:

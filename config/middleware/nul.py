@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from agents.api.protocol import problems
+from agents.api.protocol import problem, problems
 from approvals.middleware import Respond
 from config.web import refusals
 
@@ -21,6 +21,6 @@ def middleware(get_response: Respond) -> Respond:
         if in_path:
             return problems.not_found(request) if of_api else refusals.not_found(request, Http404())
         told = "An address holds no NUL (%00)."
-        return problems.problem(request, 422, told) if of_api else refusals.bad_request(request, BadRequest(told))
+        return problem(request, 422, told) if of_api else refusals.bad_request(request, BadRequest(told))
 
     return respond

@@ -6,7 +6,7 @@ from .exact_json import answer
 from .idempotency_keys import Key, kept, once, own
 from .members import Hex, Text, known, one_of, optional, or_null
 from .paging import Page, Paging
-from .problems import Fault, problem
+from .problem_details import Fault, problem
 
 __all__ = [
     "AgentName", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text", "actor_of", "answer",

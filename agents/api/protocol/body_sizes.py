@@ -14,7 +14,8 @@ from ninja.parser import Parser
 
 from checkpoints.values.canonical_json import parse
 
-from .problems import JSON, MEDIA_TYPE, NotJson, document
+from .problem_details import MEDIA_TYPE, document
+from .problems import JSON, NotJson
 
 
 def too_large(path: str) -> bytes:

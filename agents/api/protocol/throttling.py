@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja.errors import Throttled
 from ninja.throttling import BaseThrottle
 
-from . import problems, rate_counter
+from . import problem_details, rate_counter
 from .auth import token_of, who_asks
 from .rate_counter import Rate
 from .waiting import AGAIN
@@ -117,7 +117,7 @@ def _shut_out(request: HttpRequest, rate: Rate) -> HttpResponse:
 
 
 def _told(request: HttpRequest, rate: Rate, told: str) -> HttpResponse:
-    response = problems.problem(request, 429, told)
+    response = problem_details.problem(request, 429, told)
     response["Retry-After"] = str(rate.seconds)
     for name, value in rate.headers.items():
         response[name] = value

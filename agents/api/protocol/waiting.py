@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlencode
 from django.conf import settings
 from django.http.cookie import parse_cookie
 
-from . import problems
+from . import problem_details
 from .event_channel import Ear, listening
 
 Scope = dict[str, Any]
@@ -77,8 +77,8 @@ class Waiting:
         streams = scope["path"] == STREAM and scope["method"] == "GET"
         full = bool(streams or wait) and self.full(_sender(scope))
         if full and streams:
-            headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"retry-after", b"30")]
-            await ViewAnswer(503, headers, problems.document(STREAM, 503, FULL)).sent(send)
+            headers = [(b"content-type", problem_details.MEDIA_TYPE.encode()), (b"retry-after", b"30")]
+            await ViewAnswer(503, headers, problem_details.document(STREAM, 503, FULL)).sent(send)
         elif streams:
             with self.counted(_sender(scope)):
                 await Stream(self, scope, receive, send).run()

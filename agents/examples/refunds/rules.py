@@ -10,7 +10,7 @@ from decimal import Decimal
 from agents.examples.money import amounts_in, cents, shown
 from agents.examples.orders import Item, Order
 from agents.examples.refunds.reading.blanks import blank_stretch
-from agents.examples.refunds.reading.mail import ParsedMail
+from agents.examples.refunds.reading.parsed_mail import ParsedMail
 
 from .reading import numbers as refunds_numbers
 from .state import Feedback, Reason, Ruling, Ticket

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email import message_from_bytes, policy
 from email.errors import MessageError
 from email.header import decode_header
@@ -26,6 +26,7 @@ from . import MAX_MAIL
 from . import blanks as refunds_blanks
 from . import charsets as refunds_charsets
 from . import numbers as refunds_numbers
+from .parsed_mail import ParsedMail
 from .text import invisible, one_line, words_of
 
 Read = TypeVar("Read")
@@ -56,25 +57,6 @@ _DEFECTS = {
     "MisplacedEnvelopeHeaderDefect": "its headers are damaged",
     "InvalidMultipartContentTransferEncodingDefect": "it encodes its parts twice",
 }
-
-
-@dataclass
-class ParsedMail:
-    """What could be made out of a mail; an empty string where nothing could."""
-
-    from_address: str = ""
-    from_name: str = ""
-    reply_to: str = ""
-    subject: str = ""
-    sent: str = ""
-    text: str = ""
-    hidden: str = ""  # words of which nobody can tell whether they are in sight
-    attachments: list[str] = field(default_factory=list)  # "hook.png (image/png, 2,048 bytes)"
-    problems: list[str] = field(default_factory=list)
-
-    def complain(self, problem: str) -> None:
-        if problem not in self.problems:
-            self.problems.append(problem)
 
 
 def parse(raw: bytes) -> ParsedMail:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agents.api.protocol.problems import MEDIA_TYPE
+from agents.api.protocol.problem_details import MEDIA_TYPE
 from agents.models.token import FOR_AGENTS
 from tests.agents.api.sent_requests import example, operations, takes_a_body
 from tests.agents.remote.outside_program import ACTION, PAYMENT, SCHEMA, STEPS, WIRE, Program

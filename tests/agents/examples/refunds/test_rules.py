@@ -13,7 +13,8 @@ from agents.examples.money import Money, amounts_in, shown
 from agents.examples.orders import Order
 from agents.examples.refunds import risk, rules
 from agents.examples.refunds import words as refunds_words
-from agents.examples.refunds.reading.mail import ParsedMail, parse
+from agents.examples.refunds.reading.mail import parse
+from agents.examples.refunds.reading.parsed_mail import ParsedMail
 from agents.examples.refunds.state import Facts, Feedback, Proposal, Reason, Refund, Reply, Ticket
 
 from .test_mail import read
