@@ -12,7 +12,7 @@ from checkpoints.models import Run
 
 from .signal import Signal
 
-UNMET = "signal_id IS NULL AND ended_by = ''"  # in SQL, as WaitQuerySet.unmet
+UNMET = "signal_id IS NULL AND ended_by = ''"  # not translated: SQL, as WaitQuerySet.unmet has it
 
 
 class WaitQuerySet(models.QuerySet["Wait"]):
