@@ -13,7 +13,7 @@ from approvals.models import Gate
 from approvals.preflight.checks import Preflight, judge
 from approvals.preflight.facts import NOBODY, AgentCode, SavedCheckpoint, UnknownCode
 from checkpoints import store
-from checkpoints.errors import CheckpointError
+from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot
@@ -36,7 +36,8 @@ def register(source: Source) -> None:
 def of_gate(gate: Gate, *, snapshot: Snapshot | None = None) -> Preflight:
     """Return the preflight of a gate, from the state that it shows, from which the run may go on after a decision.
 
-    A caller that has loaded that state passes `snapshot` and saves a query. Needs the gate's run with its plan.
+    A caller that has loaded that state passes `snapshot` and saves a query. Needs the gate's run with its plan. Raises
+    NoSuchCheckpoint where retention removed what a closed gate showed.
     """
     plan = plan_of(gate, snapshot)
     spec = spec_of(plan)
@@ -51,10 +52,16 @@ def of_run(run: Run) -> Preflight:
 
 
 def plan_of(gate: Gate, snapshot: Snapshot | None = None) -> Plan:
-    """Return the plan under which a gate was opened: its run may be of another version by now."""
+    """Return the plan under which a gate was opened: its run may be of another version by now.
+
+    Raises NoSuchCheckpoint.
+    """
     if gate.status == Gate.Status.OPEN or (snapshot is not None and snapshot.plan_id == gate.run.plan_id):
         return gate.run.plan
-    return Checkpoint.objects.select_related("plan").get(pk=gate.checkpoint).plan
+    saved = Checkpoint.objects.select_related("plan").filter(pk=gate.checkpoint).first()
+    if saved is None:
+        raise NoSuchCheckpoint
+    return saved.plan
 
 
 def _preflight(

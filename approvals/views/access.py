@@ -80,13 +80,13 @@ def verified(view: View[P]) -> View[P]:
         except NoSuchCheckpoint:
             gate = gate_or_404(request, _gate_named(request))
             return render(
-                request, "approvals/refusals/data_deleted.html", {"gate": gate, "why": _why_gone(gate)}, status=410
+                request, "approvals/refusals/data_deleted.html", {"gate": gate, "why": why_gone(gate)}, status=410
             )
 
     return guarded
 
 
-def _why_gone(gate: Gate) -> str:
+def why_gone(gate: Gate) -> str:
     """Say by which policy, and when, the saved state of a closed gate was removed."""
     found = gaps.of(gate.checkpoint, [gate.run_id])
     return str(CheckpointRemoved(found[0], found[1].seq)) if found else _("Its checkpoint is not there any more.")

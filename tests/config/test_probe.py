@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from config.health import probe
+from tests.agents.serving.test_deafness import IMPATIENT
 from tests.harness.services import Service, free_port
 from tests.harness.session import ROOT, Session
 from tests.harness.waiting import until
@@ -54,7 +55,7 @@ def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
     """A worker was healthy while any other took messages, and beat while any worker did."""
     name, path = command.__name__, tmp_path / "heartbeat"
     assert probed(name, heartbeat=path).returncode == 1
-    service = start_service(name, command(servers), {"HOLDPOINT_HEARTBEAT": str(path)})
+    service = start_service(name, command(servers), IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(path)})
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy")
     service.pause()
     aged(path)
@@ -69,13 +70,13 @@ def test_a_worker_that_has_lost_redis_is_not_healthy_until_it_is_back(
     servers: Session, start_service: Callable[..., Service], tmp_path: Path
 ) -> None:
     path = tmp_path / "heartbeat"
-    service = start_service("worker", worker(servers), {"HOLDPOINT_HEARTBEAT": str(path)})
+    service = start_service("worker", worker(servers), IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(path)})
     until(path.exists, what="the worker beats")
     servers.redis.stop()
     try:
         service.says("Trying again in 2.00 seconds")
         at = aged(path)
-        service.says("Trying again in 6.00 seconds")  # six seconds after the one above, which is longer than a beat
+        service.says("Trying again in 4.00 seconds")  # two seconds later, in which it would beat four times
         assert path.stat().st_mtime == at
     finally:
         servers.redis.start(servers.log("redis"))

@@ -14,7 +14,7 @@ from django.core.management import get_commands
 
 from config.local.single_instance import needs_nothing
 from tests.config.test_settings import described
-from tests.harness.services import run
+from tests.harness.services import manage, run
 from tests.harness.session import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -32,7 +32,7 @@ def test_imports_point_one_way() -> None:
 
 
 def test_migrations_are_in_step_with_the_models() -> None:
-    done = run(sys.executable, "-W", "ignore", "manage.py", "makemigrations", "--check", "--dry-run")
+    done = run(*manage("makemigrations", "--check", "--dry-run"))
     assert done.returncode == 0, done.stdout
 
 

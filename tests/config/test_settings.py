@@ -28,7 +28,7 @@ def python(code: str, **variables: str) -> tuple[int, str]:
     bare = {name: "" for name in os.environ if name.startswith(("HOLDPOINT_", "DATABASE_", "REDIS_", "DJANGO_"))}
     kept = {name: value for name, value in (bare | variables).items() if value or not name.startswith("HOLDPOINT_")}
     clean = {name: value for name, value in os.environ.items() if name not in bare}
-    done = run("env", "-i", *(f"{name}={value}" for name, value in (clean | kept).items()), sys.executable, "-c", code)
+    done = run(sys.executable, "-c", code, env=clean | kept, alone=True)
     return done.returncode, (done.stdout + done.stderr).strip()
 
 

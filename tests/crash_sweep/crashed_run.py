@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +29,7 @@ from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
 from tests.agents.examples.refunds.test_mail import MAILS
 from tests.factories import repeatable
+from tests.harness.services import Talking
 
 from .oracle import complaints
 from .outside_world import Outside
@@ -40,7 +40,7 @@ MOST_TURNS = 60
 class Case:
     """`wish` is what HOLDPOINT_CRASH says up to the hit; "" for a run that nothing disturbs."""
 
-    def __init__(self, hand: subprocess.Popen[str], outside: Outside, user: User, folder: Path, wish: str = "") -> None:
+    def __init__(self, hand: Talking, outside: Outside, user: User, folder: Path, wish: str = "") -> None:
         self.hand, self.outside, self.user = hand, outside, user
         self.counted = folder / f"hits-{secrets.token_hex(4)}"
         self.wish = wish
@@ -135,12 +135,9 @@ class Case:
             engine.advance(self.run.pk)
 
     def _child(self, **asked: Any) -> None:
-        assert self.hand.stdin is not None
-        assert self.hand.stdout is not None
         wish = f"{self.wish}:{self.counted}" if self.wish else ""
-        self.hand.stdin.write(json.dumps({"run": self.run.pk, "wish": wish, **asked}) + "\n")
-        self.hand.stdin.flush()
-        self.passed.update(json.loads(self.hand.stdout.readline())["passed"])
+        answer = self.hand.tell(json.dumps({"run": self.run.pk, "wish": wish, **asked}))
+        self.passed.update(json.loads(answer)["passed"])
 
     def _answer(self, gate: Gate) -> None:
         """Say what somebody says who has looked at the provider and into the mailbox."""

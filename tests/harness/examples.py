@@ -37,7 +37,7 @@ def many(number: int) -> int:
 def each_third(cases: Iterable[Any]) -> list[Any]:
     """Return the cases of a test, of which all but each third are tried by `make test-long` alone.
 
-    For places where a process is killed: the crash sweep tries each of them, in each way, every time.
+    For places where a process is killed: the crash sweep tries each of them every time.
     """
     return [
         pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.long] if number % 3 else [])

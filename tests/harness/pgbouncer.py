@@ -1,4 +1,4 @@
-"""A real PgBouncer before the tests' PostgreSQL, with its own defaults but for the mode."""
+"""A real PgBouncer before the tests' PostgreSQL, with its defaults but for the mode and for its tries to connect."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def pooler(session: Session, server: Postgres, mode: str) -> Iterator[str]:
     folder.mkdir(mode=0o700)
     described = f"host={server.sockets} dbname={DATABASE} user={APPLICATION}"
     bouncer = {"pool_mode": mode, "auth_type": "any", "unix_socket_dir": folder, "listen_port": PORT}
+    bouncer["server_login_retry"] = 1  # seconds until it tries a server again that was away
     lines = ["[databases]", f"{DATABASE} = {described}", "[pgbouncer]", *(f"{k} = {v}" for k, v in bouncer.items())]
     path = folder / "pgbouncer.ini"
     path.write_text("\n".join(lines) + "\n")

@@ -20,6 +20,7 @@ from tests.harness.waiting import PATIENCE, until
 from tests.harness.warm_python import Forked, WarmPython
 
 WARM = WarmPython()
+IMPATIENT = {"DJANGO_SETTINGS_MODULE": "tests.harness.impatient_settings"}
 Process = subprocess.Popen[bytes] | Forked
 
 
@@ -38,9 +39,9 @@ class Service:
         self.path = folder / f"{name}-{number}.log"
         environment = {name: value for name, value in (os.environ | env).items() if name != "DJANGO_ALLOW_ASYNC_UNSAFE"}
         environment |= {"PYTHONUNBUFFERED": "1"}
-        with self.path.open("wb") as out:
+        with self.path.open("wb") as out, Path(os.devnull).open("rb") as nothing:
             self.process: Process = (
-                WARM.start(command, env=environment, out=out, err=out)
+                WARM.start(command, env=environment, files=[nothing.fileno(), out.fileno(), out.fileno()])
                 if warm and WARM.can(command, environment)
                 else spawn(tied(command), env=environment, out=out, cwd=ROOT)
             )
@@ -96,6 +97,30 @@ class Service:
         return stop(self.process, by=signal.SIGTERM, within=within)
 
 
+class Talking:
+    """A process of this project that answers each line with one; its errors are seen where this one's are."""
+
+    def __init__(self, *command: str, env: dict[str, str]) -> None:
+        given, told = os.pipe()
+        said, answered = os.pipe()
+        self.told, self.said = os.fdopen(told, "w"), os.fdopen(said)
+        self.process = WARM.start(command, env=os.environ | env, files=[given, answered, 2])
+        os.close(given)
+        os.close(answered)
+
+    def tell(self, line: str) -> str:
+        """Tell it a line and return its answer; "" where it has ended."""
+        self.told.write(line + "\n")
+        self.told.flush()
+        return self.said.readline()
+
+    def close(self) -> None:
+        """End it: there are no more lines."""
+        self.told.close()
+        self.process.wait(PATIENCE)
+        self.said.close()
+
+
 def manage(*arguments: str) -> list[str]:
     """Return the command line of a management command."""
     return [sys.executable, "manage.py", *arguments]
@@ -131,16 +156,19 @@ def wait_for_http(service: Service, url: str, *, within: float = PATIENCE) -> No
 
 
 def run(
-    *arguments: str, env: dict[str, str] | None = None, within: float = PATIENCE
+    *arguments: str, env: dict[str, str] | None = None, within: float = PATIENCE, alone: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of this project to its end, with what it said on either stream as text."""
-    environment = os.environ | (env or {})
+    """Run a command of this project to its end, with what it said on either stream as text.
+
+    `alone`: it gets no variables but those of `env`.
+    """
+    environment = ({} if alone else os.environ) | (env or {})
     if not WARM.can(arguments, environment):
         return subprocess.run(
             list(arguments), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=within
         )
-    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
-        process = WARM.start(arguments, env=environment, out=out, err=err)
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err, Path(os.devnull).open("rb") as nothing:
+        process = WARM.start(arguments, env=environment, files=[each.fileno() for each in (nothing, out, err)])
         try:
             code = process.wait(within)
         finally:

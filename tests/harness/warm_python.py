@@ -1,4 +1,4 @@
-"""Starts Python processes of the project by fork from one that has read the libraries: see .warm_server.
+"""Starts Python processes of the project by fork from one that has read its modules: see .warm_server.
 
 What each command needs to start by itself is tried where `make run` and docker compose are.
 """
@@ -12,12 +12,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
 
 from config.local.process import tied
 from tests.harness.session import ROOT
 
 OURS = ("agents.", "celery", "config.migrate", "config.web", "tests.")  # modules that are started so
+SETTINGS = "config.settings"
 UNDERSTOOD = {"PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -65,10 +65,13 @@ class Forked:
 
 
 class WarmPython:
-    """The process that has read the libraries; started when it is first needed, it ends with this one."""
+    """Starts the processes of the project: each from a process that has read the libraries, or all of the project.
+
+    Both are started when they are first needed, and end with this one.
+    """
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
+        self.servers: dict[bool, WarmServer] = {}
 
     def can(self, command: Sequence[str], env: Mapping[str, str]) -> bool:
         """Tell whether a command is one of Python, with variables for it that are understood here."""
@@ -77,26 +80,45 @@ class WarmPython:
             return False
         return command[1] in ("manage.py", "-c") or (command[1] == "-m" and command[2].startswith(OURS))
 
-    def start(self, command: Sequence[str], *, env: Mapping[str, str], out: IO[Any], err: IO[Any]) -> Forked:
-        """Start a command of Python in this folder."""
-        if self.process is None:
-            self.open()
+    def start(self, command: Sequence[str], *, env: Mapping[str, str], files: Sequence[int]) -> Forked:
+        """Start a command of Python in this folder. `files`: its standard input, output and errors."""
+        project = reads_project(command, env)
+        if project not in self.servers:
+            self.servers[project] = WarmServer(*(["project"] if project else []))
+        return self.servers[project].start(command, env=env, files=files)
+
+    def close(self) -> None:
+        """End the processes, and with them those that they started."""
+        while self.servers:
+            self.servers.popitem()[1].close()
+
+
+def reads_project(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Tell whether a command reads all of the project, and with its own settings module."""
+    settings = env.get("DJANGO_SETTINGS_MODULE", "")
+    if command[1] == "-c":
+        return settings == SETTINGS
+    return settings in ("", SETTINGS) and command[2:3] != ["agents.examples.sandbox"]
+
+
+class WarmServer:
+    """A process that forks others; it takes its first request once it has read what it is to read."""
+
+    def __init__(self, *words: str) -> None:
+        self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = tied([sys.executable, "-m", "tests.harness.warm_server", str(theirs.fileno()), *words])
+            self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+
+    def start(self, command: Sequence[str], *, env: Mapping[str, str], files: Sequence[int]) -> Forked:
+        """Have a process forked that becomes this command."""
         said, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # number and exit code are a message each
         request = json.dumps({"words": list(command[1:]), "env": dict(env)})
         with told:
-            socket.send_fds(self.requests, [request.encode()], [out.fileno(), err.fileno(), told.fileno()])
+            socket.send_fds(self.requests, [request.encode()], [*files, told.fileno()])
         return Forked(said)
 
-    def open(self) -> None:
-        """Start the process; it takes its first request once it has read the libraries."""
-        self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            command = tied([sys.executable, "-m", "tests.harness.warm_server", str(theirs.fileno())])
-            self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
-
     def close(self) -> None:
-        """End the process, and with it those that it started."""
-        if self.process is not None:
-            self.requests.close()
-            self.process.wait()
-            self.process = None
+        """End it, and with it those that it started."""
+        self.requests.close()
+        self.process.wait()

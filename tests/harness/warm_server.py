@@ -1,8 +1,9 @@
 """A process that has read the libraries and forks others: reading them takes a processor longer than most tests do.
 
-A process that starts so reads all of the project and its settings itself, under its own variables, in a session of its
-own. Only the libraries are there already: those that read no settings, and start no thread, as they are imported. So
-this module imports nothing of the project.
+A process that starts so is in a session of its own and reads its settings itself, under its own variables. The
+libraries are there already: those that read no settings, and start no thread, as they are imported. Where this is
+started with the word `project`, so are the project's modules, and the settings are forgotten that they were read with:
+none of them keeps any. What does is left out, and read by each process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 
 LIBRARIES = (
     "anyio",
@@ -46,8 +48,43 @@ LIBRARIES = (
     "uvicorn.protocols.http.h11_impl",
     "websockets",
 )
+# The modules that web processes, workers and the sweeper read besides Django's apps; config.asgi keeps settings.
+PROJECT = (
+    "agents.management.commands.sweeper",
+    "agents.management.commands.worker",
+    "agents.tasks",
+    "config.housekeeping",
+    "config.messages.broker",
+    "config.urls",
+    "config.web.pages",
+    "config.web.wire",
+)
 MESSAGE = 1 << 18  # bytes of a request at most
 PR_SET_PDEATHSIG = 1
+
+
+def read_project() -> dict[str, str]:
+    """Read the project's modules and forget its settings; return the variables that reading it sets."""
+    before = dict(os.environ)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+    django = importlib.import_module("django")
+    django.setup()
+    for name in PROJECT:
+        importlib.import_module(name)
+    forget_settings()
+    assert threading.active_count() == 1
+    return {name: value for name, value in os.environ.items() if name not in before}
+
+
+def forget_settings() -> None:
+    """Forget the settings, and which databases they name."""
+    conf, connections = importlib.import_module("django.conf"), importlib.import_module("django.db").connections
+    for each in connections.all(initialized_only=True):
+        del connections[each.alias]
+    connections._settings = None
+    vars(connections).pop("settings", None)
+    conf.settings._wrapped = conf.empty
+    del sys.modules["config.settings"], sys.modules["config"].settings  # type: ignore[attr-defined]
 
 
 def serve(requests: socket.socket) -> None:
@@ -60,7 +97,7 @@ def serve(requests: socket.socket) -> None:
     while True:
         for key, _ in waiting.select():
             if key.fileobj is requests:
-                message, fds, _, _ = socket.recv_fds(requests, MESSAGE, 3)
+                message, fds, _, _ = socket.recv_fds(requests, MESSAGE, 4)
                 if not message:
                     sys.exit()
                 told = socket.socket(fileno=fds.pop())
@@ -68,7 +105,7 @@ def serve(requests: socket.socket) -> None:
                 if pid == 0:
                     told.close()
                     leave(waiting)
-                    become(json.loads(message), *fds)
+                    become(json.loads(message), fds)
                     return
                 for fd in fds:
                     os.close(fd)
@@ -103,17 +140,16 @@ def leave(waiting: selectors.BaseSelector) -> None:
     waiting.close()
 
 
-def become(request: dict[str, object], out: int, err: int) -> None:
+def become(request: dict[str, object], files: list[int]) -> None:
     """Become, in all but its command line, a process that was started by itself."""
     words, env = request["words"], request["env"]
     assert isinstance(words, list)
     assert isinstance(env, dict)
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    os.close(out)
-    os.close(err)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
     os.environ.clear()
     os.environ.update(env)
     sys.argv = words
@@ -128,10 +164,13 @@ def main() -> None:
     """Read the libraries, then serve; go on as what was asked for."""
     for name in LIBRARIES:
         importlib.import_module(name)
+    told = read_project() if sys.argv[2:] == ["project"] else {}
     gc.collect()
     gc.freeze()  # a collection in a process that was forked would copy every page
     gc.set_threshold(50_000, 20, 100)  # such processes live for seconds
     serve(socket.socket(fileno=int(sys.argv[1])))
+    for name, value in told.items():
+        os.environ.setdefault(name, value)
     if sys.argv[0] == "-m":
         del sys.argv[0]
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 
+from tests.harness import services
 from tests.harness.services import WARM, run
 from tests.harness.session import ROOT
+from tests.harness.warm_python import reads_project
 
 SHOW = """
 import json, os, signal, sys, threading
@@ -35,6 +37,51 @@ def test_it_has_the_words_variables_and_files_of_one_that_is_started_by_itself()
     shown, wanted = json.loads(warm.stdout), json.loads(cold.stdout)
     assert (shown.pop("path"), wanted.pop("path")) == ([str(ROOT), "/one"], ["", "/one"])
     assert shown == wanted
+
+
+SHOW_SETTINGS = """
+import json, logging, os, re, sys, threading
+import django; django.setup()
+from django.conf import settings
+from django.core.files.storage import storages
+from django.db import connection
+from django.urls import reverse
+from agents.definition import registry
+from config.celery import app
+app.loader.import_default_modules()
+names = filter(str.isupper, dir(settings))
+print(json.dumps({
+    "database": [connection.settings_dict[name] for name in ("NAME", "HOST", "OPTIONS")],
+    "settings": {name: re.sub(" at 0x\\w+", "", repr(getattr(settings, name))) for name in names},
+    "files": storages["artifacts"].location, "broker": app.conf.broker_url, "agents": sorted(registry.names()),
+    "variables": dict(os.environ), "threads": threading.active_count(), "address": reverse("readyz"),
+    "logs": [logging.root.level, *(each.formatter.processors[-1].__class__.__name__ for each in logging.root.handlers)],
+    "excepthook": sys.excepthook.__name__, "tasks": sorted(app.tasks),
+}, default=repr))
+"""
+OTHERS = {
+    "DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "postgres://somebody@127.0.0.1:9/elsewhere",
+    "REDIS_URL": "redis://127.0.0.1:9/3", "HOLDPOINT_HOME": "/nowhere/at/all", "HOLDPOINT_LEASE": "3.5",
+    "HOLDPOINT_LOG_FORMAT": "json", "HOLDPOINT_LOG_LEVEL": "WARNING",
+    "HOLDPOINT_AGENTS": "tests.factories.sample_agents",
+    "HOLDPOINT_ORIGINS": "https://holdpoint.example", "HOLDPOINT_ALLOWED_HOSTS": "holdpoint.example",
+}  # fmt: skip
+
+
+def test_it_reads_its_own_settings_where_the_project_is_read_already() -> None:
+    command = [sys.executable, "-c", SHOW_SETTINGS]
+    assert reads_project(command, OTHERS)
+    warm = run(*command, env=OTHERS)
+    cold = subprocess.run(command, cwd=ROOT, env=os.environ | OTHERS, capture_output=True, text=True)
+    assert (warm.returncode, cold.returncode) == (0, 0), warm.stderr + cold.stderr
+    assert json.loads(warm.stdout) == json.loads(cold.stdout)
+
+
+def test_a_process_with_other_settings_reads_the_project_itself() -> None:
+    assert not reads_project([sys.executable, "manage.py", "worker"], services.IMPATIENT)
+    assert not reads_project([sys.executable, "-c", ""], {})
+    assert reads_project([sys.executable, "manage.py", "worker"], {})
+    assert reads_project([sys.executable, "-m", "config.web"], {})
 
 
 def test_its_end_is_told_as_it_was() -> None:

@@ -10,10 +10,11 @@ from pydantic import Field
 
 from agents.api.protocol import GateId, RunId, answer, needs, one_of
 from agents.models import TokenScope
-from agents.queries.access import run_or_404
+from agents.queries.access import Gone, run_or_404
 from approvals.gates import preflight_facts
 from approvals.preflight.checks import ORDER
-from approvals.views.access import gate_or_404
+from approvals.views.access import gate_or_404, why_gone
+from checkpoints.errors import NoSuchCheckpoint
 
 runs = Router(tags=["runs"], auth=needs(TokenScope.READ))
 gates = Router(tags=["gates"], auth=needs(TokenScope.SEE))
@@ -52,4 +53,8 @@ def get_run_preflight(request: HttpRequest, run_id: RunId) -> HttpResponse:
 @gates.get("/{int:gate_id}/preflight", response=PreflightAnswer, summary="Check a gate")
 def get_gate_preflight(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Tell whether the run can go on from what the gate shows, whatever is decided."""
-    return answer(PreflightAnswer.from_orm(preflight_facts.of_gate(gate_or_404(request, gate_id))))
+    gate = gate_or_404(request, gate_id)
+    try:
+        return answer(PreflightAnswer.from_orm(preflight_facts.of_gate(gate)))
+    except NoSuchCheckpoint:  # where the gate is closed, retention may have removed the state
+        raise Gone(why_gone(gate)) from None

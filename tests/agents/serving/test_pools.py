@@ -28,6 +28,8 @@ from tests.harness import services
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import PATIENCE, until
 
+from .test_deafness import IMPATIENT
+
 Starter = Callable[..., services.Service]
 SHARED = ("threads", "gevent")  # the pools whose runs share one process
 QUICK = {"HOLDPOINT_LEASE": "2", "HOLDPOINT_TIME_SLICE": "5"}
@@ -164,7 +166,7 @@ def test_a_worker_touches_its_health_file_while_it_looks_for_messages(
     celery_worker: Starter, tmp_path: Path, pool: str
 ) -> None:
     file = tmp_path / "health"
-    worker = celery_worker("-c", "1", "--pool", pool, env=QUICK | {"HOLDPOINT_HEARTBEAT": str(file)})
+    worker = celery_worker("-c", "1", "--pool", pool, env=QUICK | IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(file)})
     touched = until(lambda: file.exists() and file.stat().st_mtime_ns, what="the file is touched")
     until(lambda: file.stat().st_mtime_ns > touched, what="the file is touched again")
     assert worker.alive

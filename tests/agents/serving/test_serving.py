@@ -67,11 +67,12 @@ def test_a_worker_says_so_while_redis_is_down(celery_worker: Starter) -> None:
 def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery_worker: Starter, ready: bool) -> None:
     """Its processes take nothing then, and went on saying that they were there."""
     env = IMPATIENT if ready else IMPATIENT | {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
-    silent = Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=6))
+    silent = Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=3))
     worker = celery_worker("-c", "1", env=env, ready=ready)
     until(Worker.objects.exists, what="its process is there")
     os.kill(worker.pid, signal.SIGSTOP)
     try:
+        worker.says("worker.parent_stands_still")
         until(silent.exists, what=f"it is not heard of; the worker said:\n{worker.log}")
         assert worker.log.count("worker.parent_stands_still") == 1
     finally:

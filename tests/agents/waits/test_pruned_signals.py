@@ -112,11 +112,11 @@ def test_a_timer_goes_with_the_checkpoint_from_which_its_step_was_sent_on(tmp_pa
     ("last", "named", "moves"),
     [
         (1, (3,), ()),
-        (2, (2,), (("rewind", 2),)),
+        pytest.param(2, (2,), (("rewind", 2),), marks=pytest.mark.long),
         (3, (), (("edit", 1), ("rewind", 3))),
-        (1, (1,), (("rewind", 1), ("edit", 2))),
+        pytest.param(1, (1,), (("rewind", 1), ("edit", 2)), marks=pytest.mark.long),
         (1, (2, 4), (("rewind", 1), ("edit", 2), ("edit", 1))),
-        (2, (), (("edit", 1), ("edit", 1))),
+        pytest.param(2, (), (("edit", 1), ("edit", 1)), marks=pytest.mark.long),
     ],
 )
 def test_a_pruned_run_reads_after_a_rewind_what_it_reads_without_a_prune(

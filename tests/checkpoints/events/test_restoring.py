@@ -28,7 +28,7 @@ from tests.harness.postgresql_clusters import (
     run_ahead,
     serving,
 )
-from tests.harness.services import Service, free_port, manage, run, wait_for_http
+from tests.harness.services import IMPATIENT, Service, free_port, manage, run, wait_for_http
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
@@ -220,7 +220,7 @@ def test_a_sweeper_that_started_while_postgresql_was_away_ends_on_a_restored_one
         env = embedded_urls(server) | {"HOLDPOINT_HOME": str(short / "home")}
         with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
             owner.execute(FORGED.format(xid=2**40, at="now()"))
-    sweeper = start_service("sweeper", manage("sweeper"), env)
+    sweeper = start_service("sweeper", manage("sweeper"), IMPATIENT | env)
     sweeper.says(r"sweeper\.failed")
     stack.enter_context(serving(data, short / "s"))
     until(lambda: not sweeper.alive, what="the sweeper ends")

@@ -25,7 +25,7 @@ from config.local.servers.postgres import Postgres
 from tests.conftest import session_of
 from tests.factories import ann, make_team
 from tests.harness.altered_rows import owner
-from tests.harness.services import Service
+from tests.harness.services import IMPATIENT, Service
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
@@ -184,7 +184,7 @@ def is_told_to_try_again(answer: httpx.Response) -> None:
 
 def test_a_request_that_finds_every_connection_of_the_pool_taken_is_told_to_try_again(start_web: StartWeb) -> None:
     """It was told that something broke on our side, as for a bug."""
-    _, base = start_web({"HOLDPOINT_POOL_SIZE": str(CONNECTIONS)})
+    _, base = start_web(IMPATIENT | {"HOLDPOINT_POOL_SIZE": str(CONNECTIONS)})
     cookies = {"sessionid": session_of(ann(make_team()))}
 
     def ask(path: str) -> httpx.Response:
@@ -208,7 +208,7 @@ def test_a_request_that_finds_every_connection_of_the_pool_taken_is_told_to_try_
 def test_a_request_while_the_server_takes_no_more_connections_is_told_to_try_again(
     start_web: StartWeb, server: Postgres
 ) -> None:
-    _, base = start_web(embedded_urls(server))
+    _, base = start_web(IMPATIENT | embedded_urls(server))
     cookies = {"sessionid": "a" * 32}  # which is looked for
 
     def ask(path: str) -> httpx.Response:

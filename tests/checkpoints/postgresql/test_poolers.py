@@ -15,7 +15,7 @@ from checkpoints.retention import delete_batch
 from config.local.servers.postgres import Postgres
 from tests.checkpoints.retention.pruned_runs import ended, keep, pruned
 from tests.harness.pgbouncer import pooler
-from tests.harness.services import Service, free_port, manage, run, wait_for_http, web_command
+from tests.harness.services import IMPATIENT, Service, free_port, manage, run, wait_for_http, web_command
 from tests.harness.session import Session
 from tests.harness.waiting import PATIENCE, until
 
@@ -71,12 +71,12 @@ def test_a_pooler_by_transaction_is_refused_once_postgresql_answers_where_it_did
     """Whatever was started while PostgreSQL was away worked on behind it for ever, and /readyz called that ok."""
     server.stop()
     with pooler(servers, server, "transaction") as url:
-        port = free_port()
-        web = start_service("web", web_command(port), {"DATABASE_URL": url})
+        port, env = free_port(), IMPATIENT | {"DATABASE_URL": url}
+        web = start_service("web", web_command(port), env)
+        sweeper = start_service("sweeper", manage("sweeper"), env)
+        worker = start_service("worker", manage("worker"), env)
         wait_for_http(web, f"http://127.0.0.1:{port}/healthz")
-        sweeper = start_service("sweeper", manage("sweeper"), {"DATABASE_URL": url})
         sweeper.says(r"sweeper\.failed")
-        worker = start_service("worker", manage("worker"), {"DATABASE_URL": url})
         worker.says("The worker waits until it can read its plans")
         server.start(servers.log("apart"))
         for service in (web, sweeper, worker):

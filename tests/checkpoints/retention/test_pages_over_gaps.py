@@ -135,6 +135,10 @@ def test_a_closed_gate_whose_state_is_gone_says_so() -> None:
     assert "was removed on" in response.content.decode()
     assert client.get(f"/api/gates/{gate.pk}").status_code == 200
     assert client.get(f"/runs/{run.pk}/").status_code == 200
+    preflight = client.get(f"/api/gates/{gate.pk}/preflight")
+    assert preflight.status_code == 410
+    assert "was removed on" in json.loads(preflight.content)["detail"]
+    assert client.get(f"/api/gates/{gate.pk}/impacts").status_code < 500
 
 
 def test_an_open_gate_can_be_decided_though_the_states_to_send_it_back_to_are_gone() -> None:
