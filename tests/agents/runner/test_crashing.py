@@ -5,13 +5,10 @@ The oracle is the external ledger that the effects write, the run's own rows, an
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import PIPE
 
 import pytest
 from django.db.models.functions import Now
@@ -20,7 +17,7 @@ from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.factories.driven_runs import advance, answer, decide, effects, make_run, open_gate, state
 from tests.harness.examples import each_third
-from tests.harness.session import ROOT
+from tests.harness.services import Talking
 
 TO_THE_GATE = [
     "after_claim", "before_step", "after_step", "before_save", "after_save",
@@ -40,21 +37,17 @@ def ledger(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hand() -> Iterator[subprocess.Popen[str]]:
+def hand() -> Iterator[Talking]:
     """A process that forks a worker for each run it is told."""
-    env = os.environ | {"HOLDPOINT_AGENTS": "tests.factories.sample_agents", "HOLDPOINT_LOG_LEVEL": "ERROR"}
+    env = {"HOLDPOINT_AGENTS": "tests.factories.sample_agents", "HOLDPOINT_LOG_LEVEL": "ERROR"}
     command = [sys.executable, "-m", "tests.harness.forked_worker"]
-    with subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdin=PIPE, stdout=PIPE) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(10)
+    process = Talking(*command, env=env)
+    yield process
+    process.close()
 
 
 @pytest.mark.parametrize("place", each_third(TO_THE_GATE))
-def test_a_worker_killed_on_the_way_to_a_gate_leaves_one_gate(
-    place: str, ledger: Path, hand: subprocess.Popen[str]
-) -> None:
+def test_a_worker_killed_on_the_way_to_a_gate_leaves_one_gate(place: str, ledger: Path, hand: Talking) -> None:
     run = make_run("payer", ledger=str(ledger))
     kill_at(place, run, hand)
     go_on(run)
@@ -65,9 +58,7 @@ def test_a_worker_killed_on_the_way_to_a_gate_leaves_one_gate(
 
 
 @pytest.mark.parametrize("place", each_third(FROM_THE_GATE))
-def test_a_worker_killed_after_the_decision_does_nothing_twice(
-    place: str, ledger: Path, hand: subprocess.Popen[str]
-) -> None:
+def test_a_worker_killed_after_the_decision_does_nothing_twice(place: str, ledger: Path, hand: Talking) -> None:
     run = advance(make_run("payer", ledger=str(ledger)))
     decide(run)
     kill_at(place, run, hand)
@@ -84,14 +75,10 @@ def test_a_worker_killed_after_the_decision_does_nothing_twice(
     assert_paid_once(run, ledger)
 
 
-def kill_at(place: str, run: Run, hand: subprocess.Popen[str]) -> None:
+def kill_at(place: str, run: Run, hand: Talking) -> None:
     """Let another process take the run on and kill itself with SIGKILL at this point."""
-    assert hand.stdin is not None
-    assert hand.stdout is not None
     point, _, hit = place.partition(":")
-    hand.stdin.write(f"{run.pk} {point}:kill:{hit or 1}\n")
-    hand.stdin.flush()
-    assert hand.stdout.readline().strip() == str(-signal.SIGKILL), f"{place} was never reached"
+    assert hand.tell(f"{run.pk} {point}:kill:{hit or 1}").strip() == str(-signal.SIGKILL), f"{place} was never reached"
 
 
 def go_on(run: Run) -> None:

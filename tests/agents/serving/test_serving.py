@@ -88,9 +88,9 @@ def test_a_process_that_was_paused_does_not_accuse_its_parent_at_its_first_look(
     os.kill(worker.pid, signal.SIGSTOP)
     process.suspend()
     try:
-        until(Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=6)).exists, what="a long pause")
+        until(Worker.objects.filter(heard_at__lt=Now() - timedelta(seconds=3)).exists, what="a long pause")
         process.resume()
-        until(Worker.objects.filter(heard_at__gt=Now() - timedelta(seconds=6)).exists, what="it says that it is there")
+        until(Worker.objects.filter(heard_at__gt=Now() - timedelta(seconds=3)).exists, what="it says that it is there")
     finally:
         os.kill(worker.pid, signal.SIGCONT)
 

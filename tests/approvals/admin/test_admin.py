@@ -42,6 +42,7 @@ from tests.factories.tokens import make_token
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
 
+pytestmark = pytest.mark.whole_database  # the lists' filters name every team and policy
 APPS = ("checkpoints", "approvals", "agents")
 ORDERED = (
     Policy,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from subprocess import PIPE
 
 import pytest
 
 from approvals.models import Decision, Gate, Outcome
 from checkpoints.models import Event, Hold
 from tests.factories import ann, decide, edit_amount, make_gate, make_team
-from tests.harness.session import ROOT
-from tests.harness.waiting import PATIENCE
+from tests.harness.services import Talking
 
 # For each line forks a process that decides, and kills itself just before the statement that names `table` is sent.
 PROGRAM = """
@@ -59,35 +55,23 @@ STATEMENTS = [
 
 
 @pytest.fixture(scope="module")
-def program() -> Iterator[subprocess.Popen[str]]:
+def program() -> Iterator[Talking]:
     """The program above, without a connection of its own that its children would inherit."""
-    env = {
-        "DJANGO_SETTINGS_MODULE": "config.settings",
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-    }
-    command = [sys.executable, "-c", PROGRAM]
-    with subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdin=PIPE, stdout=PIPE) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(PATIENCE)
+    process = Talking(sys.executable, "-c", PROGRAM, env={"DJANGO_SETTINGS_MODULE": "config.settings"})
+    yield process
+    process.close()
 
 
 @pytest.mark.parametrize(("verb", "table"), STATEMENTS)
 def test_a_decision_killed_between_two_statements_leaves_nothing_half_and_can_be_made_again(
-    verb: str, table: str, program: subprocess.Popen[str]
+    verb: str, table: str, program: Talking
 ) -> None:
     team = make_team()
     gate = make_gate(team=team)
     person = ann(team)
     before = Gate.objects.values().get(pk=gate.pk)
     events = Event.objects.filter(run_id=gate.run_id).count()
-    assert program.stdin is not None
-    assert program.stdout is not None
-    program.stdin.write(f"{gate.pk},{person.pk},{verb},{table}\n")
-    program.stdin.flush()
-    assert program.stdout.readline() == f"{-signal.SIGKILL}\n"
+    assert program.tell(f"{gate.pk},{person.pk},{verb},{table}") == f"{-signal.SIGKILL}\n"
     assert Gate.objects.values().get(pk=gate.pk) == before
     assert Event.objects.filter(run_id=gate.run_id).count() == events
     assert not Decision.objects.filter(gate=gate).exists()

@@ -32,6 +32,7 @@ def rows() -> dict[str, str]:
 
 
 @pytest.mark.examples
+@pytest.mark.whole_database  # the lists' filters name every team and policy
 def test_no_column_of_a_list_is_cut(new_page: Callable[..., Page], web: str) -> None:
     """Policies had four columns behind the edge at 1,440 pixels, with nothing that told of them."""
     page, made = new_page(make_user("Root", superuser=True)), rows()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +20,16 @@ from tests.conftest import session_of
 from tests.factories import MEMBER, ann, make_gate, make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.horizon import reached
-from tests.harness.services import Service
+from tests.harness.services import Service, free_port, wait_for_http
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
+SHORT_GRACE = """
+import sys
+from config.web import __main__ as web
+web.GRACE, sys.argv[1:] = 1, ["--port", "{}"]
+web.main()
+"""
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 
@@ -79,15 +86,18 @@ def test_a_web_process_with_open_streams_polls_and_sockets_ends_at_once_and_tell
     assert "Traceback" not in service.log
 
 
-def test_what_does_not_end_by_itself_is_cut_off_within_the_grace(start_web: Callable[..., tuple[Service, str]]) -> None:
+def test_what_does_not_end_by_itself_is_cut_off_within_the_grace(start_service: Callable[..., Service]) -> None:
     import socket
 
-    service, base = start_web()
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    service = start_service("web", [sys.executable, "-c", SHORT_GRACE.format(port)])
+    wait_for_http(service, f"{base}/healthz")
     with socket.create_connection(("127.0.0.1", httpx.URL(base).port or 0)) as half:
         half.sendall(b"POST /accounts/login/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nhalf")
         httpx.get(f"{base}/healthz")
         service.process.send_signal(signal.SIGTERM)
-        service.process.wait(GRACE + PATIENCE)
+        service.process.wait(PATIENCE)
     assert "timeout graceful shutdown exceeded" in service.log
 
 

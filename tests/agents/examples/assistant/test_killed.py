@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import PIPE
 
 import pytest
 from django.db.models.functions import Now
@@ -19,7 +16,7 @@ from tests.agents.examples.refunds.test_killed import killed
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state
 from tests.harness.examples import each_third
-from tests.harness.session import ROOT
+from tests.harness.services import Talking
 
 from .assistant_runs import DONE, begun, calling
 from .endpoint import KEY, Endpoint, Reply
@@ -40,7 +37,7 @@ def folder(desk: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hand(shared_endpoint: Endpoint, desk: Path) -> Iterator[subprocess.Popen[str]]:
+def hand(shared_endpoint: Endpoint, desk: Path) -> Iterator[Talking]:
     """A process that forks a worker for each run it is told; see tests/harness/forked_worker.py."""
     wishes = {
         "HOLDPOINT_AGENTS": "agents.examples.assistant",
@@ -50,11 +47,9 @@ def hand(shared_endpoint: Endpoint, desk: Path) -> Iterator[subprocess.Popen[str
         "HOLDPOINT_LOG_LEVEL": "ERROR",
     }
     command = [sys.executable, "-m", "tests.harness.forked_worker"]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | wishes, text=True, stdin=PIPE, stdout=PIPE) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(10)
+    process = Talking(*command, env=wishes)
+    yield process
+    process.close()
 
 
 def restarted(run: Run) -> Run:
@@ -65,7 +60,7 @@ def restarted(run: Run) -> Run:
 
 @pytest.mark.parametrize("place", each_third(PLACES))
 def test_a_worker_killed_anywhere_in_a_turn_does_nothing_twice(
-    place: str, endpoint: Endpoint, folder: Path, hand: subprocess.Popen[str]
+    place: str, endpoint: Endpoint, folder: Path, hand: Talking
 ) -> None:
     name = place.replace(":", "-")
     write = ("write_file", {"path": f"{name}.md", "content": "new"})
@@ -102,7 +97,7 @@ def undone(run: Run, path: Path) -> None:
     assert path.read_text() == "old"
 
 
-def test_a_worker_killed_while_the_model_speaks_asks_it_again(endpoint: Endpoint, hand: subprocess.Popen[str]) -> None:
+def test_a_worker_killed_while_the_model_speaks_asks_it_again(endpoint: Endpoint, hand: Talking) -> None:
     run = begun(endpoint, calling(("run_command", {"argv": ["true"]})), Reply("The end."))
     decide(run)
     assert killed(hand, run, "after_step:kill:3") == -signal.SIGKILL
@@ -111,7 +106,7 @@ def test_a_worker_killed_while_the_model_speaks_asks_it_again(endpoint: Endpoint
 
 
 def test_four_calls_decided_each_by_itself_survive_a_kill_in_the_middle(
-    endpoint: Endpoint, folder: Path, hand: subprocess.Popen[str]
+    endpoint: Endpoint, folder: Path, hand: Talking
 ) -> None:
     run = begun(endpoint, calling(*FOUR), closing)
     write, count, remove, weather = [action.id for action in open_gate(run).asked.actions]

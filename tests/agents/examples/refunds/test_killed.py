@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -23,7 +20,7 @@ from checkpoints.models import Run
 from tests.factories import ann, decide, make_team
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate
 from tests.harness.examples import each_third
-from tests.harness.session import ROOT
+from tests.harness.services import Talking
 
 from .conftest import World, past_doubts
 from .test_mail import MAILS
@@ -34,15 +31,13 @@ PLACES += ["before_save:2", "after_save", "after_save:2"]  # the gate's outcome 
 
 
 @pytest.fixture(scope="module")
-def hand(shared_sandbox: World) -> Iterator[subprocess.Popen[str]]:
+def hand(shared_sandbox: World) -> Iterator[Talking]:
     """A process that forks a worker for each run it is told; see tests/harness/forked_worker.py."""
     wishes = {"HOLDPOINT_AGENTS": AGENTS, "SANDBOX_URL": shared_sandbox.url, "HOLDPOINT_LOG_LEVEL": "ERROR"}
     command = [sys.executable, "-m", "tests.harness.forked_worker"]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | wishes, text=True, stdin=PIPE, stdout=PIPE) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(10)
+    process = Talking(*command, env=wishes)
+    yield process
+    process.close()
 
 
 @pytest.fixture
@@ -56,9 +51,7 @@ def only_refunds(settings: Any, sandbox: World) -> Iterator[None]:
 
 @pytest.mark.usefixtures("only_refunds")
 @pytest.mark.parametrize("place", each_third(PLACES))
-def test_a_worker_killed_while_it_pays_leaves_one_refund(
-    place: str, sandbox: World, hand: subprocess.Popen[str]
-) -> None:
+def test_a_worker_killed_while_it_pays_leaves_one_refund(place: str, sandbox: World, hand: Talking) -> None:
     [input] = Refunds.inputs_from(next(MAILS.glob("06-*.eml")))
     run = past_doubts(advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=make_team())))
     amount = f"{100 + PLACES.index(place)}.00"  # each its own, so that the ledger tells the runs apart
@@ -76,10 +69,6 @@ def test_a_worker_killed_while_it_pays_leaves_one_refund(
     assert len(outbox.outbox) == 1
 
 
-def killed(hand: subprocess.Popen[str], run: Run, wish: str) -> int:
+def killed(hand: Talking, run: Run, wish: str) -> int:
     """Take the run on in a process that kills itself there; its exit status."""
-    assert hand.stdin is not None
-    assert hand.stdout is not None
-    hand.stdin.write(f"{run.pk} {wish}\n")
-    hand.stdin.flush()
-    return int(hand.stdout.readline())
+    return int(hand.tell(f"{run.pk} {wish}"))

@@ -6,14 +6,11 @@ The same call sent again with its key goes on: it is done once, and answered as 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain, count
-from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -32,7 +29,7 @@ from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Pro
 from tests.factories import MEMBER, ann, make_team
 from tests.factories.stored_runs import take
 from tests.factories.tokens import bearing, make_token
-from tests.harness.session import ROOT
+from tests.harness.services import Talking
 
 MAY = ("approvals.decide_gate", "checkpoints.rewind_run", *MEMBER)
 OPS = [{"op": "set", "field": "payment", "value": WIRE}]
@@ -46,15 +43,13 @@ def _no_wait_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def web() -> Iterator[subprocess.Popen[str]]:
+def web() -> Iterator[Talking]:
     """The warm process; see .caller."""
     command = [sys.executable, "-m", "tests.agents.remote.failures.killable_caller"]
-    environment = os.environ | {"HOLDPOINT_LOG_LEVEL": "ERROR"}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdin=PIPE, stdout=PIPE) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(10)
+    environment = {"HOLDPOINT_LOG_LEVEL": "ERROR"}
+    process = Talking(*command, env=environment)
+    yield process
+    process.close()
 
 
 @dataclass(frozen=True)
@@ -303,14 +298,10 @@ CALLS: dict[str, Callable[[], Call]] = {
 ELSEWHERE = {told["operationId"] for path, method, told in operations() if "/webhooks" in path}
 
 
-def sent(web: subprocess.Popen[str], call: Call, at: str, kill: int) -> dict[str, int]:
+def sent(web: Talking, call: Call, at: str, kill: int) -> dict[str, int]:
     """What became of the process that was asked."""
-    assert web.stdin is not None
-    assert web.stdout is not None
     asked = {"address": call.address, "body": call.body, "headers": call.headers, "at": at, "kill": kill}
-    web.stdin.write(json.dumps(asked) + "\n")
-    web.stdin.flush()
-    told: dict[str, int] = json.loads(web.stdout.readline())
+    told: dict[str, int] = json.loads(web.tell(json.dumps(asked)))
     return told
 
 
@@ -331,7 +322,7 @@ def kills() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("name", "at", "step"), [*kills()])
 def test_wherever_the_process_is_killed_all_of_the_call_landed_or_none_and_sent_again_it_is_done_once(
-    name: str, at: str, step: int, web: subprocess.Popen[str]
+    name: str, at: str, step: int, web: Talking
 ) -> None:
     call = CALLS[name]()
     before = call.landed()

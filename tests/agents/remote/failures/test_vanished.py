@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from subprocess import PIPE
 from typing import Any
 
 import httpx
@@ -25,7 +22,7 @@ from checkpoints.models import Event, Run
 from tests.agents.remote.outside_program import STEPS, Program, decide
 from tests.factories import MEMBER, ann, bob, make_team, mira
 from tests.factories.tokens import bearing, make_token
-from tests.harness.session import ROOT
+from tests.harness.services import Talking
 from tests.harness.waiting import PATIENCE
 
 REPORT = {"status": "done", "writes": {"receipt": {"id": "tx_1"}}}
@@ -178,31 +175,23 @@ def test_sweepers_and_the_programs_own_report_at_once_come_to_one_end(web: str, 
 
 
 @pytest.fixture(scope="module")
-def warm() -> Iterator[subprocess.Popen[str]]:
+def warm() -> Iterator[Talking]:
     """The warm process; see .caller."""
     command = [sys.executable, "-m", "tests.agents.remote.failures.killable_caller"]
-    environment = os.environ | {"HOLDPOINT_LOG_LEVEL": "ERROR"}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdin=PIPE, stdout=PIPE) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(10)
+    environment = {"HOLDPOINT_LOG_LEVEL": "ERROR"}
+    process = Talking(*command, env=environment)
+    yield process
+    process.close()
 
 
 @pytest.mark.parametrize("at", ["statement", "commit"])
-def test_wherever_the_sweeper_is_killed_the_question_is_asked_once_by_the_next(
-    at: str, warm: subprocess.Popen[str]
-) -> None:
-    assert warm.stdin is not None
-    assert warm.stdout is not None
+def test_wherever_the_sweeper_is_killed_the_question_is_asked_once_by_the_next(at: str, warm: Talking) -> None:
     kill, none, landed = 0, 0, 0
     while True:
         kill += 1
         program, _ = began()
         lapse(program)
-        warm.stdin.write(json.dumps({"sweep": program.run, "at": at, "kill": kill}) + "\n")
-        warm.stdin.flush()
-        ended = json.loads(warm.stdout.readline())["ended"]
+        ended = json.loads(warm.tell(json.dumps({"sweep": program.run, "at": at, "kill": kill})))["ended"]
         asked = questions(program)
         assert (program.row().status == "waiting") == bool(asked)
         if ended == 0:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from subprocess import PIPE
 
 import pytest
 from django.db.models.functions import Now
@@ -31,7 +28,7 @@ from tests.factories.driven_runs import (
     trail,
 )
 from tests.harness.altered_rows import altered
-from tests.harness.session import ROOT
+from tests.harness.services import Talking
 
 from .conftest import AGENTS
 from .watched_world import World, world_rows
@@ -280,9 +277,7 @@ def test_a_payment_that_was_never_sent_is_sent_later_only_under_its_precondition
     assert world.paid() == ["unsent", "done"]
 
 
-def test_an_observation_that_kills_its_worker_each_time_asks_in_the_end(
-    world: World, hand: subprocess.Popen[str]
-) -> None:
+def test_an_observation_that_kills_its_worker_each_time_asks_in_the_end(world: World, hand: Talking) -> None:
     run = waiting(world)
     decide(run, preconditions=["balance"])
     world.says("kill")
@@ -294,24 +289,18 @@ def test_an_observation_that_kills_its_worker_each_time_asks_in_the_end(
 
 
 @pytest.fixture
-def hand() -> Iterator[subprocess.Popen[str]]:
+def hand() -> Iterator[Talking]:
     """A process that forks a worker for each run it is told; see tests/harness/forked_worker.py."""
     wishes = {"HOLDPOINT_AGENTS": AGENTS, "HOLDPOINT_LOG_LEVEL": "ERROR"}
     command = [sys.executable, "-m", "tests.harness.forked_worker"]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | wishes, text=True, stdin=PIPE, stdout=PIPE) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(10)
+    process = Talking(*command, env=wishes)
+    yield process
+    process.close()
 
 
-def in_a_worker(hand: subprocess.Popen[str], run: Run) -> int:
+def in_a_worker(hand: Talking, run: Run) -> int:
     """Take the run on in a process of its own; how that ended."""
-    assert hand.stdin is not None
-    assert hand.stdout is not None
-    hand.stdin.write(f"{run.pk}\n")
-    hand.stdin.flush()
-    return int(hand.stdout.readline())
+    return int(hand.tell(f"{run.pk}"))
 
 
 def test_nothing_is_held_open_in_the_database_while_the_world_is_looked_at(
