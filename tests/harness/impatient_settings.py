@@ -2,4 +2,4 @@
 
 from config.settings import *  # noqa: F403
 
-POOL["timeout"] = 2  # type: ignore[name-defined]  # noqa: F405
+POOL["timeout"] = 2  # noqa: F405

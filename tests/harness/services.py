@@ -162,7 +162,7 @@ def run(
 
     `alone`: it gets no variables but those of `env`.
     """
-    environment = ({} if alone else os.environ) | (env or {})
+    environment = ({} if alone else dict(os.environ)) | (env or {})
     if not WARM.can(arguments, environment):
         return subprocess.run(
             list(arguments), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=within

@@ -84,7 +84,7 @@ def forget_settings() -> None:
     connections._settings = None
     vars(connections).pop("settings", None)
     conf.settings._wrapped = conf.empty
-    del sys.modules["config.settings"], sys.modules["config"].settings  # type: ignore[attr-defined]
+    del sys.modules["config.settings"], sys.modules["config"].settings
 
 
 def serve(requests: socket.socket) -> None:
