@@ -201,17 +201,19 @@ def outcomes_are_applied_once(history: list[Line], world: World, dump: Dump) -> 
             moved[event["run"]] = event["id"]
     closed = {event["subject"]: event["id"] for event in dump["events"] if event["kind"] == "gate.closed"}
     runs = _by_id(dump["runs"])
-    for gate in dump["gates"]:
-        if gate["status"] != "decided" or gate["kind"] != "review":
-            continue
+
+    def moved_since(gate: dict[str, Any]) -> bool:
+        return moved[gate["run"]] > closed.get(f"gate:{gate['id']}", 0)
+
+    decided = [gate for gate in dump["gates"] if gate["status"] == "decided" and gate["kind"] == "review"]
+    for gate in sorted(decided, key=moved_since):  # what is excused takes no answer that another gate needs
         times, later = saved[gate["checkpoint"]], (gate["run"], gate["step"])
         if times == 0 and answered_later[later]:
             answered_later[later] -= 1
             times = 1
         if times > 1:
             yield Violation("twice", f"the outcome of gate {gate['id']} was applied {times} times")
-        since = moved[gate["run"]] > closed.get(f"gate:{gate['id']}", 0)
-        if times == 0 and not since and runs[gate["run"]]["status"] in ENDED:
+        if times == 0 and not moved_since(gate) and runs[gate["run"]]["status"] in ENDED:
             yield Violation("lost", f"gate {gate['id']} was decided, and its run {gate['run']} ended without it")
     for (run, step), left in answered_later.items():
         if left > 0 and not moved[run]:

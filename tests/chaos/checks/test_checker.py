@@ -111,3 +111,18 @@ def test_each_check_finds_something_that_is_planted() -> None:
         plant(seen)
         idle -= {check.__name__ for check in CHECKS if list(check(*seen))}
     assert idle == set()
+
+
+def test_a_gate_asked_again_after_a_rewind_has_the_answer_that_was_saved() -> None:
+    """Where the run was rewound before the first outcome was saved, the checker gave the second one's to the first."""
+    seen = good()
+    again = {"id": 75, "run": 7, "checkpoint": "c1"}
+    seen.dump["gates"].append(seen.row("gates", 70) | again)
+    seen.row("gates", 70)["checkpoint"] = "c0"
+    next(row for row in seen.dump["checkpoints"] if row["id"] == "c75")["kind"] = "answered"
+    told = {"run": 7, "by_person": True, "xid": 2000, "team": 1}
+    seen.dump["events"] += [
+        {"id": 13, "kind": "run.rewound", "subject": "run:7", **told},
+        {"id": 14, "kind": "gate.closed", "subject": "gate:75", **told},
+    ]
+    assert {each.says for each in violations(*seen) if each.kind == "lost"} == set()
