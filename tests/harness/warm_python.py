@@ -84,7 +84,7 @@ class WarmPython:
         """Start a command of Python in this folder. `files`: its standard input, output and errors."""
         project = reads_project(command, env)
         if project not in self.servers:
-            self.servers[project] = WarmServer(*(["project"] if project else []))
+            self.servers[project] = WarmServer(["project"], env) if project else WarmServer([], os.environ)
         return self.servers[project].start(command, env=env, files=files)
 
     def close(self) -> None:
@@ -102,13 +102,17 @@ def reads_project(command: Sequence[str], env: Mapping[str, str]) -> bool:
 
 
 class WarmServer:
-    """A process that forks others; it takes its first request once it has read what it is to read."""
+    """A process that forks others; it takes its first request once it has read what it is to read.
 
-    def __init__(self, *words: str) -> None:
+    `env`: its variables, in which settings are complete if it reads the project.
+    """
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
         self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = tied([sys.executable, "-m", "tests.harness.warm_server", str(theirs.fileno()), *words])
-            self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+            fds = [theirs.fileno()]
+            self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=fds)
 
     def start(self, command: Sequence[str], *, env: Mapping[str, str], files: Sequence[int]) -> Forked:
         """Have a process forked that becomes this command."""
