@@ -14,7 +14,7 @@ OURS := agents approvals benchmarks checkpoints clients config docs tests confte
 # often wait for processes to start, to be missed or to come back.
 IN_PARALLEL := -n 3 --dist worksteal --durations=20
 
-.PHONY: help run reset trial test test-long chaos check pins bench screenshots browser
+.PHONY: help run reset trial test test-long chaos check types pins bench screenshots browser node
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
@@ -28,27 +28,31 @@ trial: ## run the tests of agents of yours, on a database of their own: TESTS=te
 	@$(INSTALL) requirements-dev.txt
 	@exec $(PY) -m pytest $(or $(TESTS),$(wildcard test_*.py))
 
-test: browser ## test everything, on real servers, processes and a real browser
+test: browser node ## test everything, on real servers, processes and a real browser
 	@exec $(PY) -m pytest $(IN_PARALLEL) $(ARGS)
 
-test-long: browser ## test exhaustively: every hostile string and body, every crash, many more examples
+test-long: browser node ## test exhaustively: every hostile string and body, every crash, many more examples
 	@exec $(PY) -m pytest $(IN_PARALLEL) -m long $(ARGS)
 
 chaos: ## break a whole installation at random, and check it: MINUTES=10 SEED=7
 	@$(INSTALL) requirements-dev.txt
 	@exec $(PY) -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-check: ## style, types, import layers, words of pages, migrations in step
+check: node ## style, types, import layers, words of pages, migrations in step
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m ruff check $(OURS)
 	@$(PY) -m ruff format --check $(OURS)
 	@$(CHECK_ENV) $(PY) -m mypy $(OURS)
 	@$(PY) -m mypy --config-file clients/python/pyproject.toml clients/python/src clients/python/examples
+	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node check
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.templates
 	@$(PY) -m tests.house.python_words
 	@$(PY) -m tests.house.script_words
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
+
+types: node ## write the TypeScript client's types from the API's description
+	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node types
 
 pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin
 	@$(INSTALL) requirements-dev.txt
@@ -66,3 +70,7 @@ screenshots: browser ## take the pictures in docs/screenshots and look for fault
 browser:
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m tests.harness.chromium
+
+node:
+	@$(INSTALL) requirements-dev.txt
+	@$(PY) -m tests.clients.typescript.node

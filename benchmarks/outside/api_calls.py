@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from approvals.models import Gate
 
 AT_ONCE = 8
-GATES, SAVES, HEARD, WAITING, TOGETHER, BATCHES, BATCH = 400, 900, 60, 1000, 10, 20, 100
+GATES, SAVES, HEARD, WAITING, TOGETHER, BATCHES, BATCH = 400, 900, 60, 2000, 10, 20, 100
 WARM, FIRST = 100, 5  # gates before any is measured, and outcomes that are not
 IDLE = 5.0  # seconds in which nothing happens
 PROGRAMS = (1, 10, 100)
@@ -63,6 +63,7 @@ def main() -> None:
             _heard(client, Waiters(base, sent, stream=False), reviewer, beside)
             _streamed(client, Waiters(base, sent, stream=True), reviewer, beside)
             _crowd(client, Waiters(base, sent, stream=False), web.pid, reviewer)
+            _all_told(client, Waiters(base, sent, stream=False), web.pid, reviewer)
 
 
 def _gates(scratch: Scratch, client: httpx.Client) -> None:
@@ -178,7 +179,7 @@ def _streamed(client: httpx.Client, waiters: Waiters, reviewer: User, beside: di
 
 
 def _crowd(client: httpx.Client, waiters: Waiters, web: int, reviewer: User) -> None:
-    """Print the cost of a thousand programs that wait at one web process, each for its own gate; decide some gates."""
+    """Print the cost of many programs that wait at one web process, each for its own gate; decide some gates."""
     gates = [_open(client) for _ in range(WAITING)]
     before = resident(web)
     with waiters as waiting:
@@ -189,11 +190,27 @@ def _crowd(client: httpx.Client, waiters: Waiters, web: int, reviewer: User) -> 
         share = (processor(web) - used) / (time.monotonic() - began)
         print(f"{WAITING} programs wait: {weight:.0f} kB each, {share:.0%} of a core")
         mark(f"of {WAITING:,} waiting programs refused", waiting.refused(), most=0)
+        mark(f"memory of the web process for each of {WAITING:,} waiting programs", weight, "kB")
         waits = []
         for gate in gates[:HEARD]:
             at = _decide(gate, reviewer)
             waits.append((waiting.next() - at) / 1e6)
     print(spread("outcome -> the one that waits for it, among them", waits))
+
+
+def _all_told(client: httpx.Client, waiters: Waiters, web: int, reviewer: User) -> None:
+    """Print the time from a decision's commit until each of many programs that wait for that one gate has its outcome.
+
+    The programs' own process reads the answers one after the other, beside the web process.
+    """
+    gate = _open(client)
+    with waiters as waiting:
+        waiting.wait_for([gate.pk] * WAITING)
+        used, at = processor(web), _decide(gate, reviewer)
+        waits = [(waiting.next() - at) / 1e6 for _ in range(WAITING)]
+        took = processor(web) - used
+    print(f"{spread(f'one outcome -> {WAITING:,} programs', waits)}; {took:.2f} s of the web process's processor")
+    mark(f"one outcome -> the last of {WAITING:,} waiting programs", max(waits), "ms")
 
 
 def _begun(client: httpx.Client, work: Workload) -> dict[str, Any]:

@@ -1,0 +1,89 @@
+"""What is done is what people approved, text for text: large integers, 1 and 1.0, secrets, and what was altered."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agents.models import Effect
+from tests.clients.typescript.program import Program, Thrown
+from tests.clients.world import World
+
+HUGE = 2**70 + 1
+ASKS = """
+return hp.approve("pay", %s, { pinned: ["account"], ...%s }, (call) => {
+  const { account, rate } = call.arguments;
+  write("call", { kinds: [typeof account, typeof rate], text: call.text, account, rate });
+  return call.arguments;
+});
+"""
+
+
+def test_no_digit_is_lost_on_the_way_to_people_and_back(web: str, program: Program) -> None:
+    world = World(web)
+    told = program(world, ASKS % (f'{{ account: {HUGE}n, rate: new Exact("1.0"), small: 9007199254740991 }}', "{}"))
+    gate = world.gate()
+    asked = gate.asked.actions[0].arguments
+    assert (asked, type(asked["rate"])) == ({"account": HUGE, "rate": 1.0, "small": 2**53 - 1}, float)
+    edited = {"account": HUGE + 2, "rate": 2.0, "small": 2**53 - 1}
+    world.decides("edit", arguments={"pay": edited})
+    assert told.result()["account"] == HUGE + 2
+    call = told.wrote("call")
+    assert call["kinds"] == ["bigint", "number"]
+    assert call["text"] == f'{{"account":{HUGE + 2},"rate":2.0,"small":9007199254740991}}'
+    assert Effect.objects.get(run=gate.run_id).returned["pay_result"]["account"] == HUGE + 2
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_what_json_cannot_hold_is_refused_before_anybody_is_asked(web: str, program: Program, number: str) -> None:
+    with pytest.raises(Thrown, match=f"TypeError: rate is {number}, which JSON cannot hold"):
+        program(World(web), ASKS % (f"{{ rate: {number} }}", "{}")).result()
+
+
+def test_a_secret_is_handed_out_to_the_program_and_compared_where_it_is_none(web: str, program: Program) -> None:
+    world = World(web)
+    properties = {"account": {"type": "string", "writeOnly": True}, "rate": {"type": "integer"}}
+    schema = json.dumps({"schema": {"type": "object", "properties": properties}})
+    told = program(world, ASKS % ('{ account: "DE02", rate: 1 }', schema))
+    world.decides()
+    assert told.result() == {"account": "DE02", "rate": 1}
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", '"a\\"b"', "12345678901234567890", "-0.5e3", '{"a":[1,{"b":"]}"}],"c":null}']
+)
+def test_a_text_is_read_and_written_without_loss(web: str, program: Program, text: str) -> None:
+    told = program(World(web), f"return holdpoint.stringify(holdpoint.parse({json.dumps(text)}));")
+    assert told.result() == json.dumps(json.loads(text), separators=(",", ":"))
+
+
+ALTERED = """
+const real = globalThis.fetch;
+globalThis.fetch = async (address, more) => {
+  const answer = await real(address, more);
+  if (!RegExp(%s).test(address)) return answer;
+  return new Response((await answer.text()).replaceAll(%s, %s), answer);
+};
+return hp.approve("wire", WIRE, {}, () => write("did", 1));
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "was", "becomes"),
+    [
+        ("/effects$", '"120.00"', '"920.00"'),  # what the program gets
+        ("/gates/[0-9]+$", '"120.00"', '"920.00"'),  # the card
+        ("/gates/[0-9]+$", '"seen":"', '"seen":"0'),  # what people decided on
+    ],
+)
+def test_what_differs_from_what_people_approved_is_not_done(
+    web: str, program: Program, place: str, was: str, becomes: str
+) -> None:
+    world = World(web)
+    told = program(world, ALTERED % (json.dumps(place), json.dumps(was), json.dumps(becomes)))
+    gate = world.decides()
+    with pytest.raises(Thrown, match="Altered: The arguments of wire are not those that people approved at gate"):
+        told.result()
+    assert "did" not in told.service.log
+    assert Effect.objects.get(run=gate.run_id).status == "failed"

@@ -1,0 +1,159 @@
+"""What the pages show runs as it stands, elsewhere with the packed package; people decide in a real browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agents.models import Effect
+from tests.clients.typescript import node
+from tests.clients.world import World, ended
+from tests.conftest import Starter
+from tests.factories import ann
+from tests.harness.services import Service
+from tests.harness.session import ROOT
+
+NewPage = Callable[..., Page]
+PAGE = ROOT / "docs" / "frameworks" / "typescript.md"
+AMOUNT = "[name='args.wire/amount']"
+
+
+@pytest.fixture(scope="module")
+def elsewhere(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of somebody's own, into which the packed package was installed."""
+    assert package.exists()
+    folder = tmp_path_factory.mktemp("elsewhere")
+    npm = shutil.which("npm") or ""
+    packs = [npm, "pack", "--ignore-scripts", "--pack-destination", str(folder)]
+    subprocess.run(packs, cwd=node.CLIENT, check=True, capture_output=True)
+    modules = folder / "node_modules"
+    modules.mkdir()
+    for name in ("ai", "zod"):  # what the second example needs beside it
+        (modules / name).symlink_to(node.MODULES / name)
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        archive.extractall(folder, filter="data")
+    (folder / "package").rename(modules / "holdpoint")
+    block = re.search(r"```js\n(import .*?)```", PAGE.read_text(), re.DOTALL)
+    assert block is not None
+    (folder / "pay.mjs").write_text(block[1])
+    return folder
+
+
+def decide(page: Page, gate: int, *, amount: str = "", choice: str = "approve", feedback: str = "") -> None:
+    """Decide a gate on its page."""
+    page.goto(f"/gates/{gate}/")
+    if amount:
+        page.fill(AMOUNT, amount)
+    page.locator(f"#decide label[data-choice={choice}]").click()
+    if feedback:
+        page.fill("[name=comment]:visible", feedback)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#gate-news")).to_contain_text("by Ann Okafor")
+
+
+def test_the_pages_first_example_is_run_by_somebody_elsewhere(
+    web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
+) -> None:
+    world = World(web)
+    running = start_service("pay", ["node", str(elsewhere / "pay.mjs")], world.env)
+    gate = world.gate()
+    running.says(rf"gate {gate.pk} asks: Pay invoice 7\. {web}/gates/{gate.pk}/")
+    decide(new_page(ann(world.team)), gate.pk, amount="100.00")
+    running.says(r"wiring 100\.00 to ACME Ltd under \w+")
+    running.says(r"done: \{ id: 'tx_1', changes: \[ 'amount is now \"100\.00\"' \] \}")
+    assert ended(gate.run_id)["wire_result"]["id"] == "tx_1"
+
+
+def test_a_no_is_printed_by_the_pages_first_example(
+    web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
+) -> None:
+    world = World(web)
+    running = start_service("pay", ["node", str(elsewhere / "pay.mjs")], world.env)
+    decide(new_page(ann(world.team)), world.gate().pk, choice="reject", feedback="Not this month.")
+    running.says(r"Ann Okafor said no to wire: Not this month\. Do not do it another way\.")
+
+
+def test_a_script_is_killed_while_it_waits_and_goes_on_by_the_gates_number(
+    web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
+) -> None:
+    world = World(web)
+    script = str(shutil.copy(node.CLIENT / "examples" / "approve.mjs", elsewhere))
+    first = start_service("script", ["node", script], world.env)
+    number = first.says(r"gate \d+").split()[1]
+    first.kill()
+    decide(new_page(ann(world.team)), int(number), amount="100.00")
+    second = start_service("script", ["node", script, number], world.env)
+    second.says(r'done; amount is now "100\.00"')
+    assert Effect.objects.get(run__team=world.team).status == "done"
+
+
+class Agent:
+    """The example's agent, which keeps its messages in a file."""
+
+    def __init__(self, world: World, elsewhere: Path, folder: Path, start_service: Starter) -> None:
+        for name in ("ai-sdk.mjs", "model.mjs"):
+            shutil.copy(node.CLIENT / "examples" / name, elsewhere)
+        self.world, self.script, self.start_service = world, elsewhere / "ai-sdk.mjs", start_service
+        self.messages = folder / "messages.json"
+
+    def start(self) -> Service:
+        """Start it, or start it again."""
+        return self.start_service("agent", ["node", str(self.script), str(self.messages)], self.world.env)
+
+
+@pytest.fixture
+def agent(web: str, elsewhere: Path, tmp_path: Path, start_service: Starter) -> Agent:
+    return Agent(World(web), elsewhere, tmp_path, start_service)
+
+
+def test_an_agent_is_killed_while_it_waits_and_goes_on_from_its_messages(agent: Agent, new_page: NewPage) -> None:
+    first = agent.start()
+    gate = agent.world.gate()
+    assert gate.asked.title == "Wire 120.00 to ACME Ltd"
+    first.kill()
+    decide(new_page(ann(agent.world.team)), gate.pk, amount="100.00")
+    again = agent.start()
+    again.says(r"the agent: I was told .*changed_by_people.*amount is now ..100\.00")
+    row = Effect.objects.get(run__team=agent.world.team)
+    assert (row.status, row.run_id) == ("done", gate.run_id)
+    assert f"wiring 100.00 under {row.key}" in again.log
+    assert ended(gate.run_id)["wire_result"]["result"] == {"id": "tx_1"}
+
+
+def test_a_no_and_its_reason_are_told_to_the_model(agent: Agent, new_page: NewPage) -> None:
+    running = agent.start()
+    decide(new_page(ann(agent.world.team)), agent.world.gate().pk, choice="reject", feedback="Not this month.")
+    running.says(r"the agent: I was told .*Ann Okafor said no to wire: Not this month\. Do not do it another way\.")
+    assert "wiring" not in running.log
+
+
+def test_messages_that_were_lost_after_the_action_do_it_no_second_time(agent: Agent) -> None:
+    running = agent.start()
+    agent.world.gate()
+    asking = agent.messages.read_text()
+    agent.world.decides()
+    running.says("the agent: I was told .*tx_1")
+    agent.messages.write_text(asking)
+    again = agent.start()
+    again.says("the agent: I was told .*tx_1")
+    assert "wiring" not in again.log
+    assert Effect.objects.filter(run__team=agent.world.team).count() == 1
+
+
+def test_what_was_asked_about_is_bound_to_its_arguments(agent: Agent) -> None:
+    first = agent.start()
+    agent.world.gate()
+    first.kill()
+    agent.world.decides()
+    agent.messages.write_text(agent.messages.read_text().replace('"amount":"120.00"', '"amount":"920.00"'))
+    again = agent.start()
+    again.says("key_reused")
+    assert "wiring" not in again.log
+    assert not Effect.objects.filter(run__team=agent.world.team).exists()

@@ -1,0 +1,129 @@
+"""A program dies: another process goes on by the gate's number, and nothing happens twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.models import Effect
+from agents.moves import rewind
+from checkpoints.models import Run
+from tests.agents.remote.outside_program import decide
+from tests.clients.typescript.program import Program, Running, Thrown
+from tests.clients.typescript.test_approving import wires
+from tests.clients.world import World, ended
+from tests.factories import ann
+from tests.harness.waiting import until
+
+# It begins what was allowed and stays with it until somebody else has it; then it says that it was done after all.
+STAYS = """
+const { id } = await hp.defer("wire", WIRE, { idempotent: %s });
+return hp.resume(id, {}, async (call) => {
+  write("begun", { key: call.key, gate: id });
+  const alive = setInterval(() => undefined, 1000);
+  await new Promise((lost) => call.signal.addEventListener("abort", lost));
+  clearInterval(alive);
+  write("lost", call.signal.reason.code);
+  return { id: "tx_late" };
+});
+"""
+RESUMES = "return hp.resume(%d, { timeout: %d }, (call) => { write('call', call); return { id: 'tx_2' }; });"
+
+
+def begun(world: World, program: Program, *, idempotent: bool) -> tuple[int, str, Running]:
+    """A gate that was allowed, the key, and a process that has begun what it allowed."""
+    running = program(world, STAYS % str(idempotent).lower())
+    world.decides()
+    said = running.wrote("begun")
+    return said["gate"], said["key"], running
+
+
+def asked(world: World, program: Program, resumes: str) -> Thrown:
+    """Resume until people are asked what became of it: once the dead one's lease is over."""
+
+    def look() -> Thrown | None:
+        with pytest.raises(Thrown) as thrown:
+            program(world, resumes).result()
+        return thrown.value if thrown.value.kind == "Unknown" else None
+
+    found = until(look, what="people are asked what became of it")
+    assert found is not None
+    return found
+
+
+def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(web: str, program: Program) -> None:
+    world = World(web)
+    gate, key, process = begun(world, program, idempotent=True)
+    process.service.kill()
+    second = program(world, RESUMES % (gate, 60))
+    assert second.result() == {"id": "tx_2"}
+    assert (second.wrote("call")["key"], second.wrote("call")["attempts"]) == (key, 2)
+    assert Effect.objects.filter(run__team=world.team).count() == 1
+
+
+def test_what_may_not_be_sent_twice_is_asked_about(web: str, program: Program) -> None:
+    world = World(web)
+    gate, _, process = begun(world, program, idempotent=False)
+    process.service.kill()
+    unknown = asked(world, program, RESUMES % (gate, 0))
+    assert "Did “wire” happen?" in str(unknown)
+    assert "Do not do it again" in str(unknown)
+    question = world.gate("recovery")
+    assert question.pk == unknown.said["gate"]
+    decide(question, "answer", answer={"choice": "happened", "value": {"wire_result": {"id": "tx_seen"}}})
+    with pytest.raises(Thrown, match=r"AlreadyDone: wire was already done, once\. Use its result") as done:
+        program(world, RESUMES % (gate, 60)).result()
+    assert done.value.said["result"] == {"id": "tx_seen"}
+
+
+def test_what_did_not_happen_is_done_after_people_said_so(web: str, program: Program) -> None:
+    world = World(web)
+    gate, key, process = begun(world, program, idempotent=False)
+    process.service.kill()
+    asked(world, program, RESUMES % (gate, 0))
+    decide(world.gate("recovery"), "answer", answer={"choice": "not_happened"})
+    second = program(world, RESUMES % (gate, 60))
+    assert second.result() == {"id": "tx_2"}
+    assert second.wrote("call")["key"] != key
+    assert ended(second.wrote("call")["run"])["wire_result"] == {"id": "tx_2"}
+
+
+def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str, program: Program) -> None:
+    world = World(web)
+    gate, _, sleeper = begun(world, program, idempotent=True)
+    sleeper.service.pause()
+    second = program(world, RESUMES % (gate, 60))
+    assert second.result() == {"id": "tx_2"}
+    sleeper.service.resume()
+    assert sleeper.wrote("lost") in ("stale_token", "run_ended")
+    with pytest.raises(Thrown, match="Problem: "):
+        sleeper.result()
+    assert ended(second.wrote("call")["run"])["wire_result"] == {"id": "tx_2"}
+
+
+def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str, program: Program) -> None:
+    world = World(web)
+    keyed = '{ key: "invoice-7", timeout: %d }'
+    with pytest.raises(Thrown, match="StillOpen"):
+        wires(program, world, keyed % 0).result()
+    gate = world.decides()
+    assert wires(program, world, keyed % 0).result() == {"id": "tx_1"}
+    with pytest.raises(Thrown, match="AlreadyDone") as done:
+        wires(program, world, keyed % 0).result()
+    assert (done.value.said["result"], done.value.said["run"]) == ({"id": "tx_1"}, gate.run_id)
+
+
+def test_what_people_sent_back_is_asked_again_and_found_by_the_first_number(web: str, program: Program) -> None:
+    """A program that died while it waited for the second answer was told of the first decision."""
+    world = World(web)
+    first = program(world, 'return (await hp.defer("wire", WIRE)).id;').result()
+    gate = world.decides()
+    rewind.rewind(Run.objects.get(pk=gate.run_id), to=1, by=ann(world.team))
+    waiting = program(world, RESUMES % (first, 60))
+    again = world.gate()
+    assert again.pk != first
+    waiting.service.kill()
+    world.decides("edit", arguments={"wire": {"to": "ACME", "amount": "90.00"}})
+    second = program(world, RESUMES % (first, 60))
+    assert second.result() == {"id": "tx_2"}
+    call = second.wrote("call")
+    assert (call["gate"], call["changes"]) == (again.pk, ['amount is now "90.00"'])

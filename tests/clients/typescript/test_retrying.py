@@ -1,0 +1,115 @@
+"""What goes wrong on the way: an answer that is lost does nothing twice, and what may pass is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from agents.models import Effect
+from approvals.models import Gate
+from tests.clients.losing_proxy import Fate, Proxy, first
+from tests.clients.typescript.program import Program, Thrown
+from tests.clients.typescript.test_approving import wires
+from tests.clients.world import World, ended
+from tests.harness.services import free_port
+
+Start = Callable[..., Proxy]
+DEFERS = 'return hp.defer("wire", WIRE);'
+
+
+@pytest.fixture
+def proxy(web: str) -> Iterator[Start]:
+    """Return proxy(fate, port=0) -> Proxy, on the way to the web server."""
+    made: list[Proxy] = []
+
+    def start(fate: Fate, port: int = 0) -> Proxy:
+        made.append(Proxy(web, fate, port))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize("what", ["/gates", "/claims", "/effects", "/results"])
+def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, program: Program, what: str) -> None:
+    way = proxy(first(what, "lose"))
+    world = World(way.url)
+    told = wires(program, world)
+    gate = world.decides()
+    told.result()
+    assert ended(gate.run_id)["wire_result"] == {"id": "tx_1"}
+    once, again = way.posts(what)[:2]
+    assert once == again
+    assert once.key
+    assert Gate.objects.filter(team=world.team).count() == 1
+    row = Effect.objects.get(run=gate.run_id)
+    assert (row.status, row.attempts, row.key) == ("done", 1, told.wrote("call")["key"])
+
+
+@pytest.mark.parametrize("refusal", [(429, "0"), (503, "0"), (500, ""), (502, "junk")])
+def test_what_may_pass_is_tried_again_under_the_same_key(
+    proxy: Start, program: Program, refusal: tuple[int, str]
+) -> None:
+    way = proxy(first("/gates", refusal, times=2))
+    program(World(way.url), DEFERS).result()
+    assert len(way.posts("/gates")) == 3
+    assert len({each.key for each in way.posts("/gates")}) == 1
+
+
+def test_a_server_that_is_down_for_a_while_is_waited_for(proxy: Start, program: Program) -> None:
+    port = free_port()
+    told = program(World(f"http://127.0.0.1:{port}"), DEFERS)
+    told.service.says(r"no usable answer: ECONNREFUSED\. It is tried again for 60 s")
+    proxy(lambda sent: "", port)
+    assert told.result()["id"]
+
+
+def test_what_lasts_too_long_is_said_plainly_and_without_the_token(program: Program) -> None:
+    world = World(f"http://127.0.0.1:{free_port()}")
+    told = program(world, f"console.log(hp); {DEFERS}", patience=0.3)
+    with pytest.raises(Thrown, match=r"Unreachable: No answer within 0\.3 s: ECONNREFUSED"):
+        told.result()
+    assert world.token not in told.service.log
+
+
+def test_a_server_that_asks_to_wait_for_longer_than_there_is_patience_is_told_at_once(
+    proxy: Start, program: Program
+) -> None:
+    way = proxy(first("/gates", (429, "3600")))
+    with pytest.raises(Thrown, match=r"Problem: Later\. \(429\)"):
+        program(World(way.url), DEFERS).result()
+    assert len(way.seen) == 1
+
+
+def test_a_refusal_is_final(proxy: Start, program: Program) -> None:
+    way = proxy(lambda sent: "")
+    world = World(way.url)
+    with pytest.raises(Thrown, match="not valid") as bad:
+        program(world, 'return new Holdpoint({ token: "hp_none" }).defer("wire", WIRE);').result()
+    assert bad.value.said["status"] == 401
+    with pytest.raises(Thrown, match="No such gate"):
+        program(world, 'return hp.api.get("/api/gates/{gate_id}", { path: { gate_id: 2 ** 40 } });').result()
+    with pytest.raises(Thrown, match=r"/actions/0/id: 'no name' is not an identifier") as invalid:
+        program(world, 'return hp.defer("no name", {});').result()
+    assert [each["parameter"] for each in invalid.value.said["errors"]] == ["/actions/0/id", "/actions/0/tool"]
+    assert len(way.seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ('{ url: "holdpoint.example.com" }', "NotConfigured: Give the server's address"),
+        ('{ token: "hp_a\\nX-More: 1" }', "NotConfigured: Give a token"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused(web: str, program: Program, settings: str, words: str) -> None:
+    with pytest.raises(Thrown, match=words):
+        program(World(web), f"new Holdpoint({settings});").result()
+
+
+def test_what_does_not_answer_as_holdpoint_does_is_named(proxy: Start, program: Program) -> None:
+    way = proxy(first("/gates", (302, "0")))
+    with pytest.raises(Thrown, match=r"BadAnswer: The answer \(302\) is not from Holdpoint\. Check the address"):
+        program(World(way.url), DEFERS).result()

@@ -1,0 +1,106 @@
+"""Several actions at one gate, and questions alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.models import Effect
+from approvals.models import Gate
+from checkpoints.models import Run
+from tests.clients.typescript.program import Program, Thrown
+from tests.clients.typescript.test_resuming import asked
+from tests.clients.world import WIRE, World, ended
+
+MAIL = {"to": "ellery@example.org", "text": "It is paid."}
+ASKS = """
+const MAIL = { to: "ellery@example.org", text: "It is paid." };
+const both = [
+  { name: "wire", arguments: WIRE, pinned: ["amount"], idempotent: true },
+  { name: "mail", arguments: MAIL, respond: true },
+];
+const quoted = {
+  title: "Pay and tell",
+  state: { mail_in: { text: "Where is my money?" } },
+  quotes: [{ label: "Marit Ellery", pointer: "/mail_in/text", role: "by mail" }],
+};
+const act = (call) => { write(call.name, call.arguments); return { did: call.name }; };
+"""
+BOTH = f"{ASKS} return hp.approveEach(both, quoted, act);"
+
+
+def test_all_of_them_are_asked_at_one_gate_and_done_one_after_the_other(web: str, program: Program) -> None:
+    world = World(web)
+    told = program(world, BOTH)
+    gate = world.gate()
+    assert [action.id for action in gate.asked.actions] == ["wire", "mail"]
+    assert gate.asked.quotes[0].label == "Marit Ellery"
+    world.decides("edit", arguments={"wire": {**WIRE, "amount": "1.00"}})
+    results = {"wire": {"did": "wire"}, "mail": {"did": "mail"}}
+    assert told.result() == {"refused": {}, "answers": {}, "results": results}
+    assert (told.wrote("wire"), told.wrote("mail")) == ({**WIRE, "amount": "1.00"}, MAIL)
+    assert ended(gate.run_id)["mail_result"] == {"did": "mail"}
+    assert Gate.objects.filter(team=world.team).count() == 1
+
+
+def test_what_is_refused_or_answered_for_is_not_done(web: str, program: Program) -> None:
+    world = World(web)
+    told = program(world, BOTH)
+    respond = {"verdict": "respond", "response": "I rang her."}
+    world.decides("", verdicts={"wire": {"verdict": "reject", "reason": "Not this month."}, "mail": respond})
+    got = told.result()
+    assert (got["refused"]["wire"]["by"], got["refused"]["wire"]["reason"]) == ("Ann Okafor", "Not this month.")
+    assert got["answers"] == {"mail": "I rang her."}
+    assert not Effect.objects.filter(run__team=world.team).exists()
+
+
+def test_a_no_to_all_of_them_is_thrown(web: str, program: Program) -> None:
+    world = World(web)
+    told = program(world, BOTH)
+    world.decides("reject", comment="Not this month.")
+    with pytest.raises(Thrown, match=r"Rejected: Ann Okafor said no to wire, mail: Not this month\."):
+        told.result()
+
+
+def test_another_process_goes_on_with_what_is_not_done(web: str, program: Program) -> None:
+    world = World(web)
+    gate = program(world, f"{ASKS} return (await hp.deferEach(both, quoted)).id;").result()
+    world.decides()
+    stops = "return hp.resumeEach(%d, {}, (call) => { if (call.name === 'mail') process.exit(3); return 'first'; });"
+    program(world, stops % gate).service.process.wait()
+    unknown = asked(world, program, f"{ASKS} return hp.resumeEach({gate}, {{ timeout: 0 }}, act);")
+    assert "Did “mail” happen" in str(unknown)
+    assert [(each.step, each.status) for each in Effect.objects.filter(run__team=world.team).order_by("pk")] == [
+        ("wire", "done"), ("mail", "unknown")
+    ]  # fmt: skip
+
+
+def test_one_that_is_resumed_alone_names_the_call_for_several(web: str, program: Program) -> None:
+    with pytest.raises(Thrown, match="call resumeEach"):
+        program(World(web), f"{ASKS} return hp.resume((await hp.deferEach(both, quoted)).id, {{}}, act);").result()
+
+
+def test_a_question_is_answered_and_leaves_no_run_in_the_queue(web: str, program: Program) -> None:
+    world = World(web)
+    told = program(world, 'return hp.ask("deploy", { version: "4.2" }, { title: "Deploy 4.2 now?", respond: true });')
+    gate = world.decides("edit", arguments={"deploy": {"version": "4.1"}}, comment="Not that one.")
+    said = told.result()
+    assert (said["arguments"], said["changes"]) == ({"version": "4.1"}, ['version is now "4.1"'])
+    assert said["decision"] | {"verdict": "edit", "by": "Ann Okafor", "comment": "Not that one."} == said["decision"]
+    assert Run.objects.get(pk=gate.run_id).status == "completed"
+    assert not Effect.objects.filter(run=gate.run_id).exists()
+
+
+def test_a_question_may_be_answered_in_words(web: str, program: Program) -> None:
+    world = World(web)
+    told = program(world, 'return hp.ask("colour", {}, { title: "Which colour?", respond: true });')
+    world.decides("", verdicts={"colour": {"verdict": "respond", "response": "Green."}})
+    assert told.result()["answer"] == "Green."
+
+
+def test_the_answer_to_a_question_that_was_deferred_is_had_later(web: str, program: Program) -> None:
+    world = World(web)
+    pending = program(world, 'return hp.defer("deploy", { version: "4.2" }, { askOnly: true });').result()
+    assert pending["url"] == f"{web}/gates/{pending['id']}/"
+    world.decides()
+    assert program(world, f"return hp.said({pending['id']});").result()["arguments"] == {"version": "4.2"}
+    assert Run.objects.get(pk=pending["run"]).status == "completed"
