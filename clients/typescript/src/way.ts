@@ -200,8 +200,7 @@ export class Way {
         if (kind !== "gate.opened" || gate <= this.gate) continue;
         const outcome = await this.api.get(`${PATH}/outcome`, { path: { gate_id: gate } });
         if (outcome.grants.some((each) => each.id === grant)) {
-          this.gate = gate;
-          this.url = outcome.url;
+          [this.gate, this.url] = [gate, outcome.url];
           return this.#told();
         }
       }
@@ -216,8 +215,7 @@ export class Way {
     const actions = (card["actions"] as Record<string, unknown>[]).map((each) => only(each, OF_ACTION));
     const body = { ...only(card, OF_CARD), actions, step } as never;
     const { value } = await held.work("/api/runs/{run_id}/gates", body);
-    this.gate = value.gate ?? this.gate;
-    this.url = value.gate_url ?? this.url;
+    [this.gate, this.url] = [value.gate ?? this.gate, value.gate_url ?? this.url];
   }
 
   /** Wait until the run can be claimed again, as far as that is known. Throws StillOpen, Unknown. */

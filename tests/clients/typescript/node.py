@@ -48,9 +48,11 @@ def build() -> Path:
 def generated() -> str:
     """Return the types that the server's description gives now."""
     import django
+    from django.apps import apps
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.checking")
-    django.setup()
+    if not apps.ready:  # in a test it is, and what the test starts would inherit the variable
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.checking"
+        django.setup()
     from agents.api.interface import api
 
     with tempfile.TemporaryDirectory() as folder:

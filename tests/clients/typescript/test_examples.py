@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from agents.models import Effect
+from approvals.models import Gate
 from tests.clients.typescript import node
 from tests.clients.world import World, ended
 from tests.conftest import Starter
@@ -63,7 +64,7 @@ def test_the_pages_first_example_is_run_by_somebody_elsewhere(
 ) -> None:
     world = World(web)
     running = start_service("pay", ["node", str(elsewhere / "pay.mjs")], world.env)
-    gate = world.gate()
+    gate = asked(world, running)
     running.says(rf"gate {gate.pk} asks: Pay invoice 7\. {web}/gates/{gate.pk}/")
     decide(new_page(ann(world.team)), gate.pk, amount="100.00")
     running.says(r"wiring 100\.00 to ACME Ltd under \w+")
@@ -76,7 +77,7 @@ def test_a_no_is_printed_by_the_pages_first_example(
 ) -> None:
     world = World(web)
     running = start_service("pay", ["node", str(elsewhere / "pay.mjs")], world.env)
-    decide(new_page(ann(world.team)), world.gate().pk, choice="reject", feedback="Not this month.")
+    decide(new_page(ann(world.team)), asked(world, running).pk, choice="reject", feedback="Not this month.")
     running.says(r"Ann Okafor said no to wire: Not this month\. Do not do it another way\.")
 
 
@@ -94,6 +95,12 @@ def test_a_script_is_killed_while_it_waits_and_goes_on_by_the_gates_number(
     assert Effect.objects.get(run__team=world.team).status == "done"
 
 
+def asked(world: World, running: Service) -> Gate:
+    """The gate that a program opens."""
+    running.says(r"gate \d+ asks")
+    return world.gate()
+
+
 class Agent:
     """The example's agent, which keeps its messages in a file."""
 
@@ -105,7 +112,8 @@ class Agent:
 
     def start(self) -> Service:
         """Start it, or start it again."""
-        return self.start_service("agent", ["node", str(self.script), str(self.messages)], self.world.env)
+        env = self.world.env | {"NODE_DEBUG": "holdpoint"}
+        return self.start_service("agent", ["node", str(self.script), str(self.messages)], env)
 
 
 @pytest.fixture
@@ -115,7 +123,7 @@ def agent(web: str, elsewhere: Path, tmp_path: Path, start_service: Starter) -> 
 
 def test_an_agent_is_killed_while_it_waits_and_goes_on_from_its_messages(agent: Agent, new_page: NewPage) -> None:
     first = agent.start()
-    gate = agent.world.gate()
+    gate = asked(agent.world, first)
     assert gate.asked.title == "Wire 120.00 to ACME Ltd"
     first.kill()
     decide(new_page(ann(agent.world.team)), gate.pk, amount="100.00")
@@ -129,14 +137,14 @@ def test_an_agent_is_killed_while_it_waits_and_goes_on_from_its_messages(agent: 
 
 def test_a_no_and_its_reason_are_told_to_the_model(agent: Agent, new_page: NewPage) -> None:
     running = agent.start()
-    decide(new_page(ann(agent.world.team)), agent.world.gate().pk, choice="reject", feedback="Not this month.")
+    decide(new_page(ann(agent.world.team)), asked(agent.world, running).pk, choice="reject", feedback="Not this month.")
     running.says(r"the agent: I was told .*Ann Okafor said no to wire: Not this month\. Do not do it another way\.")
     assert "wiring" not in running.log
 
 
 def test_messages_that_were_lost_after_the_action_do_it_no_second_time(agent: Agent) -> None:
     running = agent.start()
-    agent.world.gate()
+    asked(agent.world, running)
     asking = agent.messages.read_text()
     agent.world.decides()
     running.says("the agent: I was told .*tx_1")
@@ -149,7 +157,7 @@ def test_messages_that_were_lost_after_the_action_do_it_no_second_time(agent: Ag
 
 def test_what_was_asked_about_is_bound_to_its_arguments(agent: Agent) -> None:
     first = agent.start()
-    agent.world.gate()
+    asked(agent.world, first)
     first.kill()
     agent.world.decides()
     agent.messages.write_text(agent.messages.read_text().replace('"amount":"120.00"', '"amount":"920.00"'))
