@@ -42,7 +42,7 @@ export function gated<T extends ToolSet>(hp: Holdpoint, tools: T, asks: Asks<T>)
   const ask = async ({ name, input, approvalId }: Request) => {
     const schema = (await asSchema(tools[name]?.inputSchema as FlexibleSchema).jsonSchema) as Record<string, unknown>;
     const words = asks[name]?.(input as never);
-    return hp.defer(name, input, { schema, ...words, key: `ai-sdk ${approvalId}` });
+    return hp.defer(name, input, { schema, ...words, key: `ai-sdk:${approvalId}` });
   };
   const gatedTool = (name: string, tool: Tool): Tool => ({
     ...tool,

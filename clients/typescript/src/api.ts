@@ -67,7 +67,7 @@ type Lost = { status: 0; reason: string };
 
 const [FIRST, MOST] = [0.2, 8]; // seconds between attempts: the first pause, and the longest after doubling
 const REQUEST = 30; // seconds for one answer
-const KEY = /^[ -~]{1,200}$/;
+const KEY = /^[!-~]{1,200}$/;
 
 /** Sends requests to one server with one token. */
 export class Api {
@@ -108,7 +108,7 @@ export class Api {
     options: Options<"post", P> = {},
   ): Promise<Read<Answer<"post", P>>> {
     const key = options.key || randomUUID();
-    if (!KEY.test(key)) throw new TypeError("A key has 1 to 200 printable ASCII characters.");
+    if (!KEY.test(key)) throw new TypeError("A key has 1 to 200 printable ASCII characters, and no space.");
     const sent = body === undefined ? "" : stringify(body);
     return this.#sent("POST", address, { ...(options as Options<Verb, never>), key }, sent);
   }

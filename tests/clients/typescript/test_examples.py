@@ -54,7 +54,7 @@ def decide(page: Page, gate: int, *, amount: str = "", choice: str = "approve", 
         page.fill(AMOUNT, amount)
     page.locator(f"#decide label[data-choice={choice}]").click()
     if feedback:
-        page.fill("[name=comment]:visible", feedback)
+        page.fill("#feedback", feedback)
     page.keyboard.press("Control+Enter")
     expect(page.locator("#gate-news")).to_contain_text("by Ann Okafor")
 

@@ -113,3 +113,10 @@ def test_what_does_not_answer_as_holdpoint_does_is_named(proxy: Start, program: 
     way = proxy(first("/gates", (302, "0")))
     with pytest.raises(Thrown, match=r"BadAnswer: The answer \(302\) is not from Holdpoint\. Check the address"):
         program(World(way.url), DEFERS).result()
+
+
+@pytest.mark.parametrize("key", ["two words", "Ä", "x" * 201])
+def test_a_key_that_the_server_would_refuse_is_not_sent(web: str, program: Program, key: str) -> None:
+    """A space was sent, and refused by the server."""
+    with pytest.raises(Thrown, match="TypeError: A key has 1 to 200 printable ASCII characters, and no space"):
+        program(World(web), f'return hp.defer("wire", WIRE, {{ key: "{key}" }});').result()
