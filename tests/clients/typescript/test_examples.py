@@ -55,6 +55,7 @@ def decide(page: Page, gate: int, *, amount: str = "", choice: str = "approve", 
     page.locator(f"#decide label[data-choice={choice}]").click()
     if feedback:
         page.fill("#feedback", feedback)
+        page.locator("#then").get_by_text("Reject and close this gate").click()
     page.keyboard.press("Control+Enter")
     expect(page.locator("#gate-news")).to_contain_text("by Ann Okafor")
 
