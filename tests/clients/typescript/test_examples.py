@@ -166,3 +166,53 @@ def test_what_was_asked_about_is_bound_to_its_arguments(agent: Agent) -> None:
     again.says("key_reused")
     assert "wiring" not in again.log
     assert not Effect.objects.filter(run__team=agent.world.team).exists()
+
+
+ANSWERS = """
+import { generateText, jsonSchema, stepCountIs, tool } from "ai";
+import { Holdpoint, NotDone } from "holdpoint";
+import { gated } from "holdpoint/ai-sdk";
+import { model } from "./model.mjs";
+
+const wire = tool({
+  inputSchema: jsonSchema({ type: "object", properties: { to: { type: "string" }, amount: { type: "string" } } }),
+  execute: () => { %s },
+});
+const { tools, answers } = gated(new Holdpoint({ log: console }), { wire }, { wire: () => ({ respond: true }) });
+const messages = [{ role: "user", content: "Pay." }];
+for (;;) {
+  const answer = await answers(messages);
+  if (answer) messages.push(answer);
+  const result = await generateText({ model, tools, messages, stopWhen: stepCountIs(5) });
+  messages.push(...result.response.messages);
+  if (result.text) break;
+}
+console.log("ended:", JSON.stringify(messages.slice(-2)));
+"""
+
+
+def test_an_answer_in_its_place_is_the_tools_result(agent: Agent, elsewhere: Path, start_service: Starter) -> None:
+    (elsewhere / "answers.mjs").write_text(ANSWERS % "console.log('wiring')")
+    running = start_service("agent", ["node", str(elsewhere / "answers.mjs")], agent.world.env)
+    asked(agent.world, running)
+    agent.world.decides("", verdicts={"wire": {"verdict": "respond", "response": "Paid by card already."}})
+    running.says("ended: .*I was told .*Paid by card already")
+    assert "wiring" not in running.log
+
+
+@pytest.mark.parametrize(
+    ("throws", "words", "status"),
+    [
+        ('throw new NotDone("The account is closed.")', r"The account is closed\.", "failed"),
+        ('throw new Error("timeout")', r"Nobody knows whether it happened \(timeout\).*Do not do it again", "unknown"),
+    ],
+)
+def test_a_model_is_told_how_the_tool_failed(
+    agent: Agent, elsewhere: Path, start_service: Starter, throws: str, words: str, status: str
+) -> None:
+    (elsewhere / "answers.mjs").write_text(ANSWERS % throws)
+    running = start_service("agent", ["node", str(elsewhere / "answers.mjs")], agent.world.env)
+    asked(agent.world, running)
+    agent.world.decides()
+    running.says(f"ended: .*{words}")
+    assert Effect.objects.get(run__team=agent.world.team).status == status
