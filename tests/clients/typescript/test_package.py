@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,35 @@ def test_modules_stay_small() -> None:
     lines = {path.name: path.read_text().count("\n") for path in (node.CLIENT / "src").glob("*.ts")}
     del lines["openapi.ts"]  # generated
     assert {name: count for name, count in lines.items() if count >= 300} == {}
+
+
+TYPED = """
+import { Holdpoint } from %s;
+
+const hp = new Holdpoint();
+const paid: string = await hp.approve("wire", { amount: "1.00" }, {}, (call) => call.arguments.amount);
+const { status } = await hp.api.get("/api/runs/{run_id}", { path: { run_id: 7 } });
+export const ended: boolean = status === "completed" && paid === "1.00";
+// @ts-expect-error - there is no such address
+await hp.api.get("/api/nowhere");
+// @ts-expect-error - a run has no such status
+export const odd: boolean = status === "finished";
+// @ts-expect-error - the number of the run is missing
+await hp.api.post("/api/runs/{run_id}/claims", {}, { path: {} });
+// @ts-expect-error - this address takes no such body
+await hp.api.post("/api/gates", { titel: "Pay" });
+// @ts-expect-error - the arguments have no such member
+await hp.approve("wire", { amount: "1.00" }, {}, (call) => call.arguments.account);
+// @ts-expect-error - there is no such option
+await hp.defer("wire", {}, { pined: ["amount"] });
+"""
+
+
+def test_addresses_bodies_and_answers_have_the_servers_types(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "typed.mts").write_text(TYPED % json.dumps(str(package)))
+    config = {"extends": str(node.CLIENT / "tsconfig.json"), "include": ["*.mts"]}
+    options = {"noEmit": True, "rootDir": "/", "typeRoots": [str(node.MODULES / "@types")]}
+    (tmp_path / "tsconfig.json").write_text(json.dumps(config | {"compilerOptions": options}))
+    compiles = [str(node.MODULES / ".bin" / "tsc"), "--project", str(tmp_path)]
+    done = subprocess.run(compiles, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
