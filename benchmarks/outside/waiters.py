@@ -79,7 +79,10 @@ async def _serve(pipe: Connection, base: str, sent: str, stream: bool) -> None:
 
 async def _polled(pipe: Connection, client: httpx.AsyncClient, gate: int) -> None:
     while True:
-        answer = await client.get(f"/api/gates/{gate}/outcome", params={"wait": WAIT})
+        try:
+            answer = await client.get(f"/api/gates/{gate}/outcome", params={"wait": WAIT})
+        except httpx.RemoteProtocolError:  # the server closed the kept connection while this was on its way
+            continue
         at = time.monotonic_ns()
         if answer.status_code != 200:
             pipe.send("refused")

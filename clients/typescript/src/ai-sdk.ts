@@ -6,7 +6,8 @@
  * a program keeps are its messages: a request has the same gate in every process, and a call that was changed since has
  * none.
  */
-import { type FlexibleSchema, type ModelMessage, type Tool, type ToolExecutionOptions, type ToolModelMessage, type ToolSet, asSchema } from "ai";
+import type { FlexibleSchema, ModelMessage, Tool, ToolExecutionOptions, ToolModelMessage, ToolSet } from "ai";
+import { asSchema } from "ai";
 
 import type { Holdpoint } from "./client.js";
 import { refused } from "./endings.js";
@@ -62,7 +63,8 @@ export function gated<T extends ToolSet>(hp: Holdpoint, tools: T, asks: Asks<T>)
       if (open.length === 0) return undefined;
       const gates = [];
       for (const each of open) gates.push({ request: each, gate: (await ask(each)).id }); // all, before any is awaited
-      return { role: "tool", content: await Promise.all(gates.map((each) => answerTo(hp, each.request, each.gate, waiting))) };
+      const content = await Promise.all(gates.map(({ request, gate }) => answerTo(hp, request, gate, waiting)));
+      return { role: "tool", content };
     },
   };
 }

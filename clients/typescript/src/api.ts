@@ -131,7 +131,8 @@ export class Api {
 
   #address(address: string, options: Options<Verb, never>): string {
     const path = (options.path ?? {}) as Record<string, unknown>;
-    const url = new URL(this.url + address.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name]))));
+    const place = address.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])));
+    const url = new URL(this.url + place);
     for (const [name, value] of Object.entries(options.query ?? {})) {
       if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, String(value));
     }

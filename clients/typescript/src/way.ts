@@ -117,7 +117,7 @@ export class Way {
     return { ...known, arguments: parse(text) as A, text, edits, changes: inWords(edits), answer: undefined };
   }
 
-  /** Return the verdict on each action, and the results as far as the run has them. Throws if it did not complete. */
+  /** Return the actions' results. Throws why, if the run did not complete. */
   async results(): Promise<Record<string, unknown>> {
     const run = await this.#run();
     if (run.status !== "completed") throw await this.ending();
