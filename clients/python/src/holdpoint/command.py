@@ -1,0 +1,54 @@
+"""The command `holdpoint`. Each subcommand is a module with `main(arguments) -> exit code`, imported when it is called.
+
+So `holdpoint hook` starts without the libraries that `holdpoint gateway` needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+
+class Subcommand(NamedTuple):
+    """Where a subcommand is, the extra that installs what it needs, and what it does."""
+
+    module: str
+    extra: str
+    does: str
+
+
+COMMANDS: Mapping[str, Subcommand] = {
+    "mcp": Subcommand("holdpoint.mcp.stdio", "mcp", "an MCP server with Holdpoint's tools, over stdin and stdout"),
+    "gateway": Subcommand("holdpoint.mcp.gateway.command", "mcp", "an MCP server that asks before another one acts"),
+    "hook": Subcommand("holdpoint.mcp.hook", "", "a PreToolUse hook of Claude Code"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the subcommand that is named first, and return its exit code."""
+    name, *rest = [*(sys.argv[1:] if arguments is None else arguments), ""]
+    found = COMMANDS.get(name)
+    if found is None:
+        sys.stderr.write(usage())
+        return 0 if name in ("-h", "--help") else 2
+    try:
+        module = import_module(found.module)
+    except ModuleNotFoundError as error:
+        if not found.extra or (error.name or "").partition(".")[0] == "holdpoint":
+            raise
+        sys.stderr.write(f"holdpoint {name} needs {error.name}: pip install 'holdpoint[{found.extra}]'\n")
+        return 2
+    code: int = module.main(rest[:-1])
+    return code
+
+
+def usage() -> str:
+    """Return the list of subcommands."""
+    lines = [f"  {name:<10}{each.does}" for name, each in COMMANDS.items()]
+    return "\n".join(["usage: holdpoint COMMAND …", "", *lines, "", "holdpoint COMMAND --help says more.", ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
