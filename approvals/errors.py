@@ -16,8 +16,8 @@ from approvals.preflight.checks import RED, Preflight
 
 # The HTTP statuses of refused decisions, by code; any other is 409.
 STATUSES = {
-    "not_allowed": 403, "not_confirmed": 403, "invalid": 422, "edit_refused": 422, "needs_confirmation": 422,
-    "second_look": 422,
+    "not_allowed": 403, "not_confirmed": 403, "token_not_allowed": 403, "invalid": 422, "edit_refused": 422,
+    "needs_confirmation": 422, "second_look": 422,
 }  # fmt: skip
 
 
@@ -70,6 +70,16 @@ class NotConfirmed(DecisionRefused):
         "This gate's policy asks for your password again: open the gate's page and confirm it there as you decide."
     )
     code = "not_confirmed"
+
+
+class TokenMayNotDecide(DecisionRefused):
+    """A decision by a token, which the policy does not take."""
+
+    said = gettext_lazy(
+        "This gate's policy takes no decisions by token: decide on the gate's page. An administrator can allow tokens "
+        "in the next version of the policy, which counts for later gates."
+    )
+    code = "token_not_allowed"
 
 
 class SecondLookNeeded(DecisionRefused):

@@ -66,6 +66,7 @@ class PolicyForm(VersionedForm[Policy]):
             "separation",
             "reason_required",
             "step_up",
+            "tokens_decide",
             "deadline",
             "on_expiry",
             "withdraw_after",
@@ -99,6 +100,12 @@ class PolicyForm(VersionedForm[Policy]):
             "step_up": gettext_lazy("Reviewers confirm their password to approve. API tokens cannot approve then."),
         }
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Begin a new policy without decisions by token: who wants them says so."""
+        super().__init__(*args, **kwargs)
+        if not self.instance.pk:
+            self.initial["tokens_decide"] = False
+
     def clean(self) -> dict[str, Any]:
         """Refuse an edit of an outdated version, and a quorum that the reviewers are too few for."""
         said = super().clean()
@@ -123,6 +130,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         "may_decide",
         "four_eyes",
         "password",
+        "by_token",
         "within",
         "then",
         "state_edits",
@@ -139,6 +147,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     needed = column("quorum", gettext_lazy("Approvals"))
     four_eyes = column("separation", gettext_lazy("Four-eyes"), boolean=True)
     password = column("step_up", gettext_lazy("Password"), boolean=True)
+    by_token = column("tokens_decide", gettext_lazy("Tokens"), boolean=True)
     state_edits = column("whole_state", gettext_lazy("Whole state"), boolean=True)
     gates = listed("approvals_gate", gettext_lazy("gates"), policy__id__exact="pk")
 

@@ -18,12 +18,13 @@ from approvals.cards import answer as answering
 from approvals.cards.action import is_empty
 from approvals.cards.card import Card
 from approvals.cards.verdicts import ActionVerdicts
-from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, problem
+from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, TokenMayNotDecide, problem
 from approvals.gates import preflight_facts as preflights
 from approvals.gates.reading import GateReading
 from approvals.models import Gate, Proposal
 from approvals.policy import authority
 from checkpoints import actors
+from checkpoints.access import token_scope
 from checkpoints.values import json_pointer, patch
 from checkpoints.values.patch import same
 
@@ -61,12 +62,15 @@ class PreparedDecision:
 def prepare(reading: GateReading, submission: Submission, *, by: User) -> PreparedDecision:
     """Check a submission against the gate as it is.
 
-    Raises NotAllowed, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume, EditRefused or Invalid.
+    Raises NotAllowed, TokenMayNotDecide, AlreadyDecided, StaleGate, GateExpired, GateWithdrawn, CannotResume,
+    EditRefused or Invalid.
     """
     gate, proposal = reading.gate, reading.proposal
     reason = authority.reason(by.pk, reading.decides, gate)
     if reason:
         raise NotAllowed(reason)
+    if token_scope.by_token(by) and not gate.policy.tokens_decide:
+        raise TokenMayNotDecide
     lost = lost_race(reading, submission.seen)
     if lost:
         raise lost

@@ -23,8 +23,8 @@ HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
 # The settings of a version, beside its team, its name and its reviewers.
 SETTINGS = (
-    "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "registered_only",
-    "withdraw_after", "hourly", "pause",
+    "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up",
+    "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause",
 )  # fmt: skip
 _NAMES = "SELECT name FROM approvals_policy WHERE team_id = $1"
 
@@ -101,6 +101,16 @@ class Policy(models.Model):
         help_text=_("The reason is kept with the decision. The agent reads it if the run is sent back."),
     )
     step_up = models.BooleanField(default=False, db_default=False)  # only with a recently confirmed password
+    # Policies that are made in the administration begin without; those from before it existed have it.
+    tokens_decide = models.BooleanField(
+        _("API tokens may decide"),
+        default=True,
+        db_default=True,
+        help_text=_(
+            "Reviewers may also decide by a token of their own with the scope gates:decide, as in a terminal or a "
+            "script. Otherwise they decide only on the gate's page. An agent's token never decides."
+        ),
+    )
     registered_only = models.BooleanField(
         _("registered tools only"),
         default=False,

@@ -33,6 +33,11 @@ class TokenBounds:
 EVERYTHING = TokenBounds()
 
 
+def by_token(user: Any) -> bool:
+    """Tell whether this user came by a token instead of a session."""
+    return hasattr(user, "bounds")
+
+
 def of(user: Any) -> TokenBounds:
     """Return the bounds of this user, or of the token that they use."""
     return getattr(user, "bounds", EVERYTHING)

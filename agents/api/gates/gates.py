@@ -185,6 +185,11 @@ class GateHead(GateSummary):
         "gate's page, never by a token.",
         examples=[False],
     )
+    tokens_decide: bool = Field(
+        validation_alias="policy.tokens_decide",
+        description="Whether the gate's policy takes decisions by token. If not, people decide on the gate's page.",
+        examples=[True],
+    )
     agreement: AgreementAnswer = Field(description="Who must approve, and who has.")
 
     # The context of these is the gate's `standing` proposal, and its `reader`.

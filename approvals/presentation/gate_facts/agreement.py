@@ -126,4 +126,6 @@ def reviewers(policy: Policy) -> str:
         said.append(_("not the person who started it or owns its token"))
     if policy.step_up:
         said.append(_("password required"))
+    if not policy.tokens_decide:
+        said.append(_("not by an API token"))
     return "; ".join(said)
