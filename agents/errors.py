@@ -192,3 +192,34 @@ class FormUsed(TokenRefused):
     said = gettext_lazy(
         "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
     )
+
+
+class WrongCode(AgentError):
+    """No request waits under the code."""
+
+    said = gettext_lazy("No program waits under this code. Compare it with your terminal; a code lasts ten minutes.")
+
+    def __init__(self) -> None:
+        super().__init__(str(self.said))
+
+
+class TooManyGuesses(WrongCode):
+    """The person entered too many wrong codes."""
+
+    said = gettext_lazy("Too many wrong codes. Wait five minutes, and start again in your terminal.")
+
+
+class DeviceRefused(AgentError):  # not translated: programs are told this
+    """A program gets no token for its device code; `code` is RFC 8628's word, and the sentence says what to do."""
+
+    why = {
+        "authorization_pending": "Nobody has confirmed the code yet. Ask again after the interval.",
+        "slow_down": "This came too soon. Wait five seconds longer between requests from now on.",
+        "access_denied": "The request was refused. Start again if that was a mistake.",
+        "expired_token": "The code has expired. Start again.",
+        "invalid_grant": "This device code is unknown, or its token was collected already. Start again.",
+    }
+
+    def __init__(self, code: str, said: str = "") -> None:
+        super().__init__(said or self.why[code])
+        self.code = code

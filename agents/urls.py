@@ -6,7 +6,7 @@ from agents.views.checkpoints import checkpoint, comparison, names, notes, revea
 from agents.views.moves import edits, forks, orders, previews
 from agents.views.run_page import events, run
 
-from .views import agents, jump, run_list, signals, tokens
+from .views import agents, devices, jump, run_list, signals, tokens
 
 urlpatterns = [
     path("jump/", jump.page, name="jump"),
@@ -16,6 +16,10 @@ urlpatterns = [
     path("tokens/", tokens.page, name="tokens"),
     path("tokens/issuances/", tokens.create, name="token-issuances"),
     path("tokens/<int:token>/revocations/", tokens.revoke, name="token-revocations"),
+    path("device/", devices.page, name="device"),
+    path("device/codes/", devices.enter, name="device-codes"),
+    path("device/confirmations/", devices.confirm, name="device-confirmations"),
+    path("device/refusals/", devices.refuse, name="device-refusals"),
     path("runs/", run_list.page, name="runs"),
     path("runs/<int:run_id>/", run.page, name="run"),
     path("runs/<int:run_id>/timeline/", run.timeline, name="run-timeline"),

@@ -15,14 +15,14 @@ from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationEr
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.operation import Operation
 
-from agents.api.protocol.auth import Bearer, session
+from agents.api.protocol.auth import AnyToken, Bearer, session
 from agents.api.protocol.throttling import Throttle
-from agents.errors import InputRefused, RewindRefused, UnknownAgent
+from agents.errors import DeviceRefused, InputRefused, RewindRefused, UnknownAgent
 from agents.work_errors import TokenNotAllowed, WorkRefused
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 
-from . import deliveries, events, webhooks
+from . import deliveries, device, events, webhooks
 from .gates import choices, decisions, outcomes, preflights, tools
 from .programs import posted_gates, versions, withdrawals, work
 from .protocol import body_sizes, etags, problem_details, problems, throttling
@@ -63,12 +63,11 @@ class Interface(NinjaAPI):
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
         own = problem_details.ProblemDetails.model_json_schema(ref_template=REF_TEMPLATE)
         document["components"]["schemas"] |= own.pop("$defs", {}) | {"ProblemDetails": own}
-        scopes = dict(self._scopes())
+        ways = dict(self._ways())
         document["components"]["securitySchemes"] = SCHEMES
         for operations in document["paths"].values():
             for method, operation in operations.items():
-                scope = scopes.get(operation["operationId"])
-                operation["security"] = [*([{"token": [scope]}] if scope else []), {"session": []}]
+                operation["security"] = ways[operation["operationId"]]
                 told = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
                 operation["responses"] |= {str(status): _refusal(status, words) for status, words in told.items()}
                 operation["responses"]["429"]["headers"] = throttling.HEADERS
@@ -104,14 +103,19 @@ class Interface(NinjaAPI):
             if isinstance(exc, Exception):
                 traceback.clear_frames(exc.__traceback__)
 
-    def _scopes(self) -> Iterator[tuple[str, str]]:
-        """Yield (operation's id, scope that a token needs for it)."""
+    def _ways(self) -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
+        """Yield (operation's id, the ways to be let in: with the scope that a token needs for it)."""
         for router in self._get_bound_routers():
             for view in router.path_operations.values():
                 for operation in view.operations:
-                    for way in operation.auth_callbacks:
-                        if isinstance(way, Bearer):
-                            yield self.get_openapi_operation_id(operation), str(way.scope)
+                    found = [_way(each) for each in operation.auth_callbacks]
+                    yield self.get_openapi_operation_id(operation), found or [{}]
+
+
+def _way(way: object) -> dict[str, list[str]]:
+    if isinstance(way, Bearer):
+        return {"token": [str(way.scope)]}
+    return {"token": []} if isinstance(way, AnyToken) else {"session": []}
 
 
 def _refusal(status: int, told: str) -> dict[str, Any]:
@@ -181,6 +185,7 @@ ROUTERS = {
     ],
     "/agents": [agents.router, versions.router],
     "/tools": [tools.router],
+    "/device": [device.router],
     "/events": [events.router],
     "/webhooks": [webhooks.router, deliveries.router],
 }  # fmt: skip
@@ -191,6 +196,7 @@ for prefix, routers in ROUTERS.items():
 REFUSALS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     AuthenticationError: problems.not_signed_in,
     TokenNotAllowed: problems.not_for_this,
+    DeviceRefused: problems.not_granted,
     WorkRefused: problems.not_worked,
     InputRefused: problems.not_taken,
     UnknownAgent: problems.unknown_agent,

@@ -1,6 +1,7 @@
 from .answer import Answer
 from .child_link import ChildLink
 from .client import Client
+from .device_request import DeviceRequest
 from .effect import Effect
 from .failure import Failure
 from .memo import Memo
@@ -18,6 +19,7 @@ __all__ = [
     "Answer",
     "ChildLink",
     "Client",
+    "DeviceRequest",
     "Effect",
     "Failure",
     "Memo",

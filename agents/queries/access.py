@@ -1,7 +1,9 @@
-"""Access to a run: for members of its team who may view runs. Anybody else gets a 404."""
+"""Access to a run: for members of its team who may view runs. Anybody else gets a 404. And who asks, from where."""
 
 from __future__ import annotations
 
+import ipaddress
+from contextlib import suppress
 from typing import Any
 
 from django.db.models import QuerySet
@@ -12,7 +14,7 @@ from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared
 
-__all__ = ["Gone", "is_fragment", "private", "reader_of", "run_or_404"]
+__all__ = ["Gone", "address_of", "is_fragment", "private", "reader_of", "run_or_404"]
 
 
 class Gone(Http404):
@@ -37,3 +39,13 @@ def _visible(run: Any, reader: Any, *, kind: PersonKind) -> QuerySet[Run]:
 def is_fragment(request: HttpRequest) -> bool:
     """Tell whether a page asks for a part of itself."""
     return request.headers.get("HX-Request") == "true"
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return the address that a request comes from: of IPv6 the /64 network, which is what one household gets."""
+    said = str(request.META.get("REMOTE_ADDR", ""))
+    with suppress(ValueError):
+        found = ipaddress.ip_address(said)
+        if isinstance(found, ipaddress.IPv6Address):
+            return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    return said

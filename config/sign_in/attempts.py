@@ -20,7 +20,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
-from agents.api.protocol.throttling import address_of
+from agents.queries.access import address_of
 from checkpoints import actors
 from checkpoints.events import event_log
 

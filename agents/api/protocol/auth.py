@@ -40,6 +40,18 @@ class Bearer(HttpBearer):
         return found
 
 
+class AnyToken(HttpBearer):
+    """Authentication by any valid token, for what one does to itself."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> Token:
+        """Return the token, and its owner as `request.user`. Raises AuthenticationError."""
+        found = tokens.of(token)
+        if found is None:
+            raise AuthenticationError
+        request.user = found.user
+        return found
+
+
 class Session(SessionAuth):
     """Authentication by the session. Without one the answer is 401, before any complaint about a missing CSRF token."""
 

@@ -11,6 +11,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from agents.definition.fields import unprefixed
 from agents.errors import (
     ConfigRefused,
+    DeviceRefused,
     FieldError,
     ImpactChanged,
     InputRefused,
@@ -208,6 +209,11 @@ def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     if isinstance(error, TooManyGates):
         response["Retry-After"] = str(error.seconds)
     return response
+
+
+def not_granted(request: HttpRequest, error: DeviceRefused) -> HttpResponse:
+    """Answer 400 to a program that gets no token for its device code, with RFC 8628's word as the code."""
+    return problem(request, 400, str(error), code=error.code)
 
 
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:

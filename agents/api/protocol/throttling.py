@@ -6,9 +6,7 @@ the database. A token that works goes on working, whatever its neighbours send.
 
 from __future__ import annotations
 
-import ipaddress
 import time
-from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +14,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja.errors import Throttled
 from ninja.throttling import BaseThrottle
+
+from agents.queries.access import address_of
 
 from . import problem_details, rate_counter
 from .auth import token_of, who_asks
@@ -41,6 +41,19 @@ class Throttle(BaseThrottle):
         if getattr(request, "scope", {}).get(AGAIN):
             return True
         return _count(request).within
+
+
+class AddressThrottle(BaseThrottle):
+    """A limit of requests a minute for an address, where nobody has to be signed in."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most = name, most
+
+    def allow_request(self, request: HttpRequest) -> bool:
+        """Count the request, and keep the rate on it."""
+        rate = rate_counter.count(self.name, address_of(request), most=self.most)
+        request.rate = rate  # type: ignore[attr-defined]
+        return rate.within
 
 
 def count_more(request: HttpRequest, times: int) -> None:
@@ -75,21 +88,12 @@ def noted(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def too_many(request: HttpRequest, error: Throttled | None = None) -> HttpResponse:
-    """Answer 429 to a person or a token over the limit."""
+    """Answer 429 to a person, a token or an address over the limit."""
     rate: Rate = request.rate  # type: ignore[attr-defined]
-    whose = "this token" if token_of(request) else "this account"
-    told = f"More than {rate.most:,} requests a minute with {whose}. Wait {rate.seconds} s before the next."
+    whose = "with this token" if token_of(request) else "with this account"
+    whose = whose if rate.name == "requests" else "of this kind from your address"
+    told = f"More than {rate.most:,} requests a minute {whose}. Wait {rate.seconds} s before the next."
     return _told(request, rate, told)
-
-
-def address_of(request: HttpRequest) -> str:
-    """Return the address to count failures for: of IPv6 the /64 network, which is what one household gets."""
-    said = str(request.META.get("REMOTE_ADDR", ""))
-    with suppress(ValueError):
-        found = ipaddress.ip_address(said)
-        if isinstance(found, ipaddress.IPv6Address):
-            return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
-    return said
 
 
 def _count(request: HttpRequest, times: int = 1) -> Rate:

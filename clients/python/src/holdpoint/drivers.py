@@ -205,7 +205,8 @@ class _Stopped(Exception):
 def _headers(token: str) -> dict[str, str]:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise NotConfigured("The token contains invalid characters; copy it again, without spaces around it.")
-    return {"Authorization": f"Bearer {token}", "Accept": "application/json", "User-Agent": "holdpoint-python"}
+    signed = {"Authorization": f"Bearer {token}"} if token else {}
+    return {**signed, "Accept": "application/json", "User-Agent": "holdpoint-python"}
 
 
 def _request(client: httpx.Client | httpx.AsyncClient, asked: Request) -> httpx.Request:
