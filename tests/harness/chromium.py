@@ -26,7 +26,8 @@ FLAGS += ["--disable-sync", "--no-first-run", "--no-default-browser-check", "--f
 MISSING = (
     "The tests need Chromium: run `apt-get install chromium`, or `python -m playwright install --with-deps chromium`."
 )
-TOOLS = ("curl", "jq", "pgbouncer")  # docs/api.md's example is run as it is; services start behind a pooler
+# docs/api.md's example is run as it is; services start behind a pooler; the inbox runs in a real terminal.
+TOOLS = ("curl", "jq", "pgbouncer", "tmux")
 
 
 class Shared:

@@ -23,12 +23,21 @@ COMMANDS: Mapping[str, Subcommand] = {
     "mcp": Subcommand("holdpoint.mcp.stdio", "mcp", "an MCP server with Holdpoint's tools, over stdin and stdout"),
     "gateway": Subcommand("holdpoint.mcp.gateway.command", "mcp", "an MCP server that asks before another one acts"),
     "hook": Subcommand("holdpoint.mcp.hook", "", "a PreToolUse hook of Claude Code"),
+    "inbox": Subcommand("holdpoint.terminal.app", "terminal", "the live inbox, also without a command"),
+    "gates": Subcommand("holdpoint.terminal.commands.gates", "", "list the open gates"),
+    "show": Subcommand("holdpoint.terminal.commands.show", "", "show a gate, and what each choice would do"),
+    "decide": Subcommand("holdpoint.terminal.commands.decide", "", "decide a gate"),
+    "watch": Subcommand("holdpoint.terminal.commands.watch", "", "write a line for each event"),
+    "login": Subcommand("holdpoint.terminal.commands.login", "", "get a token by a code that you confirm"),
+    "logout": Subcommand("holdpoint.terminal.commands.logout", "", "revoke that token"),
 }
+DEFAULT = "inbox"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the subcommand that is named first, and return its exit code."""
-    name, *rest = [*(sys.argv[1:] if arguments is None else arguments), ""]
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    name, *rest = given or [DEFAULT]
     found = COMMANDS.get(name)
     if found is None:
         sys.stderr.write(usage())
@@ -40,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(f"holdpoint {name} needs {error.name}: pip install 'holdpoint[{found.extra}]'\n")
         return 2
-    code: int = module.main(rest[:-1])
+    code: int = module.main(rest)
     return code
 
 

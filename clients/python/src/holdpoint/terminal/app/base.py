@@ -1,0 +1,141 @@
+"""The application: the connection to the server, the feed of events, and the base of its screens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, ClassVar, TypeVar, cast
+
+from textual.app import App
+from textual.screen import ModalScreen, Screen
+
+from ...drivers import Tasks
+from ...errors import BadToken, HoldpointError, Problem
+from ...exchange import Op
+from .. import reviewing
+from ..credentials import Server
+from ..exits import NO_TOKEN
+from ..lines import Line, Span, line
+from ..safe import visible
+
+T = TypeVar("T")
+AGAIN = 2.0  # seconds until the feed is tried again
+GONE = 410
+NOW = "now"
+
+
+class Heard:
+    """What every screen is told."""
+
+    def heard(self, event: dict[str, Any]) -> None:
+        """Take note of an event."""
+
+    def connected(self, live: bool) -> None:
+        """Take note that the feed works, or does not."""
+
+    def caught_up(self) -> None:
+        """Read anew: events may have been missed."""
+
+
+class ReviewScreen(Heard, Screen[None]):
+    """A whole screen."""
+
+    @property
+    def review(self) -> ReviewApp:
+        """Return the application."""
+        return cast(ReviewApp, self.app)
+
+
+class Dialog(Heard, ModalScreen[T]):
+    """A dialog over a screen."""
+
+    BINDINGS: ClassVar[Any] = [("escape", "cancel", "Back")]
+
+    @property
+    def review(self) -> ReviewApp:
+        """Return the application."""
+        return cast(ReviewApp, self.app)
+
+    def action_cancel(self) -> None:
+        """Leave without a result."""
+        self.dismiss(None)
+
+
+class ReviewApp(App[int]):
+    """Reviewing in a terminal."""
+
+    TITLE = "Holdpoint"
+    ENABLE_COMMAND_PALETTE = False
+    CSS_PATH = "style.tcss"
+    BINDINGS: ClassVar[Any] = [("question_mark", "help", "Keys"), ("ctrl+q", "quit", "Quit")]
+
+    def __init__(self, server: Server, first: Screen[None]) -> None:
+        super().__init__()
+        self.server, self.first = server, first
+        self.api = server.api()
+        self.tasks = Tasks(server.url, server.token)
+        self.live = False
+
+    def on_mount(self) -> None:
+        """Begin to listen, and show the first screen."""
+        self.push_screen(self.first)
+        self.run_worker(self._listen(), name="feed", exit_on_error=False)
+
+    async def on_unmount(self) -> None:
+        """Close the connections."""
+        await self.tasks.close()
+
+    async def ask(self, op: Op[T]) -> T:
+        """Take an operation to its end. Raises HoldpointError."""
+        return await self.tasks.run(op)
+
+    def say(self, error: HoldpointError | str, *, severe: bool = True) -> None:
+        """Show a sentence for some seconds."""
+        self.notify(visible(error, lines=True), severity="error" if severe else "information", markup=False)
+
+    def action_help(self) -> None:
+        """Show the keys, or hide them."""
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    async def _listen(self) -> None:
+        """Tell the screens what happens, from the first moment on; go on from the cursor after an outage."""
+        after = NOW
+        while True:
+            try:
+                begins = after == NOW
+                page = await self.ask(reviewing.events(self.api, after, wait=0.0 if begins else reviewing.WAIT))
+            except BadToken:
+                self.exit(NO_TOKEN, message="The token is not valid any more: run `holdpoint login`.")
+                return
+            except HoldpointError as error:
+                if isinstance(error, Problem) and error.status == GONE:
+                    after = NOW
+                    continue
+                self._connected(False)
+                await asyncio.sleep(AGAIN)
+                continue
+            after = page["next"]
+            self._connected(True)
+            for screen in self._listening():
+                if begins:
+                    screen.caught_up()
+                for event in page["items"]:
+                    screen.heard(event)
+
+    def _connected(self, live: bool) -> None:
+        self.live = live
+        for screen in self._listening():
+            screen.connected(live)
+
+    def _listening(self) -> Iterable[Heard]:
+        return [each for each in self.screen_stack if isinstance(each, Heard)]
+
+
+def state_of(review: ReviewApp) -> Line:
+    """Return a line that says whose inbox it is, and whether it is live."""
+    who = review.server.user or "your token"
+    state = Span("● live", "go") if review.live else Span("○ no connection", "stop")
+    return line(state, Span(f"  {visible(who)} at {visible(review.server.url)}", "soft"))

@@ -1,0 +1,254 @@
+"""Decisions: what is said, then what it would do, then the decision, bound to what was shown."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Button, Checkbox, Footer, Input, RadioButton, RadioSet, TextArea
+
+from ...errors import HoldpointError, Problem
+from .. import decisions, describe, reviewing
+from ..lines import BOLD, HOLD, SOFT, STOP, Line, Span, line, said
+from ..safe import visible
+from .base import Dialog
+from .drawing import Lines
+
+Json = dict[str, Any]
+SECOND_LOOK = "second_look"
+
+
+class Missing(ValueError):
+    """Something has to be filled in; the sentence says what."""
+
+
+class Composer(Dialog[Json | None]):
+    """Asks for one kind of decision. Its result is what the server recorded."""
+
+    BINDINGS: ClassVar[Any] = [("escape", "cancel", "Back"), ("ctrl+s", "next", "See what it does")]
+    HEAD = ""
+
+    def __init__(self, gate: Json) -> None:
+        super().__init__()
+        self.gate = gate
+
+    def compose(self) -> ComposeResult:
+        """Lay it out."""
+        with VerticalScroll(classes="dialog"):
+            yield Lines([line(Span(f"{self.HEAD}  ", BOLD), describe.title(self.gate, SOFT))])
+            yield from self.parts()
+            yield Lines(id="faults")
+            with Horizontal(classes="buttons"):
+                yield Button("Back", id="cancel")
+                yield Button("See what it does", id="next", variant="primary")
+        yield Footer()
+
+    @abstractmethod
+    def parts(self) -> Iterable[Widget]:
+        """Yield what is to be filled in."""
+
+    @abstractmethod
+    def body(self) -> Json:
+        """Return the decision. Raises ValueError."""
+
+    def on_button_pressed(self, pressed: Button.Pressed) -> None:
+        """Go on, or leave."""
+        if pressed.button.id == "cancel":
+            self.action_cancel()
+        else:
+            self.action_next()
+
+    def on_input_submitted(self) -> None:
+        """Go on."""
+        self.action_next()
+
+    def action_next(self) -> None:
+        """Show what the decision would do."""
+        self.run_worker(self._next(), group="next", exclusive=True, exit_on_error=False)
+
+    async def _next(self) -> None:
+        try:
+            body = self.body()
+            preview = await self.review.ask(reviewing.preview(self.review.api, self.gate["id"], body))
+        except (HoldpointError, ValueError) as error:
+            self.faults(faults_of(error))
+            return
+        self.faults([])
+        made = await self.app.push_screen_wait(Confirm(self.gate, body, preview))
+        if made is not None:
+            self.dismiss(made)
+
+    def faults(self, found: list[Line]) -> None:
+        """Show what is wrong."""
+        shown = self.query_one("#faults", Lines)
+        shown.show(found)
+        if found:
+            shown.scroll_visible(animate=False)
+
+
+class Confirm(Dialog[Json | None]):
+    """Shows what a decision changes and does, and records it if it still does exactly that."""
+
+    BINDINGS: ClassVar[Any] = [("escape", "cancel", "Back"), ("enter", "send", "Record the decision")]
+
+    def __init__(self, gate: Json, body: Json, preview: Json) -> None:
+        super().__init__()
+        self.gate, self.decided, self.preview = gate, body, preview
+        self.second_look = False
+        self.sending = False
+
+    def compose(self) -> ComposeResult:
+        """Lay it out."""
+        told = [line(Span("You decide: ", BOLD), said(self.preview["verdict"], BOLD))]
+        if changes := decisions.edits_of(self.gate, self.decided):
+            told += [line("What you change:"), *describe.changed(changes)]
+        if not self.preview["stands"]:
+            told.append(line(Span("This makes a new proposal: others approve it again.", HOLD)))
+        with VerticalScroll(classes="dialog", can_focus=False):
+            yield Lines(told)
+            yield Lines([line("What it does:"), *describe.impact(self.preview["impact"], left=self.preview["left"])])
+            for effect in decisions.repeats(self.preview):
+                yield Checkbox(f"Do effect {effect} once more", name=str(effect), classes="repeat")
+            yield Lines(id="faults")
+            with Horizontal(classes="buttons"):
+                yield Button("Back", id="cancel")
+                yield Button("Record the decision", id="send", variant="primary")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin where nothing is sent by accident: at the first box, or at the button."""
+        boxes = self.query(Checkbox)
+        (boxes.first() if boxes else self.query_one("#send", Button)).focus()
+
+    def on_button_pressed(self, pressed: Button.Pressed) -> None:
+        """Send, or leave."""
+        if pressed.button.id == "cancel":
+            self.action_cancel()
+        else:
+            self.action_send()
+
+    def action_send(self) -> None:
+        """Record the decision, once."""
+        if not self.sending:
+            self.sending = True
+            self.run_worker(self._send(), exit_on_error=False)
+
+    async def _send(self) -> None:
+        confirm = [int(box.name or 0) for box in self.query(Checkbox) if box.value]
+        body = decisions.confirming(self.decided, self.preview, confirm) | {SECOND_LOOK: self.second_look}
+        try:
+            made = await self.review.ask(reviewing.decide(self.review.api, self.gate["id"], body))
+        except HoldpointError as error:
+            self.sending = False
+            more = []
+            if isinstance(error, Problem) and error.code == SECOND_LOOK:
+                self.second_look = True
+                more = [line(Span("Look once more; then record it again.", HOLD))]
+            self.query_one("#faults", Lines).show([*faults_of(error), *more])
+            return
+        self.dismiss(made)
+
+
+class Approve(Composer):
+    """Approves all that is asked."""
+
+    HEAD = "Approve"
+
+    def parts(self) -> Iterable[Widget]:
+        """Yield the comment."""
+        yield Input(placeholder="A comment, if you like", id="comment")
+
+    def on_mount(self) -> None:
+        """Without a comment there is nothing to fill in: show at once what it does."""
+        self.action_next()
+
+    def body(self) -> Json:
+        """Return the decision."""
+        return decisions.approve(self.gate, self.query_one("#comment", Input).value)
+
+
+class Reject(Composer):
+    """Rejects everything, and says what the run does then."""
+
+    HEAD = "Reject"
+
+    def parts(self) -> Iterable[Widget]:
+        """Yield the reason, and where the run goes."""
+        yield Lines([line("Your reason. The agent reads it if the run is sent back.")])
+        yield TextArea(id="reason", tab_behavior="focus")
+        with_steps = RadioSet(*self._places(), id="then")
+        yield with_steps
+
+    def _places(self) -> Iterable[RadioButton]:
+        usual = self.gate["card"].get("on_reject") or ""
+        yield RadioButton("Stop the run", value=not usual, name="")
+        for step in reversed(self.gate["card"].get("back_to") or ()):
+            yield RadioButton(plain_label(f"Send it back to {step}"), value=step == usual, name=step)
+
+    def body(self) -> Json:
+        """Return the decision. Raises Missing."""
+        chosen = self.query_one("#then", RadioSet).pressed_button
+        if chosen is None:
+            raise Missing("Choose what the run does then.")
+        return decisions.reject(
+            self.gate, self.query_one("#reason", TextArea).text.strip(), back_to=chosen.name or None
+        )
+
+
+class Respond(Composer):
+    """Answers in the place of each action: it does not run, and the agent gets the answer."""
+
+    HEAD = "Respond"
+
+    def parts(self) -> Iterable[Widget]:
+        """Yield an answer for each action."""
+        for each in self.gate["card"]["actions"]:
+            what = "your text" if takes_text(each) else "JSON"
+            yield Lines([line(said(each["title"] or each["id"], BOLD), Span(f"  the agent gets {what} instead", SOFT))])
+            yield TextArea(name=each["id"], classes="response", tab_behavior="focus")
+
+    def body(self) -> Json:
+        """Return the decision. Raises ValueError."""
+        boxes = {str(each.name): each.text for each in self.query(".response").results(TextArea)}
+        actions = {}
+        for each in self.gate["card"]["actions"]:
+            answer = read_response(each, boxes[each["id"]])
+            actions[each["id"]] = {"verdict": decisions.RESPOND, "response": answer}
+        return decisions.each(self.gate, actions)
+
+
+def takes_text(action: Json) -> bool:
+    """Tell whether a response to the action is a text."""
+    return (action.get("response") or {"type": "string"}).get("type") == "string"
+
+
+def read_response(action: Json, typed: str) -> Any:
+    """Return the response that was typed. Raises Missing."""
+    if not typed.strip():
+        raise Missing(f"Write a response to {action['id']}.")
+    if takes_text(action):
+        return typed
+    try:
+        return json.loads(typed)
+    except (ValueError, RecursionError):
+        raise Missing(f"Write the response to {action['id']} as JSON.") from None
+
+
+def plain_label(words: str) -> str:
+    """Return words for a widget's label, which reads markup: without it."""
+    return visible(words).replace("[", "\\[")
+
+
+def faults_of(error: Exception) -> list[Line]:
+    """Return an error as lines: the sentence, and each place that it names."""
+    if not isinstance(error, Problem):
+        return [line(said(error, STOP))]
+    places = [
+        line(Span("  "), said(each.get("parameter"), SOFT), " ", said(each.get("detail"))) for each in error.errors
+    ]
+    return [line(said(error.detail, STOP)), *places]

@@ -1,0 +1,132 @@
+"""A gate: what it asks, what each choice would do, and the decision."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Footer
+
+from ...errors import HoldpointError
+from .. import decisions, describe, pointers, reviewing
+from ..commands.show import CHOICES, state_of
+from ..lines import BOLD, GO, HOLD, STOP, Line, Span, line, said
+from .base import ReviewScreen
+from .deciding import Approve, Reject, Respond
+from .drawing import Lines
+from .each import Answer, Each
+from .editing import Edit
+
+COMPOSERS = {"approve": Approve, "edit": Edit, "reject": Reject, "respond": Respond, "each": Each, "answer": Answer}
+
+
+class GateScreen(ReviewScreen):
+    """One gate. `verdict`: the decision to begin with."""
+
+    BINDINGS: ClassVar[Any] = [
+        ("a", "decide('approve')", "Approve"), ("e", "decide('edit')", "Edit"), ("r", "decide('reject')", "Reject"),
+        ("s", "decide('respond')", "Respond"), ("p", "decide('each')", "Each"), ("w", "decide('answer')", "Answer"),
+        ("j", "scroll(3)", ""), ("k", "scroll(-3)", ""), ("escape,q", "app.pop_screen", "Back"),
+    ]  # fmt: skip
+
+    def __init__(self, number: int, verdict: str = "") -> None:
+        super().__init__()
+        self.number, self.verdict = number, verdict
+        self.gate: dict[str, Any] = {}
+        self.choices: list[dict[str, Any]] = []
+
+    def compose(self) -> ComposeResult:
+        """Lay it out."""
+        yield Lines(id="banner")
+        with VerticalScroll(id="whole"):
+            yield Lines(id="card")
+            yield Lines(id="choices")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Read it."""
+        self.query_one("#whole").focus()
+        self.caught_up()
+
+    def heard(self, event: dict[str, Any]) -> None:
+        """Read it anew where something happened to it, or to its run."""
+        if event["subject"] == f"gate:{self.number}":
+            self.caught_up()
+
+    def caught_up(self) -> None:
+        """Read it."""
+        self.run_worker(self._read(), group="gate", exclusive=True, exit_on_error=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer what the gate takes."""
+        if action != "decide" or not self.gate:
+            return True
+        return self.takes(str(parameters[0]))
+
+    def takes(self, verdict: str) -> bool:
+        """Tell whether the gate takes this verdict now."""
+        card = self.gate["card"]
+        if self.gate["status"] != "open":
+            return False
+        if card.get("question"):
+            return verdict == "answer" or (verdict == "reject" and bool(card["question"].get("rejects")))
+        if verdict == "each":
+            return len(card.get("actions") or ()) > 1
+        return verdict in ("approve", "reject") or decisions.takes(self.gate, verdict)
+
+    async def _read(self) -> None:
+        before = self.gate
+        try:
+            self.gate = await self.review.ask(reviewing.gate(self.review.api, self.number))
+            is_open = self.gate["status"] == "open"
+            self.choices = await self.review.ask(reviewing.choices(self.review.api, self.number)) if is_open else []
+            state = await self.review.ask(state_of(self.review.api, self.gate))
+        except HoldpointError as error:
+            self.query_one("#banner", Lines).show([line(said(error, STOP))])
+            return
+        self.query_one("#card", Lines).show(describe.gate(self.gate, state))
+        self.query_one("#choices", Lines).show(self._consequences())
+        if news := told_of(before, self.gate):
+            self.query_one("#banner", Lines).show(news)
+        self.refresh_bindings()
+        if self.verdict:
+            begun, self.verdict = self.verdict, ""
+            self.action_decide(begun)
+
+    def _consequences(self) -> list[Line]:
+        told: list[Line] = []
+        for each in self.choices:
+            of = [" ", said(each["of"], BOLD)] if each["choice"] == "back" else []
+            head = Span(CHOICES.get(each["choice"], f"If you answer {each['of']}"), BOLD)
+            told += [line(), line(head, *of, ":"), *describe.impact(each["impact"], left=each["left"])]
+        return told
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll."""
+        self.query_one("#whole", VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_decide(self, verdict: str) -> None:
+        """Begin a decision."""
+        if self.gate and self.takes(verdict):
+            self.app.push_screen(COMPOSERS[verdict](self.gate), self._decided)
+
+    def _decided(self, made: dict[str, Any] | None) -> None:
+        if made is not None:
+            self.review.say(f"Recorded: {made['verdict']}.", severe=False)
+        self.caught_up()
+
+
+def told_of(before: dict[str, Any], now: dict[str, Any]) -> list[Line]:
+    """Describe what others did to the gate since it was read; nothing the first time."""
+    if not before or before["version"] == now["version"]:
+        return []
+    if now["status"] != "open":
+        outcome = now.get("outcome") or {}
+        by = f" by {said(outcome['by']).text}" if outcome.get("by") else ""
+        return [line(Span(f"This gate is closed: {said(outcome.get('kind') or now['status']).text}{by}.", HOLD))]
+    if before["digest"] == now["digest"]:
+        return [line(Span("Somebody voted; see below.", GO))]
+    was, new = decisions.arguments_of(before), decisions.arguments_of(now)
+    return [line(Span("The proposal changed since you opened it:", HOLD)),
+            *describe.changed(pointers.changes(was, new))]  # fmt: skip

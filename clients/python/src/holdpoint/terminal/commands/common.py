@@ -1,0 +1,77 @@
+"""What the commands share: how they are called, and the server that they talk to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ...drivers import Threads
+from ...errors import HoldpointError
+from ...sending import Api
+from .. import credentials, exits
+
+
+class Wrong(HoldpointError):
+    """The command was called wrongly; the sentence says how it is called."""
+
+
+def parser(name: str, does: str) -> argparse.ArgumentParser:
+    """Return a parser with what every command takes."""
+    made = argparse.ArgumentParser(
+        prog=f"holdpoint {name}",
+        description=does,
+        epilog=exits.table(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--server", default="", metavar="URL", help="the server; otherwise HOLDPOINT_URL, or your login")
+    return made
+
+
+def run(command: Callable[[argparse.Namespace], int], told: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
+    """Parse the arguments and run the command; errors become sentences and exit codes."""
+    given = told.parse_args(list(arguments))
+
+    def go() -> int:
+        try:
+            return command(given)
+        except Wrong as wrong:
+            told.error(str(wrong))
+
+    return exits.ending(go)
+
+
+@contextmanager
+def talking(url: str, *, patience: float = 15.0) -> Iterator[tuple[Api, Threads, credentials.Server]]:
+    """Give (the requests, what sends them, the server), with the person's token."""
+    server = credentials.server(url)
+    threads = Threads(server.url, server.token)
+    try:
+        yield server.api(patience=patience), threads, server
+    finally:
+        threads.close()
+
+
+def as_json(found: Any) -> str:
+    """Return a line of JSON; it holds ASCII only, so that no terminal obeys it."""
+    return json.dumps(found, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def read_json(given: str, what: str) -> Any:
+    """Return JSON from the command line, from `@file`, or from stdin for `-`. Raises Wrong."""
+    try:
+        text = sys.stdin.read() if given == "-" else Path(given[1:]).read_text() if given.startswith("@") else given
+        return json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise Wrong(f"{what} is no JSON ({error})") from None
+
+
+def asks(question: str) -> bool:
+    """Ask on the terminal; False unless the answer is yes."""
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

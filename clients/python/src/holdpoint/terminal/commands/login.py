@@ -1,0 +1,63 @@
+"""`holdpoint login [URL]`: gets a token by a code that the person confirms in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from ...drivers import Threads
+from ...exchange import Habits
+from ...sending import Api
+from .. import credentials, device_flow, exits
+from ..device_flow import Codes
+from ..lines import BOLD, HOLD, SOFT, Span, line, plain, said
+from .common import Wrong, parser, run
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Sign in."""
+    told = parser("login", "Get a token of your own for this terminal. You confirm it in the browser.")
+    told.add_argument("url", nargs="?", default="", help="the server, as https://holdpoint.example.com")
+    told.add_argument("--scope", action="append", default=[], help=f"instead of {', '.join(device_flow.SCOPES)}")
+    told.add_argument("--days", type=int, default=30, help="until the token expires, 90 at most (30)")
+    return run(_login, told, arguments)
+
+
+def _login(given: argparse.Namespace) -> int:
+    url = given.url or given.server or os.environ.get("HOLDPOINT_URL", "")
+    if not url:
+        raise Wrong("say which server: holdpoint login https://…")
+    url = credentials.address(url)
+    if url.startswith("http://") and urlsplit(url).hostname not in LOCAL:
+        sys.stderr.write("holdpoint: this connection is not encrypted, so others on the way can read the token.\n")
+    threads = Threads(url, "")
+    try:
+        asked = device_flow.signed_in(
+            Api(Habits(patience=30.0)), _show, scopes=given.scope or device_flow.SCOPES, days=given.days
+        )
+        got = threads.run(asked)
+    finally:
+        threads.close()
+    place = credentials.keep(credentials.Server(url, got.access_token, got.user))
+    days = got.expires_in // 86_400
+    told = [line("Signed in as ", said(got.user, BOLD), f" for {days} days. The token is in {place}.")]
+    if os.environ.get("HOLDPOINT_TOKEN"):
+        told.append(line(Span("HOLDPOINT_TOKEN is set and comes first: unset it to use this token.", HOLD)))
+    sys.stderr.write(plain(told, colour=sys.stderr.isatty()))
+    return exits.DONE
+
+
+def _show(codes: Codes) -> None:
+    told = [
+        line("Open   ", said(codes.verification_uri, BOLD)),
+        line("enter  ", said(codes.user_code, BOLD)),
+        line(Span("or open ", SOFT), said(codes.verification_uri_complete, SOFT)),
+        line(Span(f"It is valid for {codes.expires_in // 60} minutes. Waiting for you to confirm it there …", SOFT)),
+    ]
+    sys.stderr.write(plain(told, colour=sys.stderr.isatty()))
+    sys.stderr.flush()

@@ -1,0 +1,25 @@
+"""`holdpoint logout`: revokes the token, and removes it from the file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from .. import credentials, device_flow, exits
+from .common import parser, run, talking
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Sign out."""
+    return run(_logout, parser("logout", "Revoke the token of this terminal, and remove it."), arguments)
+
+
+def _logout(given: argparse.Namespace) -> int:
+    with talking(given.server) as (api, threads, server):
+        was_valid = threads.run(device_flow.revoked(api))
+        if not os.environ.get("HOLDPOINT_TOKEN"):
+            credentials.forget(server.url)
+    sys.stderr.write("The token is revoked.\n" if was_valid else "The token was not valid any more.\n")
+    return exits.DONE

@@ -1,0 +1,209 @@
+"""Describes gates, what decisions do, and runs, as lines. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from . import pointers
+from .lines import BOLD, GO, HOLD, PEN, PLAIN, QUOTE, SOFT, STOP, Line, Span, line, quoted, said, value
+from .pointers import MISSING, Change
+
+Json = Mapping[str, Any]
+RISKS = {"low": SOFT, "medium": HOLD, "high": STOP, "critical": STOP}
+VERDICTS = {
+    "will": ("runs", GO), "may": ("may run", HOLD), "skipped": ("is skipped", SOFT), "stands": ("is reused", SOFT),
+    "undone": ("is undone", STOP), "may_undone": ("may be undone", HOLD), "cannot": ("cannot be undone", STOP),
+}  # fmt: skip
+FATES = {"stands": "goes on", "undone": "is undone", "may_undone": "may be undone", "cancelled": "is cancelled"}
+LONG = 60  # characters of a value that are shown on its label's line
+
+
+def ago(at: str, now: datetime | None = None) -> str:
+    """Return how long ago a time was, or in how long it will be, as `5 min`."""
+    try:
+        then = datetime.fromisoformat(at.replace("Z", "+00:00"))
+    except ValueError:
+        return "?"
+    seconds = abs(((now or datetime.now(timezone.utc)) - then).total_seconds())
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def risk(gate: Json) -> Span:
+    """Return the risk as a word."""
+    return said(gate["risk"], RISKS.get(str(gate["risk"]), HOLD))
+
+
+def title(gate: Json, style: str = BOLD) -> Span:
+    """Return the title; in quotes where an external program wrote it."""
+    words = said(gate["title"], style)
+    return Span(f"“{words.text}”", style) if gate.get("outside") else words
+
+
+def gate(found: Json, state: Json | None = None) -> list[Line]:
+    """Describe a gate: what it asks, of whom, and how it ended. `state`: for the words that the card quotes."""
+    card = found["card"]
+    told = [
+        line(title(found)),
+        line(Span(f"gate {found['id']}", SOFT), ", risk ", risk(found), ", ", said(found["agent"]), " in ",
+             said(found["team"]), f", run {found['run']}, opened {ago(found['opened_at'])} ago"),
+    ]  # fmt: skip
+    if found["status"] != "open":
+        told += _ending(found)
+    elif found.get("deadline"):
+        told.append(line("deadline in ", Span(ago(found["deadline"]), HOLD)))
+    for label, name in (("for", "for_whom"), ("amount", "amount"), ("about", "resource")):
+        if card.get(name):
+            told.append(line(Span(f"{label}: ", SOFT), said(card[name])))
+    for reason in card.get("reasons") or ():
+        told.append(line(Span("because: ", SOFT), said(reason)))
+    for words in found.get("unsupported") or ():
+        told.append(line(Span("! ", STOP), said(words, STOP)))
+    if card.get("summary"):
+        told += [line(), line(Span("The agent says:", SOFT)), *quoted(card["summary"])]
+    for each in card.get("quotes") or ():
+        told += _quote(each, state)
+    if card.get("charts"):
+        told.append(line(Span(f"{len(card['charts'])} charts are on the gate's page: {found['url']}", SOFT)))
+    for each in card.get("actions") or ():
+        told += [line(), *action(each)]
+    told += _question(card) + _preconditions(card)
+    return [*told, line(), *agreement(found)]
+
+
+def action(found: Json) -> list[Line]:
+    """Describe an action: the tool and its arguments as they will run, the pinned ones first."""
+    head = [Span("▸ ", PEN), said(found["title"] or found["id"], BOLD), Span(f"  {found['id']}", SOFT)]
+    told = [line(*head, " → ", said(found.get("tool") or found["id"]))]
+    if found.get("irreversible"):
+        told.append(line("  ", Span("cannot be undone", STOP)))
+    elif found.get("undo"):
+        told.append(line(Span("  undone by ", SOFT), said(found["undo"], SOFT)))
+    arguments, pinned = found.get("arguments"), list(found.get("pinned") or ())
+    for place in pinned:
+        if (there := pointers.get(arguments, place)) is not MISSING:
+            told += labelled(place, there, BOLD)
+    for place, there in leaves(arguments):
+        if not any(place == each or place.startswith(each + "/") for each in pinned):
+            told += labelled(place, there)
+    settled = found.get("settled")
+    if settled:
+        verdict = "rejected" if settled["verdict"] == "reject" else "answered instead"
+        told.append(line("  ", Span(f"{verdict} by ", HOLD), said(settled["by"]), ": ",
+                         said(settled.get("reason") or json.dumps(settled.get("response")))))  # fmt: skip
+    told.append(line(Span(f"  takes: {', '.join(found.get('verdicts') or ()) or 'an answer'}", SOFT)))
+    return told
+
+
+def labelled(place: str, there: Any, style: str = PLAIN) -> list[Line]:
+    """Return a value behind its place; a long text on lines of its own."""
+    label = ".".join(pointers.parts_of(place)) or "value"
+    if isinstance(there, str) and ("\n" in there or len(there) > LONG):
+        return [line("  ", said(label, SOFT), ":"), *quoted(there, indent="    ", style=style)]
+    return [line("  ", said(label, SOFT), ": ", value(there, style))]
+
+
+def leaves(found: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value that is no object or list, and each empty one, with its pointer."""
+    if isinstance(found, dict) and found:
+        for name, each in found.items():
+            yield from leaves(each, pointers.join(place, name))
+    elif isinstance(found, list) and found:
+        for at, each in enumerate(found):
+            yield from leaves(each, pointers.join(place, at))
+    elif found is not None or place:
+        yield place, found
+
+
+def agreement(found: Json) -> list[Line]:
+    """Describe who must approve, who has, and what the policy asks for."""
+    told = found["agreement"]
+    lines = [line(f"{told['agreed']} of {told['quorum']} approved; decided by ", said(told["who"]))]
+    for vote in told["voices"]:
+        lapsed = Span("" if vote["counts"] else " (does not count any more)", SOFT)
+        comment = [": ", said(vote["comment"], QUOTE)] if vote["comment"] else []
+        lines.append(line("  ", said(vote["name"]), " ", said(vote["verdict"], BOLD), *comment, lapsed))
+    if found["status"] == "open" and (found.get("step_up") or not found.get("tokens_decide", True)):
+        why = "needs your password" if found.get("step_up") else "takes no decisions by token"
+        lines.append(line(Span(f"The policy {why}: decide at {found['url']}", STOP)))
+    return lines
+
+
+def impact(found: Json | None, *, left: int = 0) -> list[Line]:
+    """Describe what a choice or a rewind does, if nothing fails; `left`: how many more must approve first."""
+    if found is None:
+        return [line(Span("What it does is not known.", HOLD))]
+    told = [line(Span(f"{left} more must approve before any of this happens.", HOLD))] if left else []
+    told += [row for each in found["rows"] if not each["kept"] for row in _row(each)]
+    for each in found.get("children") or ():
+        told.append(line("  run ", str(each["run"]), " ", said(FATES.get(each["fate"], each["fate"]))))
+    for each in found.get("repeats") or ():
+        when = f", done {ago(each['at'])} ago" if each.get("at") else ""
+        told.append(line(Span(f"! effect {each['effect']} would be done AGAIN: ", STOP),
+                         said(each.get("title") or each["step"], BOLD), when))  # fmt: skip
+    if found.get("asks"):
+        told.append(line("  then asks again at ", said(found["asks"])))
+    elif found.get("ends"):
+        told.append(line("  then the run ends"))
+    return told or [line("  Nothing runs.")]
+
+
+def changed(found: Iterable[Change]) -> list[Line]:
+    """Describe differences: what was, and what is instead."""
+    told: list[Line] = []
+    for each in found:
+        told.append(line("  ", said(".".join(pointers.parts_of(each.pointer)) or "value", SOFT)))
+        if each.before is not MISSING:
+            told += [line("    ", Span("- ", STOP), value(each.before, STOP))]
+        if each.after is not MISSING:
+            told += [line("    ", Span("+ ", GO), value(each.after, GO))]
+    return told or [line(Span("  No value differs.", SOFT))]
+
+
+def _row(found: Json) -> list[Line]:
+    words, style = VERDICTS.get(found["verdict"], (str(found["verdict"]), PLAIN))
+    if found["verdict"] == "will" and found["asks"]:
+        words = "asks"
+    more = [Span(" again", STOP)] if found.get("again") else []
+    more += [Span(", cannot be undone", STOP)] if found["irreversible"] and found["verdict"] in ("will", "may") else []
+    more += [Span(f", depends on {', '.join(said(each).text for each in found['on'])}", SOFT)] if found["on"] else []
+    title = [Span(": ", SOFT), said(found["title"], SOFT)] if found.get("title") else []
+    return [line("  ", said(found["step"], BOLD), " ", Span(words, style), *more, *title)]
+
+
+def _ending(found: Json) -> list[Line]:
+    outcome = found.get("outcome")
+    if not outcome:
+        return [line(said(found["status"], BOLD))]
+    by = [" by ", said(outcome["by"])] if outcome["by"] else []
+    feedback = [": ", said(outcome["feedback"], QUOTE)] if outcome.get("feedback") else []
+    return [line(said(outcome["kind"], BOLD), *by, f" {ago(outcome['at'])} ago", *feedback)]
+
+
+def _quote(found: Json, state: Json | None) -> list[Line]:
+    words = pointers.get(state, str(found["pointer"])) if state is not None else MISSING
+    head = line(Span(f"{said(found['label']).text}, {said(found.get('role') or 'quoted').text}:", SOFT))
+    shown = quoted(words) if isinstance(words, str) else [line(Span("  the text is on the gate's page", SOFT))]
+    return [line(), head, *shown]
+
+
+def _question(card: Json) -> list[Line]:
+    asked = card.get("question")
+    if not asked:
+        return []
+    told = [line(), line(said(asked["text"], BOLD))]
+    return told + [line("  ", said(each["id"], PEN), ": ", said(each.get("label") or "")) for each in asked["choices"]]
+
+
+def _preconditions(card: Json) -> list[Line]:
+    told: list[Line] = []
+    for each in card.get("preconditions") or ():
+        how = "always" if each.get("required") else "unless dropped" if each.get("preselected") else "if added"
+        words = str(each["label"]).replace("{value}", str(each.get("value")))
+        told.append(line(Span("only if ", SOFT), said(words), Span(f"  {each['id']}, {how}", SOFT)))
+    return told

@@ -1,0 +1,68 @@
+"""JSON Pointers (RFC 6901), and the differences of two JSON values. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
+
+
+@dataclass(frozen=True)
+class Change:
+    """One place that differs; `before` or `after` is MISSING where it was added or removed."""
+
+    pointer: str
+    before: Any
+    after: Any
+
+
+def parts_of(pointer: str) -> list[str]:
+    """Return the names and positions that lead there."""
+    return [each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:]]
+
+
+def join(pointer: str, part: object) -> str:
+    """Return the pointer to a part of what is there."""
+    return f"{pointer}/{str(part).replace('~', '~0').replace('/', '~1')}"
+
+
+def get(value: Any, pointer: str) -> Any:
+    """Return what is there, or MISSING."""
+    for part in parts_of(pointer):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return MISSING
+    return value
+
+
+def replaced(value: Any, pointer: str, new: Any) -> Any:
+    """Return a copy with another value there; with MISSING the member is removed. Its parent must be there."""
+    parts = parts_of(pointer)
+    if not parts:
+        return new
+    made = copy.deepcopy(value)
+    parent = get(made, "".join(join("", each) for each in parts[:-1]))
+    name: Any = int(parts[-1]) if isinstance(parent, list) else parts[-1]
+    if new is not MISSING:
+        parent[name] = new
+    elif isinstance(parent, list) or name in parent:
+        del parent[name]
+    return made
+
+
+def changes(before: Any, after: Any, pointer: str = "") -> Iterator[Change]:
+    """Yield each place that differs. Lists of another length differ as a whole, and so do `1` and `1.0`."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in [*before, *(each for each in after if each not in before)]:
+            yield from changes(before.get(name, MISSING), after.get(name, MISSING), join(pointer, name))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for at, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from changes(one, other, join(pointer, at))
+    elif type(before) is not type(after) or before != after:
+        yield Change(pointer, before, after)

@@ -1,0 +1,223 @@
+"""The inbox by its keys, against the real server: gates, forms, consequences, decisions, runs, rewinds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from holdpoint.terminal.app.base import ReviewApp
+from holdpoint.terminal.app.deciding import Confirm
+from holdpoint.terminal.app.gate import GateScreen
+from holdpoint.terminal.app.inbox import InboxScreen
+from holdpoint.terminal.app.runs import Rewind, RunScreen
+from holdpoint.terminal.credentials import Server
+from textual.pilot import Pilot
+from textual.widgets import Checkbox, DataTable, Input, RadioButton, Select, Static, TextArea
+
+from approvals.models import Gate
+from tests.factories import ann, bob, decide, edit_amount, make_action, make_card, make_gate
+from tests.harness.waiting import PATIENCE
+
+from .world import Reviewer
+
+Session = Pilot[Any]
+
+
+@pytest.fixture
+def at(web: str, tmp_path: Path) -> Reviewer:
+    """Ann at a terminal, with an open gate."""
+    return Reviewer(web, tmp_path)
+
+
+@asynccontextmanager
+async def inbox(at: Reviewer) -> AsyncIterator[Session]:
+    """Her inbox, with the gate in it."""
+    app = ReviewApp(Server(at.url, at.token, "Ann Okafor"), InboxScreen())
+    async with app.run_test(size=(120, 45)) as pilot:
+        await shows(pilot, "live")
+        yield pilot
+
+
+def screen_text(pilot: Session) -> str:
+    """All that the widgets of the screen say."""
+    told = [str(each.render()) for each in pilot.app.screen.query(Static)]
+    for table in pilot.app.screen.query(DataTable):
+        told += [str(cell) for row in table.rows for cell in table.get_row(row)]
+    return "\n".join(told)
+
+
+async def when(pilot: Session, condition: Callable[[], Any], what: str) -> None:
+    """Wait until it is so, while the application goes on."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            await pilot.pause()
+            try:
+                if condition():
+                    return
+            except Exception:  # noqa: BLE001, S110 - the screen is not there yet
+                pass
+            await asyncio.sleep(0.02)
+
+
+async def shows(pilot: Session, *words: str) -> None:
+    """Wait until the screen says these words."""
+    for each in words:
+        await when(pilot, lambda each=each: each in screen_text(pilot), each)  # type: ignore[misc]
+
+
+async def on(pilot: Session, screen: type[Any]) -> Any:
+    """Wait for a screen."""
+    await when(pilot, lambda: isinstance(pilot.app.screen, screen), screen.__name__)
+    return pilot.app.screen
+
+
+async def gate_of(at: Reviewer, gate: Gate | None = None) -> Gate:
+    """The gate's row as it is now."""
+    found: Gate = await sync_to_async(Gate.objects.select_related("outcome").get)(pk=(gate or at.gate).pk)
+    return found
+
+
+async def test_approving_shows_first_what_it_does_and_records_it_by_enter(at: Reviewer) -> None:
+    async with inbox(at) as pilot:
+        await shows(pilot, "1 gate is open", "Refund €120.00 to Marit", "She is right.")
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+        await shows(pilot, "If you approve", "pay runs", "0 of 1 approved")
+        await pilot.press("a")
+        await on(pilot, Confirm)
+        await shows(pilot, "You decide: approve", "pay runs")
+        assert (await gate_of(at)).status == "open"
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+        await shows(pilot, "approved by Ann Okafor")
+    assert (await gate_of(at)).status == "decided"
+
+
+async def test_a_rejection_takes_a_reason_and_says_where_the_run_goes(at: Reviewer) -> None:
+    async with inbox(at) as pilot:
+        await shows(pilot, "1 gate is open")
+        await pilot.press("r")
+        await when(pilot, lambda: pilot.app.screen.query_one("#reason", TextArea), "the reason")
+        await pilot.press("ctrl+s")
+        await shows(pilot, "/comment")
+        pilot.app.screen.query_one("#reason", TextArea).text = "Not like this."
+        for button in pilot.app.screen.query(RadioButton):
+            if button.name == "propose":
+                button.value = True
+        await pilot.press("ctrl+s")
+        await on(pilot, Confirm)
+        await shows(pilot, "propose runs")
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+        await shows(pilot, "rejected by Ann Okafor")
+    outcome = (await gate_of(at)).outcome
+    assert (outcome.then, outcome.back_to) == ("back", "propose")
+
+
+async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Reviewer) -> None:
+    gate = await sync_to_async(at.posted)(risk="critical")
+    async with inbox(at) as pilot:
+        await shows(pilot, "2 gates are open", "Pay invoice 7")
+        await pilot.press("e")
+        await when(pilot, lambda: pilot.app.screen.query(".value"), "the form")
+        await pilot.press("ctrl+s")
+        await shows(pilot, "Nothing is changed yet.")
+        [amount] = [each for each in pilot.app.screen.query(Input) if each.value == "120.00"]
+        amount.value = "100.00"
+        await pilot.press("ctrl+s")
+        await on(pilot, Confirm)
+        await shows(pilot, "- 120.00", "+ 100.00", "new proposal")
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+        await shows(pilot, "edited by Ann Okafor")
+    action = (await sync_to_async((await gate_of(at, gate)).standing)()).card.action("wire")
+    assert action is not None
+    assert action.arguments["amount"] == "100.00"
+
+
+async def test_a_response_takes_the_place_of_the_action(at: Reviewer) -> None:
+    card = make_card(
+        title="Answer me", actions=[make_action(verdicts=["approve", "reject", "respond"])], risk="critical"
+    )
+    gate = await sync_to_async(make_gate)(team=at.gate.team, card=card)
+    async with inbox(at) as pilot:
+        await shows(pilot, "2 gates are open")
+        await pilot.press("s")
+        await when(pilot, lambda: pilot.app.screen.query_one(".response", TextArea), "the response")
+        pilot.app.screen.query_one(".response", TextArea).text = "I paid it by card."
+        await pilot.press("ctrl+s")
+        await on(pilot, Confirm)
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+    assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "respond"}
+
+
+async def test_each_action_has_its_own_verdict(at: Reviewer) -> None:
+    actions = [make_action(), make_action(id="other", effect="")]
+    gate = await sync_to_async(make_gate)(team=at.gate.team, card=make_card(actions=actions, risk="critical"))
+    async with inbox(at) as pilot:
+        await shows(pilot, "2 gates are open")
+        await pilot.press("p")
+        await when(pilot, lambda: len(pilot.app.screen.query(".verdict")) == 2, "a verdict for each")
+        pilot.app.screen.query(".verdict").last(Select).value = "reject"
+        await pilot.pause()
+        await pilot.press("ctrl+s")
+        await shows(pilot, "/actions/other/reason")
+        pilot.app.screen.query(".words").last(Input).value = "Too dear."
+        await pilot.press("ctrl+s")
+        await on(pilot, Confirm)
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+    assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "approve", "other": "reject"}
+
+
+async def test_what_others_change_meanwhile_is_told_and_nothing_is_recorded_over_it(at: Reviewer) -> None:
+    async with inbox(at) as pilot:
+        await shows(pilot, "1 gate is open")
+        await pilot.press("a")
+        await on(pilot, Confirm)
+        other = await sync_to_async(bob)(at.gate.team)
+        policy_of = await gate_of(at)
+        arguments = await sync_to_async(edit_amount)(policy_of, "5.00")
+        await sync_to_async(decide)(at.gate, other, "edit", arguments=arguments)
+        await pilot.press("enter")
+        await shows(pilot, "Bob Lindqvist already decided this")
+        await pilot.press("escape", "escape")
+        await on(pilot, GateScreen)
+        await shows(pilot, "This gate is closed")
+    assert await sync_to_async(at.gate.decisions.count)() == 1
+
+
+async def test_gates_come_and_go_as_they_open_and_close(at: Reviewer) -> None:
+    async with inbox(at) as pilot:
+        await shows(pilot, "1 gate is open")
+        other = await sync_to_async(make_gate)(team=at.gate.team, card=make_card(title="Another one", risk="low"))
+        await shows(pilot, "2 gates are open", "Another one")
+        await sync_to_async(decide)(other, await sync_to_async(ann)(at.gate.team))
+        await shows(pilot, "1 gate is open")
+
+
+async def test_a_run_is_rewound_after_showing_what_that_does(at: Reviewer) -> None:
+    async with inbox(at) as pilot:
+        await shows(pilot, "1 gate is open")
+        await pilot.press("g")
+        await shows(pilot, "newest runs")
+        await when(pilot, lambda: pilot.app.screen.query_one(DataTable).row_count, "the run")
+        await pilot.press("enter")
+        await on(pilot, RunScreen)
+        await when(pilot, lambda: pilot.app.screen.query_one(DataTable).row_count, "its checkpoints")
+        await pilot.press("end", "w")
+        screen = await on(pilot, Rewind)
+        await shows(pilot, "What it does:")
+        screen.query_one("#feedback", TextArea).text = "Look once more."
+        await when(pilot, lambda: not screen.query_one("#send").disabled, "the impact")
+        assert not screen.query_one("#confirm", Checkbox).display
+        await pilot.press("ctrl+s")
+        await on(pilot, RunScreen)
+        await shows(pilot, "rewind")
+    assert (await gate_of(at)).status == "withdrawn"

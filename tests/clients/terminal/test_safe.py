@@ -1,0 +1,88 @@
+"""What agents write is shown in a terminal and never obeyed by it."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+from holdpoint.terminal import describe
+from holdpoint.terminal.forms import JSON, fields_of, filled
+from holdpoint.terminal.lines import plain, quoted
+from holdpoint.terminal.safe import columns, one_line, visible
+from hypothesis import given
+from hypothesis import strategies as st
+
+DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J\x1b]0;mine\x07", "<U+001B>[2J<U+001B>]0;mine<U+0007>"),
+        ("\x9b31m", "<U+009B>31m"),
+        ("pay\x08\x08\x08", "pay<U+0008><U+0008><U+0008>"),
+        ("a\rb", "a<U+000D>b"),
+        ("100\u202e001", "100<U+202E>001"),
+        ("\u2066x\u2069", "<U+2066>x<U+2069>"),
+        ("no\u200bw", "no<U+200B>w"),
+        ("tag\U000e0041", "tag<U+E0041>"),
+        ("a\ufe01", "a<U+FE01>"),
+        ("\u3164", "<U+3164>"),
+        ("\ud800", "<U+D800>"),
+        ("z" + "\u0301" * 9, "z" + "\u0301" * 3 + "<U+0301>" * 6),
+        ("one\ntwo\r\nthree", "one ⏎ two ⏎ three"),
+        ("a\tb\u00a0c", "a b c"),
+        ("Grüße, 日本 ❤️ 👩\u200d💻", "Grüße, 日本 ❤️ 👩\u200d💻"),
+    ],
+)
+def test_what_is_not_seen_or_moves_what_is_becomes_a_code_point(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.examples
+@given(st.text(st.characters(codec=None)))
+def test_no_text_leaves_anything_that_a_terminal_obeys(text: str) -> None:
+    for shown in (visible(text), one_line(text, 20), plain(quoted(text)).replace("\n", "")):
+        for at, character in enumerate(shown):
+            joins = character == "\u200d" and 0 < at < len(shown) - 1
+            assert joins or unicodedata.category(character) not in DANGEROUS
+
+
+def test_a_line_is_cut_by_its_columns() -> None:
+    assert one_line("日本日本", 5) == "日本…"
+    assert columns("日本") == 4
+    assert one_line("plain", 5) == "plain"
+
+
+def test_a_box_in_which_one_edits_gets_no_control_characters_either() -> None:
+    arguments = {"text": "\x1b[2J", "more": ["\x7f\u202e"], "plain": "fine"}
+    schema = {"properties": {"text": {"type": "string"}}}
+    fields = fields_of(arguments, schema)
+    for field in fields:
+        assert visible(field.text) == field.text
+    assert fields[0].kind == JSON
+    assert filled(arguments, fields, {field.pointer: field.text for field in fields}) is arguments
+    assert filled(arguments, fields, {"/text": json.dumps("clean")})["text"] == "clean"
+
+
+def test_labels_and_names_are_shown_safely_too() -> None:
+    hostile = "\x1b[31m"
+    gate = {
+        "id": 1, "run": 2, "title": hostile, "agent": hostile, "team": hostile, "risk": hostile, "status": "open",
+        "opened_at": "2026-03-02T09:15:05Z", "deadline": None, "url": "https://h/gates/1/", "outside": True,
+        "unsupported": [hostile], "tokens_decide": True, "step_up": False,
+        "agreement": {"quorum": 1, "agreed": 0, "who": hostile, "voices": [
+            {"name": hostile, "verdict": hostile, "comment": hostile, "counts": True}]},
+        "card": {"summary": hostile, "for_whom": hostile, "amount": hostile, "reasons": [hostile],
+                 "quotes": [{"label": hostile, "role": hostile, "pointer": "/x"}],
+                 "actions": [{"id": hostile, "title": hostile, "tool": hostile, "undo": hostile,
+                              "verdicts": ["approve"], "arguments": {hostile: hostile}, "pinned": []}],
+                 "question": {"text": hostile, "choices": [{"id": hostile, "label": hostile}]},
+                 "preconditions": [{"id": hostile, "label": hostile, "value": hostile}]},
+    }  # fmt: skip
+    impact = {"rows": [{"step": hostile, "kind": "step", "verdict": hostile, "on": [hostile], "asks": False,
+                        "kept": False, "again": False, "irreversible": False, "title": hostile}],
+              "asks": hostile, "ends": False, "children": [{"run": 3, "fate": hostile}],
+              "repeats": [{"effect": 1, "title": hostile, "step": hostile, "at": None}]}  # fmt: skip
+    assert "\x1b" not in plain([*describe.gate(gate, {"x": hostile}), *describe.impact(impact)])

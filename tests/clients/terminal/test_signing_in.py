@@ -1,0 +1,158 @@
+"""Signing in by a code: a real terminal asks, a real browser confirms, and the token is kept for its owner alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from holdpoint.errors import NotConfigured
+from holdpoint.terminal import credentials, exits
+from holdpoint.terminal.credentials import Server
+from playwright.sync_api import Page, expect
+
+from agents.models import DeviceRequest, Token
+from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.session import ROOT
+from tests.harness.waiting import PATIENCE
+
+from .world import PASSWORD, Reviewer, code_in
+
+NewPage = Callable[..., Page]
+
+
+@pytest.fixture
+def at(web: str, tmp_path: Path) -> Reviewer:
+    """Ann at a terminal, not signed in yet."""
+    return Reviewer(web, tmp_path, signed_in=False)
+
+
+def shown_code(login: subprocess.Popen[str]) -> str:
+    """Read what `login` says up to its code."""
+    said = ""
+    assert login.stderr is not None
+    while "valid for" not in said:
+        line = login.stderr.readline()
+        assert line, said
+        said += line
+    assert "/device/" in said
+    return code_in(said)
+
+
+def confirm(page: Page, code: str) -> None:
+    """Enter the code and confirm it with the password."""
+    page.goto("/device/")
+    page.get_by_label("The code in your terminal").fill(code)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Confirm with your password").click()
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Confirm").click()
+    page.get_by_role("button", name="Confirm").click()
+    expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
+
+
+def test_whoever_confirms_in_the_browser_is_signed_in_at_the_terminal(at: Reviewer, new_page: NewPage) -> None:
+    page = new_page(at.user)
+    said = watched(page)
+    with at.starts("login") as login:
+        code = shown_code(login)
+        assert check_each_look(page, f"/device/?code={code}", said) == []
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_text("Confirm only what you started yourself")).to_be_visible()
+        assert check_each_look(page, "", said) == []
+        page.get_by_role("button", name="Confirm with your password").click()
+        page.get_by_label("Password", exact=True).fill(PASSWORD)
+        page.get_by_role("button", name="Confirm").click()
+        expect(page.get_by_text("Your password is confirmed")).to_be_visible()
+        page.get_by_role("button", name="Confirm").click()
+        expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
+        assert check_each_look(page, "", said) == []
+        _, told = login.communicate(timeout=PATIENCE)
+    assert (login.returncode, "Signed in as Ann Okafor for" in told) == (0, True)
+    kept = at.home / "config/holdpoint/credentials.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.parent.stat().st_mode & 0o777 == 0o700
+    sent = json.loads(kept.read_text())["servers"][at.url]["token"]
+    assert str(at.gate.pk) in at.runs("gates").stdout
+    token = Token.objects.get(user=at.user)
+    assert token.scopes == ["gates:decide", "gates:read", "runs:order", "runs:read"]
+    assert at.runs("logout").returncode == 0
+    assert sent not in kept.read_text()
+    token.refresh_from_db()
+    assert token.revoked_by == f"user:{at.user.pk}"
+    assert at.runs("gates").returncode == exits.NO_TOKEN
+    assert at.runs("gates", env={"HOLDPOINT_TOKEN": sent}).returncode == exits.NO_TOKEN
+
+
+def test_whoever_refuses_in_the_browser_ends_the_wait(at: Reviewer, new_page: NewPage) -> None:
+    page = new_page(at.user)
+    with at.starts("login") as login:
+        page.goto(f"/device/?code={shown_code(login)}")
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name="Refuse").click()
+        expect(page.get_by_role("heading", name="Refused")).to_be_visible()
+        _, told = login.communicate(timeout=PATIENCE)
+    assert login.returncode == exits.NO_TOKEN
+    assert "The request was refused" in told
+    assert not Token.objects.filter(user=at.user).exists()
+    assert not (at.home / "config/holdpoint/credentials.json").exists()
+
+
+def test_a_wrong_code_says_so_and_keeps_what_was_typed(at: Reviewer, new_page: NewPage) -> None:
+    page = new_page(at.user)
+    page.goto("/device/")
+    page.get_by_label("The code in your terminal").fill("BBBB-BBBB")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("#refusal")).to_contain_text("No program waits under this code")
+    expect(page.get_by_label("The code in your terminal")).to_have_value("BBBB-BBBB")
+
+
+def test_what_the_documentation_shows_first_works_as_it_stands(at: Reviewer, new_page: NewPage, tmp_path: Path) -> None:
+    text = (ROOT / "docs/frameworks/terminal.md").read_text()
+    script = text.partition("```sh\n")[2].partition("```")[0]
+    shim = tmp_path / "bin/holdpoint"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m holdpoint.command "$@"\n')
+    shim.chmod(0o755)
+    env = at.env | {"PATH": f"{shim.parent}:{at.env['PATH']}"}
+    pipe, command = subprocess.PIPE, ["bash", "-euo", "pipefail", "-c", script]
+    page = new_page(at.user)
+    with subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True) as shell:
+        confirm(page, shown_code(shell))
+        said, told = shell.communicate(timeout=PATIENCE)
+    assert shell.returncode == 0, told
+    assert "Recorded: approve; the gate is decided." in said
+    assert at.gate.decisions.get().user == at.user
+    assert "The token is revoked." in told
+
+
+def test_the_file_is_refused_where_others_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("HOLDPOINT_URL", "HOLDPOINT_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    place = credentials.keep(Server("https://one.example", "hp_one", "Ann"))
+    credentials.keep(Server("https://two.example", "hp_two"))
+    assert credentials.server().token == "hp_two"
+    assert credentials.server("https://one.example/api/") == Server("https://one.example", "hp_one", "Ann")
+    with pytest.raises(NotConfigured, match="no token for https://three"):
+        credentials.server("https://three.example")
+    monkeypatch.setenv("HOLDPOINT_TOKEN", "hp_given")
+    assert credentials.server("https://one.example").token == "hp_given"
+    monkeypatch.delenv("HOLDPOINT_TOKEN")
+    credentials.forget("https://two.example")
+    assert credentials.server().url == "https://one.example"
+    assert [each.name for each in place.parent.iterdir()] == ["credentials.json"]
+    place.chmod(0o640)
+    with pytest.raises(NotConfigured, match="chmod 600"):
+        credentials.server("https://one.example")
+
+
+def test_a_request_that_nobody_confirms_leaves_no_token(at: Reviewer) -> None:
+    with at.starts("login") as login:
+        shown_code(login)
+        DeviceRequest.objects.filter(status="pending", machine__gt="").update(status="refused")
+        login.communicate(timeout=PATIENCE)
+    assert login.returncode == exits.NO_TOKEN

@@ -1,0 +1,78 @@
+"""The command `holdpoint` as people start it, with a token of theirs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from holdpoint import Holdpoint
+
+from approvals.models import Gate
+from tests.factories import MEMBER, make_gate, make_team, make_user, unique
+from tests.factories.tokens import make_token
+from tests.harness.session import ROOT
+from tests.harness.waiting import PATIENCE
+
+COMMAND = [sys.executable, "-m", "holdpoint.command"]
+WIRE = {"to": "ACME", "amount": "120.00", "urgent": False}
+PASSWORD = "open sesame again"
+
+
+@dataclass
+class Reviewer:
+    """Somebody at a terminal: a home of their own, and a token unless they sign in by themselves."""
+
+    url: str
+    home: Path
+    scopes: tuple[str, ...] = ()
+    signed_in: bool = True
+    user: User = field(init=False)
+    gate: Gate = field(init=False)
+
+    def __post_init__(self) -> None:
+        team = make_team(may=MEMBER)
+        self.user = make_user("Ann Okafor", team, password=PASSWORD)
+        self.gate = make_gate(team=team)
+        self.token = make_token(self.user, *self.scopes)[1] if self.signed_in else ""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of the terminal."""
+        plain = {name: each for name, each in os.environ.items() if not name.startswith(("HOLDPOINT_", "DJANGO_"))}
+        mine = {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / "config"), "HOLDPOINT_URL": self.url}
+        paths = [str(ROOT / "clients/python/src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        token = {"HOLDPOINT_TOKEN": self.token} if self.token else {}
+        return plain | mine | token | {"PYTHONPATH": ":".join(paths), "TERM": "xterm-256color"}
+
+    def posted(self, **more: Any) -> Gate:
+        """A gate of a program elsewhere, whose arguments can be edited."""
+        _, sent = make_token(make_user("Olga Owner", self.gate.team), team=self.gate.team, agent=unique("teller"))
+        with Holdpoint(self.url, sent) as hp:
+            asked = hp.approve.defer("wire", WIRE, title="Pay invoice 7", pinned=["amount"], **{"risk": "high", **more})
+        return Gate.objects.get(pk=asked.id)
+
+    def runs(
+        self, *arguments: object, env: dict[str, str] | None = None, typed: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        command = [*COMMAND, *map(str, arguments)]
+        given = self.env | (env or {})
+        return subprocess.run(command, env=given, input=typed, capture_output=True, text=True, timeout=PATIENCE)
+
+    def starts(self, *arguments: object) -> subprocess.Popen[str]:
+        """Start a command beside the test."""
+        out = subprocess.PIPE
+        return subprocess.Popen([*COMMAND, *map(str, arguments)], env=self.env, stdout=out, stderr=out, text=True)
+
+
+def code_in(said: str) -> str:
+    """The code that `login` shows."""
+    found = re.search(r"\b[B-Z]{4}-[B-Z]{4}\b", said)
+    assert found is not None, said
+    return found.group()
