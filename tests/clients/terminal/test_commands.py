@@ -172,6 +172,15 @@ def test_what_an_agent_writes_reaches_no_terminal_as_it_is(at: Reviewer) -> None
     assert "<U+001B>[2JPay<U+202E>" in at.runs("show", gate.pk).stdout
 
 
+def test_a_reader_that_has_enough_ends_it_quietly(at: Reviewer) -> None:
+    with at.starts("show", at.gate.pk) as shown:
+        assert shown.stdout is not None
+        shown.stdout.close()
+        assert shown.stderr is not None
+        assert shown.stderr.read() == ""
+    assert shown.returncode == 0
+
+
 def test_another_team_sees_nothing(at: Reviewer) -> None:
     _, sent = make_token(ann(make_team()))
     done = at.runs("gates", env={"HOLDPOINT_TOKEN": sent})

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ class Server:
     """A server and the token for it; `user` is the person's name where it is known."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
     user: str = ""
 
     def api(self, *, patience: float = 15.0) -> Api:

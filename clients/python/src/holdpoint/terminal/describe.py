@@ -126,7 +126,7 @@ def agreement(found: Json) -> list[Line]:
     lines = [line(f"{told['agreed']} of {told['quorum']} approved; decided by ", said(told["who"]))]
     for vote in told["voices"]:
         lapsed = Span("" if vote["counts"] else " (does not count any more)", SOFT)
-        comment = [": ", said(vote["comment"], QUOTE)] if vote["comment"] else []
+        comment = [Span(": "), said(vote["comment"], QUOTE)] if vote["comment"] else []
         lines.append(line("  ", said(vote["name"]), " ", said(vote["verdict"], BOLD), *comment, lapsed))
     if found["status"] == "open" and (found.get("step_up") or not found.get("tokens_decide", True)):
         why = "needs your password" if found.get("step_up") else "takes no decisions by token"
@@ -180,8 +180,8 @@ def _ending(found: Json) -> list[Line]:
     outcome = found.get("outcome")
     if not outcome:
         return [line(said(found["status"], BOLD))]
-    by = [" by ", said(outcome["by"])] if outcome["by"] else []
-    feedback = [": ", said(outcome["feedback"], QUOTE)] if outcome.get("feedback") else []
+    by = [Span(" by "), said(outcome["by"])] if outcome["by"] else []
+    feedback = [Span(": "), said(outcome["feedback"], QUOTE)] if outcome.get("feedback") else []
     return [line(said(outcome["kind"], BOLD), *by, f" {ago(outcome['at'])} ago", *feedback)]
 
 

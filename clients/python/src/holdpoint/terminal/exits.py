@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -40,14 +41,16 @@ def code_of(error: HoldpointError) -> int:
 def ending(command: Callable[[], int]) -> int:
     """Run a command; write its error to stderr as a sentence, and return the exit code."""
     try:
-        return command()
+        code = command()
+        sys.stdout.flush()
+        return code
     except HoldpointError as error:
         sys.stderr.write(f"holdpoint: {visible(error, lines=True)}\n")
         return code_of(error)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read it has enough
-        sys.stderr.close()
+    except BrokenPipeError:  # whoever read it has enough; Python flushes once more as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
 
 

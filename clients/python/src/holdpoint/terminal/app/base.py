@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import App
+from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 
 from ...drivers import Tasks
@@ -38,7 +39,29 @@ class Heard:
 
 
 class ReviewScreen(Heard, Screen[None]):
-    """A whole screen."""
+    """A whole screen, which is read anew as things happen: once at a time, and once more where more happened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stale = self.reading = False
+
+    def caught_up(self) -> None:
+        """Read anew."""
+        self.stale = True
+        if not self.reading:
+            self.reading = True
+            begin(self, self._catch_up)
+
+    async def _catch_up(self) -> None:
+        try:
+            while self.stale:
+                self.stale = False
+                await self.read()
+        finally:
+            self.reading = False
+
+    async def read(self) -> None:
+        """Read what the screen shows."""
 
     @property
     def review(self) -> ReviewApp:
@@ -79,7 +102,7 @@ class ReviewApp(App[int]):
     def on_mount(self) -> None:
         """Begin to listen, and show the first screen."""
         self.push_screen(self.first)
-        self.run_worker(self._listen(), name="feed", exit_on_error=False)
+        begin(self, self._listen, group="feed")
 
     async def on_unmount(self) -> None:
         """Close the connections."""
@@ -132,6 +155,11 @@ class ReviewApp(App[int]):
 
     def _listening(self) -> Iterable[Heard]:
         return [each for each in self.screen_stack if isinstance(each, Heard)]
+
+
+def begin(node: DOMNode, work: Any, *, group: str = "default", exclusive: bool = False) -> None:
+    """Run a coroutine function beside a screen, for as long as that lives; `exclusive`: instead of the group's last."""
+    node.run_worker(work, group=group, exclusive=exclusive)
 
 
 def state_of(review: ReviewApp) -> Line:

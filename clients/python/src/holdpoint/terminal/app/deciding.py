@@ -16,7 +16,7 @@ from ...errors import HoldpointError, Problem
 from .. import decisions, describe, reviewing
 from ..lines import BOLD, HOLD, SOFT, STOP, Line, Span, line, said
 from ..safe import visible
-from .base import Dialog
+from .base import Dialog, begin
 from .drawing import Lines
 
 Json = dict[str, Any]
@@ -69,7 +69,7 @@ class Composer(Dialog[Json | None]):
 
     def action_next(self) -> None:
         """Show what the decision would do."""
-        self.run_worker(self._next(), group="next", exclusive=True, exit_on_error=False)
+        begin(self, self._next, group="next", exclusive=True)
 
     async def _next(self) -> None:
         try:
@@ -136,7 +136,7 @@ class Confirm(Dialog[Json | None]):
         """Record the decision, once."""
         if not self.sending:
             self.sending = True
-            self.run_worker(self._send(), exit_on_error=False)
+            begin(self, self._send)
 
     async def _send(self) -> None:
         confirm = [int(box.name or 0) for box in self.query(Checkbox) if box.value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -13,12 +14,19 @@ from .. import decisions, describe, pointers, reviewing
 from ..commands.show import CHOICES, state_of
 from ..lines import BOLD, GO, HOLD, STOP, Line, Span, line, said
 from .base import ReviewScreen
-from .deciding import Approve, Reject, Respond
+from .deciding import Approve, Composer, Reject, Respond
 from .drawing import Lines
 from .each import Answer, Each
 from .editing import Edit
 
-COMPOSERS = {"approve": Approve, "edit": Edit, "reject": Reject, "respond": Respond, "each": Each, "answer": Answer}
+COMPOSERS: Mapping[str, Callable[[dict[str, Any]], Composer]] = {
+    "approve": Approve,
+    "edit": Edit,
+    "reject": Reject,
+    "respond": Respond,
+    "each": Each,
+    "answer": Answer,
+}
 
 
 class GateScreen(ReviewScreen):
@@ -54,10 +62,6 @@ class GateScreen(ReviewScreen):
         if event["subject"] == f"gate:{self.number}":
             self.caught_up()
 
-    def caught_up(self) -> None:
-        """Read it."""
-        self.run_worker(self._read(), group="gate", exclusive=True, exit_on_error=False)
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what the gate takes."""
         if action != "decide" or not self.gate:
@@ -75,7 +79,8 @@ class GateScreen(ReviewScreen):
             return len(card.get("actions") or ()) > 1
         return verdict in ("approve", "reject") or decisions.takes(self.gate, verdict)
 
-    async def _read(self) -> None:
+    async def read(self) -> None:
+        """Read the gate, and what each choice would do."""
         before = self.gate
         try:
             self.gate = await self.review.ask(reviewing.gate(self.review.api, self.number))
@@ -97,7 +102,7 @@ class GateScreen(ReviewScreen):
     def _consequences(self) -> list[Line]:
         told: list[Line] = []
         for each in self.choices:
-            of = [" ", said(each["of"], BOLD)] if each["choice"] == "back" else []
+            of = [Span(" "), said(each["of"], BOLD)] if each["choice"] == "back" else []
             head = Span(CHOICES.get(each["choice"], f"If you answer {each['of']}"), BOLD)
             told += [line(), line(head, *of, ":"), *describe.impact(each["impact"], left=each["left"])]
         return told

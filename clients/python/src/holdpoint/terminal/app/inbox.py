@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -12,7 +13,7 @@ from ...errors import HoldpointError
 from .. import describe, reviewing
 from ..lines import BOLD, SOFT, Span, line, said
 from ..safe import one_line
-from .base import ReviewScreen, state_of
+from .base import ReviewScreen, begin, state_of
 from .drawing import Lines, span
 from .gate import GateScreen
 from .runs import RunsScreen
@@ -71,16 +72,13 @@ class InboxScreen(ReviewScreen):
         """Say so."""
         self._head()
 
-    def caught_up(self) -> None:
-        """Read the gates."""
-        self.run_worker(self._read(), name="gates", group="gates", exclusive=True, exit_on_error=False)
-
     def on_screen_resume(self) -> None:
         """Read them after a gate was looked at."""
         if self.is_mounted:
             self.caught_up()
 
-    async def _read(self) -> None:
+    async def read(self) -> None:
+        """Read the gates."""
         try:
             found = await self.review.ask(reviewing.gates(self.review.api))
         except HoldpointError as error:
@@ -120,7 +118,7 @@ class InboxScreen(ReviewScreen):
         if not self.chosen:
             self.query_one("#card", Lines).show([])
             return
-        self.run_worker(self._look(int(self.chosen)), group="preview", exclusive=True, exit_on_error=False)
+        begin(self, partial(self._look, int(self.chosen)), group="preview", exclusive=True)
 
     async def _look(self, number: int) -> None:
         try:

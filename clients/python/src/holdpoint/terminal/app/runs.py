@@ -12,7 +12,7 @@ from ...errors import HoldpointError, Problem
 from .. import describe, reviewing
 from ..lines import BOLD, HOLD, SOFT, STOP, Line, Span, line, said
 from ..safe import one_line
-from .base import Dialog, ReviewScreen
+from .base import Dialog, ReviewScreen, begin
 from .deciding import faults_of
 from .drawing import Lines, span
 
@@ -49,11 +49,8 @@ class TableScreen(ReviewScreen):
         self.table.focus()
         self.caught_up()
 
-    def caught_up(self) -> None:
-        """Read anew."""
-        self.run_worker(self._read(), group="read", exclusive=True, exit_on_error=False)
-
-    async def _read(self) -> None:
+    async def read(self) -> None:
+        """Read the rows."""
         at, row = self.chosen, self.table.cursor_row
         try:
             rows = await self.rows()
@@ -187,12 +184,12 @@ class Rewind(Dialog[bool | None]):
     def action_send(self) -> None:
         """Order what is shown."""
         if self.impact:
-            self.run_worker(self._send(), group="send", exclusive=True, exit_on_error=False)
+            begin(self, self._send, group="send", exclusive=True)
 
     def _look_again(self) -> None:
         self.impact = {}
         self.query_one("#send", Button).disabled = True
-        self.run_worker(self._look(), group="look", exclusive=True, exit_on_error=False)
+        begin(self, self._look, group="look", exclusive=True)
 
     async def _look(self) -> None:
         feedback = self.query_one("#feedback", TextArea).text

@@ -36,7 +36,7 @@ def _show(given: argparse.Namespace) -> int:
     write(describe.gate(gate, state))
     for each in choices:
         head = CHOICES.get(each["choice"], f"If you answer {each['of']}")
-        of = [" ", said(each["of"], BOLD)] if each["choice"] == "back" else []
+        of = [Span(" "), said(each["of"], BOLD)] if each["choice"] == "back" else []
         write([line(), line(Span(head, BOLD), *of, ":"), *describe.impact(each["impact"], left=each["left"])])
     return exits.DONE
 

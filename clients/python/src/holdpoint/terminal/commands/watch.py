@@ -62,7 +62,7 @@ def _write(event: dict[str, Any], *, as_line: bool) -> None:
 
 
 def _drawn(event: dict[str, Any]) -> Line:
-    title = ["  ", said(event["title"])] if event["title"] else []
+    title = [Span("  "), said(event["title"])] if event["title"] else []
     return line(said(event["kind"], BOLD), "  ", Span(event["subject"], SOFT), *title)
 
 
