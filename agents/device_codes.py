@@ -74,8 +74,9 @@ def find(typed: str, *, by: User) -> DeviceRequest:
 
 def pending(number: object) -> DeviceRequest | None:
     """Return the request of this number while a person may still confirm it."""
-    known = isinstance(number, int)
-    return _open().filter(pk=number, status=Status.PENDING).first() if known else None
+    if not isinstance(number, int):
+        return None
+    return _open().filter(pk=number, status=Status.PENDING).first()
 
 
 def confirm(request: DeviceRequest, *, by: User) -> bool:

@@ -124,7 +124,7 @@ class RunScreen(TableScreen):
         return {
             str(each["seq"]): (
                 Span(str(each["seq"]), BOLD if each["seq"] == self.run["seq"] else ""),
-                said(each["step"] or each["kind"]), said(each["next_step"] or "the end", SOFT),
+                said(_made_by(each)), said(each["next_step"] or "the end", SOFT),
                 Span(f"{describe.ago(each['at'])} ago", SOFT),
             )
             for each in found
@@ -229,6 +229,12 @@ def run_lines(found: dict[str, Any]) -> list[Line]:
     told = [line(said(found["title"], BOLD)),
             line(Span(f"run {found['id']}  ", SOFT), status, Span(f"  {said(found['agent']).text}", SOFT))]  # fmt: skip
     return told + ([line(said(found["reason"], HOLD))] if found["reason"] else [])
+
+
+def _made_by(found: dict[str, Any]) -> str:
+    """Return the step that was saved, with what made the checkpoint if that was no step."""
+    kind, step = found["kind"], found["step"]
+    return str(step) if kind == "step" else f"{kind} {step}".strip()
 
 
 def _run_cells(found: dict[str, Any]) -> tuple[Span, ...]:
