@@ -131,7 +131,7 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
         amount.value = "100.00"
         await pilot.press("ctrl+s")
         await on(pilot, Confirm)
-        await shows(pilot, "- 120.00", "+ 100.00", "new proposal")
+        await shows(pilot, "- 120.00", "+ 100.00", "then the run ends")
         await pilot.press("enter")
         await on(pilot, GateScreen)
         await shows(pilot, "edited by Ann Okafor")

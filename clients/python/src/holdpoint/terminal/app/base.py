@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import App
+from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 
@@ -90,7 +91,8 @@ class ReviewApp(App[int]):
     TITLE = "Holdpoint"
     ENABLE_COMMAND_PALETTE = False
     CSS_PATH = "style.tcss"
-    BINDINGS: ClassVar[Any] = [("question_mark", "help", "Keys"), ("ctrl+q", "quit", "Quit")]
+    HORIZONTAL_BREAKPOINTS: ClassVar[Any] = [(0, "-narrow"), (110, "-wide")]
+    BINDINGS: ClassVar[Any] = [("question_mark", "help", "Keys"), Binding("ctrl+q", "quit", "Quit", show=False)]
 
     def __init__(self, server: Server, first: Screen[None]) -> None:
         super().__init__()

@@ -107,7 +107,7 @@ class Confirm(Dialog[Json | None]):
         told = [line(Span("You decide: ", BOLD), said(self.preview["verdict"], BOLD))]
         if changes := decisions.edits_of(self.gate, self.decided):
             told += [line("What you change:"), *describe.changed(changes)]
-        if not self.preview["stands"]:
+        if not self.preview["stands"] and self.preview["left"]:
             told.append(line(Span("This makes a new proposal: others approve it again.", HOLD)))
         with VerticalScroll(classes="dialog", can_focus=False):
             yield Lines(told)

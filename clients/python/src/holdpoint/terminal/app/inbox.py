@@ -47,7 +47,7 @@ class InboxScreen(ReviewScreen):
 
     def on_mount(self) -> None:
         """Make the columns, and read the gates."""
-        self.table.add_columns("Gate", "Risk", "What is asked", "Agent", "Open", "Due")
+        self.table.add_columns("Gate", "Risk", "What is asked", "Due", "Open", "Agent")
         self.table.focus()
         self.caught_up()
 
@@ -92,8 +92,8 @@ class InboxScreen(ReviewScreen):
             title = describe.title(each)
             due = describe.ago(each["deadline"]) if each["deadline"] else ""
             cells = (
-                Span(number), describe.risk(each), Span(one_line(title.text, 46), title.style),
-                Span(one_line(each["agent"], 14), SOFT), Span(describe.ago(each["opened_at"]), SOFT), Span(due),
+                Span(number), describe.risk(each), Span(one_line(title.text, 40), title.style), Span(due),
+                Span(describe.ago(each["opened_at"]), SOFT), Span(one_line(each["agent"], 14), SOFT),
             )  # fmt: skip
             self.table.add_row(*map(span, cells), key=number)
         if self.gates:
