@@ -134,9 +134,12 @@ def _settle(request: DeviceRequest, status: str, *, by: User, **more: object) ->
     with transaction.atomic():
         if not _open().filter(pk=request.pk, status=Status.PENDING).update(status=status, **more):
             return False
-        kind = "device.confirmed" if status == Status.CONFIRMED else "device.refused"
-        data = {"scopes": request.scopes, "address": request.address}
-        event_log.record(kind, subject=request.subject, by=actors.of_user(by), data=data)
+        event_log.record(
+            "device.confirmed" if status == Status.CONFIRMED else "device.refused",
+            subject=request.subject,
+            by=actors.of_user(by),
+            data={"scopes": request.scopes, "address": request.address},
+        )
     return True
 
 

@@ -33,7 +33,7 @@ DEVICE_CODE = "GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS0I"
 
 
 class DeviceAsked(Order):
-    """What a program asks for. The person sees all of it before they confirm."""
+    """A request for a token. The person sees all of it before they confirm."""
 
     program: str = Field("holdpoint", description="The program's name.", min_length=1, max_length=60, examples=["cli"])
     machine: str = Field("", description="The machine's name.", max_length=100, examples=["laptop"])

@@ -1,7 +1,6 @@
 from .answer import Answer
 from .child_link import ChildLink
 from .client import Client
-from .device_request import DeviceRequest
 from .effect import Effect
 from .failure import Failure
 from .memo import Memo
@@ -11,7 +10,7 @@ from .signal import Signal
 from .spoken import Spoken
 from .step_checkpoint import StepCheckpoint
 from .sweeper import SweeperPass
-from .token import Token, TokenScope
+from .token import DeviceRequest, Token, TokenScope
 from .wait import Wait
 from .worker import Worker
 

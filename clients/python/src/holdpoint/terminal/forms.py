@@ -21,7 +21,7 @@ TEXT, NUMBER, WHOLE, CHOICE, SWITCH, JSON = "text", "number", "whole number", "c
 
 
 class NotValid(ValueError):
-    """What was typed does not fit; the sentence says what does."""
+    """Something typed does not fit; the sentence says what does."""
 
 
 @dataclass(frozen=True)

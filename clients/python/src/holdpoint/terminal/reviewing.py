@@ -1,4 +1,4 @@
-"""What a reviewer asks of the server, as operations: drivers call them in a command, and await them in the inbox."""
+"""A reviewer's requests to the server, as operations: drivers call them in a command, and await them in the inbox."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ NOW = "now"
 
 
 class Heard:
-    """What every screen is told."""
+    """Something that hears of events."""
 
     def heard(self, event: dict[str, Any]) -> None:
         """Take note of an event."""

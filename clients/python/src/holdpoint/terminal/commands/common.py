@@ -1,4 +1,4 @@
-"""What the commands share: how they are called, and the server that they talk to."""
+"""Parts that the commands share: how they are called, and the server that they talk to."""
 
 from __future__ import annotations
 
