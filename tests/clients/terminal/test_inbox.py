@@ -120,7 +120,8 @@ async def test_a_rejection_takes_a_reason_and_says_where_the_run_goes(at: Review
 
 
 async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Reviewer) -> None:
-    gate = await sync_to_async(at.posted)(risk="critical")
+    schema = {"type": "object", "properties": {"amount": {"type": "string"}, "speed": {"enum": ["slow", "[b]fast"]}}}
+    gate = await sync_to_async(at.posted)(risk="critical", schema=schema, arguments={"speed": "slow"})
     async with inbox(at) as pilot:
         await shows(pilot, "2 gates are open", "Pay invoice 7")
         await pilot.press("e")
@@ -129,15 +130,19 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
         await shows(pilot, "Nothing is changed yet.")
         [amount] = [each for each in pilot.app.screen.query(Input) if each.value == "120.00"]
         amount.value = "100.00"
+        [speed] = pilot.app.screen.query(Select)
+        assert speed.value == 0
+        speed.value = 1
+        await pilot.pause()
         await pilot.press("ctrl+s")
         await on(pilot, Confirm)
-        await shows(pilot, "- 120.00", "+ 100.00", "then the run ends")
+        await shows(pilot, "- 120.00", "+ 100.00", "+ [b]fast", "then the run ends")
         await pilot.press("enter")
         await on(pilot, GateScreen)
         await shows(pilot, "edited by Ann Okafor")
     action = (await sync_to_async((await gate_of(at, gate)).standing)()).card.action("wire")
     assert action is not None
-    assert action.arguments["amount"] == "100.00"
+    assert action.arguments == {"to": "ACME", "amount": "100.00", "urgent": False, "speed": "[b]fast"}
 
 
 async def test_a_response_takes_the_place_of_the_action(at: Reviewer) -> None:
@@ -221,3 +226,28 @@ async def test_a_run_is_rewound_after_showing_what_that_does(at: Reviewer) -> No
         await on(pilot, RunScreen)
         await shows(pilot, "rewind")
     assert (await gate_of(at)).status == "withdrawn"
+
+
+async def test_a_question_is_answered_and_markup_in_it_means_nothing(at: Reviewer) -> None:
+    gate = await sync_to_async(make_gate)(team=at.gate.team, kind="recovery")
+    async with inbox(at) as pilot:
+        await shows(pilot, "2 gates are open")
+        pilot.app.push_screen(GateScreen(gate.pk))
+        await shows(pilot, "Did the payment happen?")
+        screen = pilot.app.screen
+        assert isinstance(screen, GateScreen)
+        screen.gate["card"]["question"]["choices"][3]["label"] = "[red]Stop[/red] \x1b[2J"
+        await pilot.press("w")
+        await when(pilot, lambda: len(pilot.app.screen.query(RadioButton)) == 4, "the answers")
+        labels = [str(each.label) for each in pilot.app.screen.query(RadioButton)]
+        assert labels[3] == "[red]Stop[/red] <U+001B>[2J"
+        await pilot.press("ctrl+s")
+        await shows(pilot, "Choose an answer.")
+        pilot.app.screen.query(RadioButton).last().value = True
+        await pilot.pause()
+        await pilot.press("ctrl+s")
+        await on(pilot, Confirm)
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+        await shows(pilot, "by Ann Okafor")
+    assert (await gate_of(at, gate)).status == "decided"

@@ -54,7 +54,10 @@ class Reviewer:
         """A gate of a program elsewhere, whose arguments can be edited."""
         _, sent = make_token(make_user("Olga Owner", self.gate.team), team=self.gate.team, agent=unique("teller"))
         with Holdpoint(self.url, sent) as hp:
-            asked = hp.approve.defer("wire", WIRE, title="Pay invoice 7", pinned=["amount"], **{"risk": "high", **more})
+            arguments = {**WIRE, **more.pop("arguments", {})}
+            asked = hp.approve.defer(
+                "wire", arguments, title="Pay invoice 7", pinned=["amount"], **{"risk": "high", **more}
+            )
         return Gate.objects.get(pk=asked.id)
 
     def runs(

@@ -91,7 +91,7 @@ class ReviewApp(App[int]):
     TITLE = "Holdpoint"
     ENABLE_COMMAND_PALETTE = False
     CSS_PATH = "style.tcss"
-    HORIZONTAL_BREAKPOINTS: ClassVar[Any] = [(0, "-narrow"), (110, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
     BINDINGS: ClassVar[Any] = [("question_mark", "help", "Keys"), Binding("ctrl+q", "quit", "Quit", show=False)]
 
     def __init__(self, server: Server, first: Screen[None]) -> None:

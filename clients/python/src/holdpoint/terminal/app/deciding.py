@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Checkbox, Footer, Input, RadioButton, RadioSet, TextArea
 
@@ -239,9 +240,9 @@ def read_response(action: Json, typed: str) -> Any:
         raise Missing(f"Write the response to {action['id']} as JSON.") from None
 
 
-def plain_label(words: str) -> str:
-    """Return words for a widget's label, which reads markup: without it."""
-    return visible(words).replace("[", "\\[")
+def plain_label(words: str) -> Content:
+    """Return words for a widget's label, in which markup means nothing."""
+    return Content(visible(words))
 
 
 def faults_of(error: Exception) -> list[Line]:

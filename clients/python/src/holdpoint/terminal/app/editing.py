@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rich.text import Text
 from textual.containers import Vertical
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Select, TextArea
 
@@ -85,7 +85,7 @@ def label_of(field: Field, *, needed: bool = False) -> Line:
 def input_of(field: Field) -> Widget:
     """Return the widget in which a field is edited."""
     if field.kind == forms.CHOICE and field.value in field.options:
-        options = [(Text(visible(each)), at) for at, each in enumerate(field.options)]
+        options = [(Content(visible(each)), at) for at, each in enumerate(field.options)]
         return Select(options, value=field.options.index(field.value), allow_blank=False, classes="value")
     if field.multiline:
         return TextArea(field.text, classes="value", tab_behavior="focus")
