@@ -69,8 +69,8 @@ def decide(
     `confirmed`: their password confirmation, None where there is none or they decide by a token; `saved`: the gate's
     state, where the caller has just loaded it. The same person's same key gives the same decision again. Opens a
     transaction of its own. Raises a DecisionRefused: NotAllowed, TokenMayNotDecide, NotConfirmed, SecondLookNeeded,
-    AlreadyDecided, StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid, CannotResume,
-    EditRefused or Invalid; the refusal is an event by then.
+    AlreadyDecided, StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid,
+    CannotResume, EditRefused or Invalid; the refusal is an event by then.
     """
     try:
         with transaction.atomic(durable=True):

@@ -143,6 +143,11 @@ def test_a_token_that_lacks_a_scope_says_which(web: str, tmp_path: Path) -> None
     assert "gates:decide" in done.stderr
 
 
+def place(cursor: str) -> tuple[int, ...]:
+    """A cursor as numbers, which are in order."""
+    return tuple(map(int, cursor.strip().split(".")))
+
+
 def test_watching_writes_a_line_for_each_event_and_begins_again_where_it_stopped(at: Reviewer, tmp_path: Path) -> None:
     kept = tmp_path / "seen"
     assert at.runs("watch", "--json", "--once", "--cursor-file", kept).stdout == ""
@@ -150,11 +155,11 @@ def test_watching_writes_a_line_for_each_event_and_begins_again_where_it_stopped
         assert watching.stdout is not None
         decide(at.gate, ann(at.gate.team))
         told = [json.loads(watching.stdout.readline()) for _ in range(2)]
+        until(lambda: place(kept.read_text()) >= place(told[1]["cursor"]), what="the place is kept")
         watching.send_signal(signal.SIGINT)
         watching.wait()
     assert watching.returncode == exits.INTERRUPTED
     assert [each["kind"] for each in told] == ["gate.decided", "gate.closed"]
-    until(lambda: kept.read_text().strip() >= told[1]["cursor"], what="the place is kept")
     other = make_gate(team=at.gate.team)
     lines = at.runs("watch", "--json", "--once", "--cursor-file", kept).stdout.splitlines()
     assert [(each["kind"], each["subject"]) for each in map(json.loads, lines) if each["kind"] == "gate.opened"] == [

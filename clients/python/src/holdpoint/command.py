@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Subcommand(NamedTuple):
-    """Where a subcommand is, the extra that installs what it needs, and what it does."""
+    """A subcommand: its module, the extra that installs what it needs, and what it does."""
 
     module: str
     extra: str

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import App
 from textual.binding import Binding
+from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 
@@ -159,9 +161,16 @@ class ReviewApp(App[int]):
         return [each for each in self.screen_stack if isinstance(each, Heard)]
 
 
-def begin(node: DOMNode, work: Any, *, group: str = "default", exclusive: bool = False) -> None:
+def begin(
+    node: DOMNode, work: Callable[[], Coroutine[Any, Any, None]], *, group: str = "default", exclusive: bool = False
+) -> None:
     """Run a coroutine function beside a screen, for as long as that lives; `exclusive`: instead of the group's last."""
-    node.run_worker(work, group=group, exclusive=exclusive)
+
+    async def beside() -> None:
+        with suppress(NoMatches):  # the screen went away while the server answered
+            await work()
+
+    node.run_worker(beside, group=group, exclusive=exclusive)
 
 
 def state_of(review: ReviewApp) -> Line:
