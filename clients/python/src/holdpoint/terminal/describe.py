@@ -167,8 +167,8 @@ def changed(found: Iterable[Change]) -> list[Line]:
 
 def _row(found: Json) -> list[Line]:
     words, style = VERDICTS.get(found["verdict"], (str(found["verdict"]), PLAIN))
-    if found["verdict"] == "will" and found["asks"]:
-        words = "asks"
+    if found["asks"]:
+        words = {"will": "asks", "may": "may ask"}.get(found["verdict"], words)
     more = [Span(" again", STOP)] if found.get("again") else []
     more += [Span(", cannot be undone", STOP)] if found["irreversible"] and found["verdict"] in ("will", "may") else []
     more += [Span(f", depends on {', '.join(said(each).text for each in found['on'])}", SOFT)] if found["on"] else []

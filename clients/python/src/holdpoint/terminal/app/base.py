@@ -12,6 +12,7 @@ from textual.binding import Binding
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
+from textual.worker import Worker
 
 from ...drivers import Tasks
 from ...errors import BadToken, HoldpointError, Problem
@@ -170,7 +171,7 @@ def begin(
         with suppress(NoMatches):  # the screen went away while the server answered
             await work()
 
-    node.run_worker(beside, group=group, exclusive=exclusive)
+    _: Worker[None] = node.run_worker(beside, group=group, exclusive=exclusive)
 
 
 def state_of(review: ReviewApp) -> Line:

@@ -187,7 +187,7 @@ class Reject(Composer):
 
     def _places(self) -> Iterable[RadioButton]:
         usual = self.gate["card"].get("on_reject") or ""
-        yield RadioButton("Stop the run", value=not usual, name="")
+        yield RadioButton("Stop the run", name="")  # never chosen for the reviewer
         for step in reversed(self.gate["card"].get("back_to") or ()):
             yield RadioButton(plain_label(f"Send it back to {step}"), value=step == usual, name=step)
 

@@ -78,8 +78,9 @@ class Each(Composer):
         actions = {each.action["id"]: each.said() for each in self.query(ActionVerdict)}
         then = {}
         if decisions.rejects_all(actions):
-            back = bool(self.gate["card"].get("on_reject"))
-            then = {"then": decisions.BACK if back else decisions.STOP}
+            if not self.gate["card"].get("on_reject"):
+                raise Missing("All are rejected: go back and press r, to say what the run does then.")
+            then = {"then": decisions.BACK}
         return decisions.each(self.gate, actions, self.query_one("#comment", Input).value, **then)
 
 

@@ -88,16 +88,21 @@ class GateScreen(ReviewScreen):
             self.choices = await self.review.ask(reviewing.choices(self.review.api, self.number)) if is_open else []
             state = await self.review.ask(state_of(self.review.api, self.gate))
         except HoldpointError as error:
-            self.query_one("#banner", Lines).show([line(said(error, STOP))])
+            self._tell([line(said(error, STOP))])
             return
         self.query_one("#card", Lines).show(describe.gate(self.gate, state))
         self.query_one("#choices", Lines).show(self._consequences())
         if news := told_of(before, self.gate):
-            self.query_one("#banner", Lines).show(news)
+            self._tell(news)
         self.refresh_bindings()
         if self.verdict:
             begun, self.verdict = self.verdict, ""
             self.action_decide(begun)
+
+    def _tell(self, news: list[Line]) -> None:
+        banner = self.query_one("#banner", Lines)
+        banner.display = True
+        banner.show(news)
 
     def _consequences(self) -> list[Line]:
         told: list[Line] = []

@@ -234,7 +234,7 @@ def run_lines(found: dict[str, Any]) -> list[Line]:
 def _made_by(found: dict[str, Any]) -> str:
     """Return the step that was saved, with what made the checkpoint if that was no step."""
     kind, step = found["kind"], found["step"]
-    return str(step) if kind == "step" else f"{kind} {step}".strip()
+    return str(step) if kind in ("step", step) else f"{kind} {step}".strip()
 
 
 def _run_cells(found: dict[str, Any]) -> tuple[Span, ...]:
