@@ -1,0 +1,65 @@
+"""A LangGraph checkpoint as the fields of a run's state, and back.
+
+Each channel is a field under its own name, so that the run's page shows, compares and edits it. What LangGraph
+needs beside the values (versions, metadata) is the one field `langgraph`: the checkpoint's digest covers it too.
+A channel that would take that name gets an underscore more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+
+from .errors import Unreadable, Unsaveable
+from .values import JSON, Allowed, decode, encode
+
+POSITION = "langgraph"
+
+
+def to_fields(checkpoint: Checkpoint, metadata: CheckpointMetadata, *, allow: Allowed = ()) -> dict[str, JSON]:
+    """Return the state's fields. Raises Unsaveable with the channel's name."""
+    values = checkpoint["channel_values"]
+    fields = {field_of(name): to_field(name, value, allow=allow) for name, value in values.items()}
+    return {**fields, POSITION: to_position(checkpoint, metadata, allow=allow)}
+
+
+def from_fields(
+    fields: Mapping[str, JSON], checkpoint_id: str, *, allow: Allowed = ()
+) -> tuple[Checkpoint, CheckpointMetadata]:
+    """Return the checkpoint and its metadata. Raises Unreadable."""
+    position = fields.get(POSITION)
+    if not isinstance(position, dict) or "metadata" not in position or "channel_versions" not in position:
+        raise Unreadable(
+            f"The state of checkpoint {checkpoint_id} has no usable field `{POSITION}`, so it is no LangGraph "
+            "checkpoint. Rewind the run to one that has it."
+        )
+    values = {channel_of(name): decode(shown, allow=allow) for name, shown in fields.items() if name != POSITION}
+    rest = decode(position, allow=allow)
+    metadata = rest.pop("metadata")
+    return cast(Checkpoint, {**rest, "id": checkpoint_id, "channel_values": values}), metadata
+
+
+def to_field(channel: str, value: Any, *, allow: Allowed = ()) -> JSON:
+    """Return the field of one channel's value. Raises Unsaveable with the channel's name."""
+    try:
+        return encode(value, allow=allow)
+    except Unsaveable as error:
+        raise Unsaveable(f"The channel {channel!r}: {error}") from error
+
+
+def to_position(checkpoint: Checkpoint, metadata: CheckpointMetadata, *, allow: Allowed = ()) -> JSON:
+    """Return the field `langgraph`: everything of a checkpoint but its id and its values."""
+    rest: dict[str, Any] = {k: v for k, v in checkpoint.items() if k not in ("id", "channel_values")}
+    return encode({**rest, "metadata": dict(metadata)}, allow=allow)
+
+
+def field_of(channel: str) -> str:
+    """Return the field's name of a channel."""
+    return channel + "_" if channel.rstrip("_") == POSITION else channel
+
+
+def channel_of(field: str) -> str:
+    """Return the channel's name of a field other than `langgraph`."""
+    return field[:-1] if field.rstrip("_") == POSITION else field
