@@ -21,6 +21,7 @@ class AgentsConfig(AppConfig):
         from .queries import repeats
         from .ringing import doorbell
         from .runs import retention
+        from .threads import pending
         from .waits import unneeded
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.ringing.doorbell")
@@ -30,5 +31,6 @@ class AgentsConfig(AppConfig):
         ringing.register(doorbell.ring_for_delivery)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)
+        delete_batch.along(pending.go_along)
         unneeded_rows.register(unneeded.find, *unneeded.MODELS)
         stray_artifacts.look_in(retention.named_in)

@@ -27,6 +27,7 @@ from .gates import choices, decisions, outcomes, preflights, tools
 from .programs import posted_gates, versions, withdrawals, work
 from .protocol import body_sizes, etags, problem_details, problems, throttling
 from .runs import agents, checkpoints, comparisons, effects, moves, names, runs, waits
+from .threads import threads
 
 DESCRIPTION = (
     "What Holdpoint's pages show, as JSON: runs, their checkpoints, gates, agents and events. Orders to a run: rewind "
@@ -186,6 +187,7 @@ ROUTERS = {
     "/agents": [agents.router, versions.router],
     "/tools": [tools.router],
     "/device": [device.router],
+    "/threads": [threads.router],
     "/events": [events.router],
     "/webhooks": [webhooks.router, deliveries.router],
 }  # fmt: skip

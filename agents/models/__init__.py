@@ -3,6 +3,7 @@ from .child_link import ChildLink
 from .client import Client
 from .effect import Effect
 from .failure import Failure
+from .graph_thread import GraphThread, ThreadCall, ThreadWrite
 from .memo import Memo
 from .open_resource import OpenResource
 from .registration import Registration
@@ -21,6 +22,7 @@ __all__ = [
     "DeviceRequest",
     "Effect",
     "Failure",
+    "GraphThread",
     "Memo",
     "OpenResource",
     "Registration",
@@ -28,6 +30,8 @@ __all__ = [
     "Spoken",
     "StepCheckpoint",
     "SweeperPass",
+    "ThreadCall",
+    "ThreadWrite",
     "Token",
     "TokenScope",
     "Wait",

@@ -83,10 +83,20 @@ _ANEW = f"""{_taken("$2", "$3")}, attempts = 0, finished_at = NULL, frozen_at = 
     settling = false, ending = '', ending_reason = '', ending_by = '', ending_by_name = ''"""
 TAKE_OVER = _moved(_ANEW, "id = $1", "'run.taken'", "$4, $5") + CLAIMED + " FROM moved"
 
+# By a program that says from which claim and head it goes on: so whoever wrote in between makes it too late.
+_STANDS = "id = $1 AND token = $5 AND head = $6 AND status IN ('queued', 'running', 'waiting')"
+_GOES_ON = f"{_taken('$2', '$3')}, attempts = 1, reason = ''"
+CLAIM_AT = _moved(_GOES_ON, _STANDS, "'run.running'", "$4, $7") + CLAIMED + " FROM moved"
+
 _RELEASED = f"""{_let_go("$3::text")}, wake_at = $4, reason = $5, awaited = $10::int,
     attempts = coalesce($8::int, attempts), frozen_at = CASE WHEN $9 THEN clock_timestamp() ELSE frozen_at END"""
 _HELD = "id = $1 AND token = $2 AND status = 'running'"
 RELEASE = _moved(_RELEASED, _HELD, "'run.' || $3::text", "$6, $7") + _counted("$6, $7") + _DONE
+
+# The runs at rest are looked for without a lock; whoever went on meanwhile has a lease again.
+_AT_REST = "id = ANY($1::bigint[]) AND status = 'running' AND lease_until < clock_timestamp()"
+_RESTS = f"""{_let_go("'waiting'")}, reason = $2"""
+REST = _moved(_RESTS, _AT_REST, "'run.waiting'", "$3, $4") + _DONE
 
 RENEW = f"""
 UPDATE checkpoints_run SET lease_until = clock_timestamp() + $3::float8 * interval '1 second'
@@ -127,7 +137,7 @@ STOP = _moved(_STOPPED, kind=_KINDS, **_WITH_PARENT) + _counted("$28, $29")
 def move(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run one of these statements and wake the tailers after commit; return its result.
 
-    WAKE_DUE has many rows, the others have at most one.
+    WAKE_DUE and REST have many rows, the others have at most one.
     """
     moved = run_sql(statement, params)
     if moved:

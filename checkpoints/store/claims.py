@@ -74,6 +74,17 @@ def claim(run_id: int, *, plan_ids: Sequence[int], worker: str, lease: float, by
     return ClaimedRun(run_id, *_position(lease, claimed), run=run)
 
 
+def claim_at(run_id: int, token: int, head: UUID, *, worker: str, lease: float, by: Actor) -> Claim | None:
+    """Claim a live run as it stood with this token and this head; None if it has moved, or ended, since."""
+    found = move(run_status.CLAIM_AT, [run_id, worker[:120], lease, by.id, token, head, by.name])
+    return Claim(run_id, *_position(lease, found[0])) if found else None
+
+
+def rest(run_ids: Sequence[int], *, reason: str, by: Actor) -> int:
+    """Let those of these runs wait whose lease ran out; return how many."""
+    return len(move(run_status.REST, [list(run_ids), storable(reason[:300]), by.id, by.name]))
+
+
 def take_over(run: Run, by: Actor) -> Claim:
     """Claim a run, whatever its status, for a page that rewinds, edits or cancels it; fence its worker.
 

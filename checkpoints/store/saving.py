@@ -112,12 +112,13 @@ def move_head(
     notes: Sequence[str] = (),
     actor: Actor = SYSTEM,
     plan: Plan | None = None,
+    id: UUID | None = None,
 ) -> Snapshot:
     """Rewind: save `target`'s state with `writes` as a new checkpoint whose parent is `target`.
 
-    The old head stays as a branch's tip. `target` is any of the run's own checkpoints, or, in a fork, one of the
-    path that it was forked from. The run goes on with the plan of `target`, or the one that is given. Raises as
-    `save` does, and NoSuchCheckpoint.
+    The checkpoint has this `id` if one is given. The old head stays as a branch's tip. `target` is any of the run's own
+    checkpoints, or, in a fork, one of the path that it was forked from. The run goes on with the plan of `target`, or
+    the one that is given. Raises as `save` does, and NoSuchCheckpoint.
     """
     move = RunMove(status, "", None, notes, actor)
     with transaction.atomic(savepoint=False):
@@ -128,7 +129,7 @@ def move_head(
             raise NoSuchCheckpoint
         plan_id = target.plan_id if plan is None else plan.pk
         place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, claim.clock())
-        made = draft(target, writes, header, place, list_format=target.list_format)
+        made = draft(target, writes, header, place, list_format=target.list_format, id=id)
         if not save_statements.save(made, claim=claim, head=head, seq=seq, move=move):
             raise Fenced
         _ring(claim.run_id, status)

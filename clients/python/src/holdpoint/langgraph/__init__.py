@@ -1,1 +1,27 @@
 """LangGraph on Holdpoint: a graph's threads as runs that people can see, approve, edit and rewind."""
+
+from .errors import (
+    SaverError,
+    Tampered,
+    ThreadEnded,
+    ThreadHeld,
+    ThreadMoved,
+    ThreadTaken,
+    Unreadable,
+    Unsaveable,
+)
+from .http import HttpBackend
+from .saver import HoldpointSaver
+
+__all__ = [
+    "HoldpointSaver",
+    "HttpBackend",
+    "SaverError",
+    "Tampered",
+    "ThreadEnded",
+    "ThreadHeld",
+    "ThreadMoved",
+    "ThreadTaken",
+    "Unreadable",
+    "Unsaveable",
+]

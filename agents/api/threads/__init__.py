@@ -1,0 +1,1 @@
+"""The threads of LangGraph graphs: what a checkpointer in another program reads, saves and removes."""

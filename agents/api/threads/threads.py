@@ -1,0 +1,265 @@
+"""Addresses at which a checkpointer reads and saves the threads of an agent's graphs.
+
+A thread's id may be any text, so it is a parameter and no part of a path. Reads need the same scope as writes: a thread
+is the program's own memory. The values are the store's JSON, as holdpoint.langgraph writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.api.programs.starting import agent_of, team_of
+from agents.api.protocol import Key, actor_of, needs, once
+from agents.api.protocol.exact_json import of_state
+from agents.errors import FieldError
+from agents.models import TokenScope
+from agents.queries.access import reader_of
+from agents.threads import copying, history, reading, removing, saving
+from agents.threads.pending import Write
+from agents.threads.places import Owner, Place
+from agents.threads.reading import Cursor, Found
+from agents.threads.saving import NewCheckpoint, Seen
+from agents.work_errors import WorkInvalid
+from checkpoints.errors import ValueRefused
+from checkpoints.values.canonical_json import canonical, parse
+from checkpoints.values.ops import DROP, Append
+
+from . import bodies
+from .bodies import AGENT, ID, NAMESPACE, TEAM, THREAD
+
+router = Router(tags=["threads"])
+SCOPE = needs(TokenScope.WORK)
+MOST = 200
+
+
+class Asked(Schema):
+    """The agent whose threads are read."""
+
+    agent: str = AGENT
+    team: str = TEAM
+
+
+class AskedCheckpoint(Asked):
+    """A thread, and the checkpoint in it; the newest without an id."""
+
+    thread: str = THREAD
+    namespace: str = NAMESPACE
+    id: str = Field("", description="The checkpoint's id; empty: the newest.", max_length=100, examples=[""])
+
+
+class AskedList(Asked):
+    """The checkpoints to list."""
+
+    thread: str = Field("", description="The thread; empty: all threads.", max_length=200, examples=["chat-1207"])
+    namespace: str | None = Field(None, description="The namespace; without it, all.", max_length=2000, examples=[""])
+    before: str = Field("", description="Only those before the checkpoint with this id.", max_length=100, examples=[""])
+    only: str = Field(
+        "", description="What their metadata hold, as a JSON object.", max_length=10_000,
+        examples=['{"source":"loop"}'],
+    )  # fmt: skip
+    cursor: str = Field("", description="The `next` of the previous page.", max_length=200, examples=[""])
+    limit: int = Field(50, description="The largest number of items.", ge=1, le=MOST, examples=[50])
+
+
+class AskedHistory(Asked):
+    """The channels whose histories lead to a checkpoint."""
+
+    thread: str = THREAD
+    namespace: str = NAMESPACE
+    id: str = ID
+    channels: str = Field(
+        description="The channels with their fields, as a JSON object.", max_length=100_000,
+        examples=['{"messages":"messages"}'],
+    )  # fmt: skip
+
+
+@router.get("/checkpoint", auth=SCOPE, response=bodies.ReadThread, summary="Read a checkpoint of a thread")
+def get_thread_checkpoint(request: HttpRequest, asked: Query[AskedCheckpoint]) -> HttpResponse:
+    """Return the thread's newest checkpoint, or the one with this id, verified, with its pending writes."""
+    found, seen = reading.get(_owner(request, asked), Place(asked.thread, asked.namespace), asked.id or None)
+    return _json({"found": _found(found) if found else b"null", "seen": _plain(_known(seen))})
+
+
+@router.get("/checkpoints", auth=SCOPE, response=bodies.CheckpointList, summary="List the checkpoints of threads")
+def list_thread_checkpoints(request: HttpRequest, asked: Query[AskedList]) -> HttpResponse:
+    """List the checkpoints of a thread, or of all threads of the agent, the newest first."""
+    found = list(reading.listed(
+        _owner(request, asked), asked.thread or None, asked.namespace, before=asked.before or None,
+        below=_cursor(asked.cursor), limit=asked.limit, only=_object(asked.only, "only"),
+    ))  # fmt: skip
+    last = found[-1].cursor if len(found) == asked.limit else None
+    items = b"[%b]" % b",".join(map(_found, found))
+    return _json({"items": items, "next": _plain(_shown(last) if last else None)})
+
+
+@router.get("/histories", auth=SCOPE, response=bodies.ReadHistories, summary="Read what DeltaChannels are rebuilt from")
+def get_thread_histories(request: HttpRequest, asked: Query[AskedHistory]) -> HttpResponse:
+    """Return the writes to channels on the path to a checkpoint, back to each channel's last stored value."""
+    channels = {name: str(field) for name, field in (_object(asked.channels, "channels") or {}).items()}
+    found = history.of(_owner(request, asked), Place(asked.thread, asked.namespace), asked.id, channels)
+    told = {
+        name: _members({"writes": _writes(each.writes), "stored": _plain(each.stored is not None),
+                        "value": _value(each.value)})
+        for name, each in found.items()
+    }  # fmt: skip
+    return _json({"channels": _members(told)})
+
+
+@router.post("/checkpoints", auth=SCOPE, response={201: bodies.Saved}, summary="Save a checkpoint of a thread")
+def put_thread_checkpoint(request: HttpRequest, order: bodies.PutCheckpoint, key: Key) -> HttpResponse:
+    """Save a checkpoint of a graph. The same one sent again is saved once: its id is its key."""
+    fields: dict[str, Any] = {**order.set, **{name: Append(items) for name, items in order.append.items()}}
+    fields |= dict.fromkeys(order.drop, DROP)
+    new = NewCheckpoint(order.id, order.parent, fields, order.whole, order.invocation)
+    seen = None if order.seen is None else _seen(order.seen)
+
+    def do() -> HttpResponse:
+        try:
+            made = saving.put(_owner(request, order), Place(order.thread, order.namespace), new, seen)
+        except ValueRefused as error:
+            raise _fault(f"/set{error.pointer}", error.reason) from error
+        return _json({"seen": _plain(_known(made))}, 201)
+
+    return once(request, key, do) if key else do()
+
+
+@router.post("/writes", auth=SCOPE, response={201: bodies.Done}, summary="Keep the pending writes of a task")
+def put_thread_writes(request: HttpRequest, order: bodies.PutWrites, key: Key) -> HttpResponse:
+    """Keep what a task wrote at a checkpoint, before the next one is saved. The same sent again is kept once."""
+    writes = [(each.number, each.channel, each.value) for each in order.writes]
+
+    def do() -> HttpResponse:
+        place = Place(order.thread, order.namespace)
+        try:
+            saving.put_writes(_owner(request, order), place, order.id, writes, task=order.task, path=order.path)
+        except ValueRefused as error:
+            raise _fault(f"/writes{error.pointer}", error.reason) from error
+        return _done()
+
+    return once(request, key, do) if key else do()
+
+
+@router.post("/deletions", auth=SCOPE, response={201: bodies.Done}, summary="Remove checkpoints of threads")
+def delete_thread_checkpoints(request: HttpRequest, order: bodies.Deletion, key: Key) -> HttpResponse:
+    """Remove a thread's checkpoints, or those that invocations saved. What a hold protects is refused."""
+    if bool(order.thread) == bool(order.invocations):
+        raise WorkInvalid([FieldError(pointer="/thread", message="name a thread, or invocations: one of the two")])
+
+    def do() -> HttpResponse:
+        owner = _owner(request, order)
+        removing.delete(owner, order.thread) if order.thread else removing.delete_invocations(owner, order.invocations)
+        return _done()
+
+    return once(request, key, do)
+
+
+@router.post("/copies", auth=SCOPE, response={201: bodies.Done}, summary="Copy a thread")
+def copy_thread(request: HttpRequest, order: bodies.ThreadCopy, key: Key) -> HttpResponse:
+    """Copy a thread with all namespaces, checkpoints and writes to a new one."""
+
+    def do() -> HttpResponse:
+        copying.copy(_owner(request, order), order.thread, order.to)
+        return _done()
+
+    return once(request, key, do)
+
+
+@router.post("/prunes", auth=SCOPE, response={201: bodies.Done}, summary="Keep the newest checkpoints of a thread")
+def prune_thread(request: HttpRequest, order: bodies.ThreadPrune, key: Key) -> HttpResponse:
+    """Keep the newest checkpoint of each namespace and what its DeltaChannels are rebuilt from; remove the rest."""
+
+    def do() -> HttpResponse:
+        removing.prune(_owner(request, order), order.thread)
+        return _done()
+
+    return once(request, key, do)
+
+
+def _owner(request: HttpRequest, asked: Asked | bodies.ThreadOrder) -> Owner:
+    by = actor_of(request)
+    return Owner(team_of(request, asked.team), agent_of(request, asked.agent), by, reader_of(request), by.name)
+
+
+def _seen(known: bodies.Known) -> Seen:
+    token, head = known
+    try:
+        return Seen(token, UUID(head) if head else None)
+    except ValueError as error:
+        raise _fault("/seen", "must be as it was answered: the token and the head's id") from error
+
+
+def _known(seen: Seen) -> bodies.Known:
+    return seen.token, str(seen.head) if seen.head else None
+
+
+def _cursor(given: str) -> Cursor | None:
+    if not given:
+        return None
+    try:
+        at, run, seq = given.split("~")
+        return Cursor(datetime.fromisoformat(at), int(run), int(seq))
+    except ValueError as error:
+        raise _fault("/cursor", "must be the `next` of the page before") from error
+
+
+def _shown(cursor: Cursor) -> str:
+    return f"{cursor.at.isoformat()}~{cursor.run_id}~{cursor.seq}"
+
+
+def _object(given: str, name: str) -> dict[str, Any] | None:
+    try:
+        found = parse(given) if given else None
+    except ValueRefused as error:
+        raise _fault(f"/{name}", error.reason) from error
+    if found is not None and not isinstance(found, dict):
+        raise _fault(f"/{name}", "must be a JSON object")
+    return found
+
+
+def _fault(pointer: str, message: str) -> WorkInvalid:
+    return WorkInvalid([FieldError(pointer=pointer, message=message)])
+
+
+def _found(found: Found) -> bytes:
+    return _members({
+        "thread": _plain(found.thread), "namespace": _plain(found.namespace), "id": _plain(found.id),
+        "parent": _plain(found.parent), "fields": of_state(found.fields), "writes": _writes(found.writes),
+        "edited": _plain(list(found.edited)),
+    })  # fmt: skip
+
+
+def _writes(writes: Sequence[Write]) -> bytes:
+    told = [
+        _members({"task": _plain(each.task), "channel": _plain(each.channel), "value": canonical(each.value)})
+        for each in writes
+    ]
+    return b"[%b]" % b",".join(told)
+
+
+def _value(value: Any) -> bytes:
+    """Return a field's value; a list by its items, as the store has it."""
+    return of_state({"": value})[4:-1]
+
+
+def _members(members: Mapping[str, bytes]) -> bytes:
+    return b"{%b}" % b",".join(b"%b:%b" % (_plain(name), value) for name, value in members.items())
+
+
+def _plain(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _json(members: Mapping[str, bytes], status: int = 200) -> HttpResponse:
+    return HttpResponse(_members(members), status=status, content_type="application/json")
+
+
+def _done() -> HttpResponse:
+    return _json({"done": b"true"}, 201)

@@ -1,0 +1,62 @@
+"""Copies a thread's checkpoints and writes into new runs: from another thread, or from another store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from checkpoints import store
+
+from . import places, reading, saving
+from .errors import ThreadRefused, ThreadTaken
+from .pending import Numbered, Write, add
+from .places import Owner, Place
+from .reading import Found
+from .saving import NewCheckpoint
+
+
+def copy(owner: Owner, thread: str, to: str) -> None:
+    """Copy a thread with all its namespaces; the copy has the same ids. Raises ThreadTaken and ThreadRefused."""
+    if thread == to:
+        raise ThreadRefused("A thread cannot be copied to itself. Name another thread to copy to.")
+    runs = places.of_thread(owner, thread)
+    with transaction.atomic():
+        _check_free(owner, to)
+        for run in runs:
+            found = list(reading.listed(owner, thread, run.namespace))
+            fill(owner, Place(to, run.namespace), reversed(found), masked=True)
+
+
+def _check_free(owner: Owner, thread: str) -> None:
+    if next(reading.listed(owner, thread, limit=1), None) is not None:
+        raise ThreadTaken(f"The thread {thread!r} has checkpoints. Delete it first, or name another.")
+
+
+def fill(owner: Owner, place: Place, found: Iterable[Found], *, masked: bool) -> int:
+    """Save checkpoints, oldest first, with their writes, in the caller's transaction; return how many."""
+    thread = places.opened(owner, place, masked=masked)
+    seen, there, count = None, set[str](), 0
+    with store.reading():
+        for each in found:
+            parent = each.parent if each.parent in there else None
+            new = NewCheckpoint(each.id, parent, dict(each.fields), whole=True, invocation=_invocation(each.fields))
+            seen = saving.put(owner, place, new, seen)
+            there.add(each.id)
+            for (task, path), writes in _by_call(each.writes).items():
+                add(thread.run_id, thread.stored(each.id), task, path, writes)
+            count += 1
+    return count
+
+
+def _invocation(fields: Mapping[str, Any]) -> str:
+    found = (fields.get(saving.POSITION) or {}).get("metadata", {}).get("run_id")
+    return found if isinstance(found, str) else ""
+
+
+def _by_call(writes: Sequence[Write]) -> dict[tuple[str, str], list[Numbered]]:
+    found: dict[tuple[str, str], list[Numbered]] = {}
+    for each in writes:
+        found.setdefault((each.task, each.path), []).append((each.number, each.channel, each.value))
+    return found

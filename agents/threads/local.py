@@ -1,0 +1,167 @@
+"""The checkpointer's backend in a process that has set up Django, for instance a Celery worker."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from django.contrib.auth.models import Group
+from holdpoint.errors import HoldpointError
+from holdpoint.langgraph import errors as told
+from holdpoint.langgraph.backend import Change, ChannelHistory, New, Stored, Write
+
+from agents.work_errors import WorkRefused
+from checkpoints import actors
+from checkpoints.errors import NotVerified, ValueRefused
+from checkpoints.values.ops import DROP, Append
+
+from . import copying, history, reading, removing, saving
+from .connections import Connections
+from .pending import Write as PendingWrite
+from .places import Owner, Place
+from .reading import Found
+from .saving import NewCheckpoint, Seen
+
+P = ParamSpec("P")
+T = TypeVar("T")
+ASK = (
+    "Stored data of the thread does not verify: {error}. It is not handed out, because the graph would go on from "
+    "something that was not saved. Look at the run on its page, restore the row from a backup, or rewind the run to "
+    "a checkpoint before it; `python manage.py verify` lists all faults."
+)
+
+
+def _lending(call: Callable[Concatenate[InProcess, P], T]) -> Callable[Concatenate[InProcess, P], T]:
+    """Run a method on a connection of the backend's own, and raise the errors of its programs."""
+
+    @wraps(call)
+    def lent(self: InProcess, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            with self._connections.lent():
+                return call(self, *args, **kwargs)
+        except (WorkRefused, NotVerified, ValueRefused) as error:
+            raise explained(error) from error
+
+    return lent
+
+
+def explained(error: Exception) -> HoldpointError:
+    """Return the program's error for a refusal of the store."""
+    if isinstance(error, NotVerified):
+        return told.Tampered(ASK.format(error=error))
+    if isinstance(error, WorkRefused):
+        return told.REFUSALS.get(error.code, told.SaverError)(str(error))
+    return told.Unsaveable(f"The checkpoint cannot be saved: {error}")
+
+
+class InProcess:
+    """Keeps the threads of a team's agent, in this process. It saves by itself, whatever transaction its caller is in.
+
+    `by`: who is named as having written them; the agent, unless another actor is given.
+    """
+
+    def __init__(self, *, agent: str, team: str | Group, by: actors.Actor | None = None) -> None:
+        self._named, self._agent, self._by = team, agent, by or actors.of_agent(agent)
+        self._worker = f"{socket.gethostname()}:{os.getpid()}"[:120]
+        self._connections = Connections()
+        self._known: Owner | None = None
+
+    @property
+    def _owner(self) -> Owner:
+        if self._known is None:
+            team = self._named
+            if isinstance(team, str):
+                found = Group.objects.filter(name=team).first()
+                if found is None:
+                    raise HoldpointError(f"There is no team {team!r}. Make it in the administration, or name another.")
+                team = found
+            self._known = Owner(team, self._agent, self._by, worker=self._worker)
+        return self._known
+
+    @_lending
+    def get(self, thread: str, namespace: str, id: str | None) -> tuple[Stored | None, Any]:
+        found, seen = reading.get(self._owner, Place(thread, namespace), id)
+        return (_stored(found) if found else None), seen
+
+    def listed(
+        self,
+        thread: str | None,
+        namespace: str | None,
+        *,
+        before: str | None = None,
+        limit: int | None = None,
+        only: Mapping[str, Any] | None = None,
+    ) -> Iterator[Stored]:
+        below = None
+        while limit is None or limit > 0:
+            page = self._page(thread, namespace, before=before, below=below, limit=limit, only=only)
+            yield from map(_stored, page)
+            if len(page) < reading.PAGE:
+                return
+            before, below = None, page[-1].cursor
+            limit = None if limit is None else limit - len(page)
+
+    @_lending
+    def _page(self, thread: str | None, namespace: str | None, *, limit: int | None, **asked: Any) -> list[Found]:
+        most = reading.PAGE if limit is None else min(limit, reading.PAGE)
+        return list(reading.listed(self._owner, thread, namespace, limit=most, **asked))
+
+    @_lending
+    def put(self, thread: str, namespace: str, new: New, seen: Seen | None) -> Seen:
+        fields = {name: _write(change) for name, change in new.changes.items()}
+        made = NewCheckpoint(new.id, new.parent, fields, new.whole, new.invocation)
+        return saving.put(self._owner, Place(thread, namespace), made, seen)
+
+    @_lending
+    def put_writes(
+        self, thread: str, namespace: str, id: str, writes: Sequence[tuple[int, str, Any]], task: str, path: str
+    ) -> None:
+        saving.put_writes(self._owner, Place(thread, namespace), id, writes, task=task, path=path)
+
+    @_lending
+    def history(
+        self, thread: str, namespace: str, id: str, channels: Mapping[str, str]
+    ) -> Mapping[str, ChannelHistory]:
+        found = history.of(self._owner, Place(thread, namespace), id, channels)
+        return {
+            name: ChannelHistory(_writes(each.writes), each.stored is not None, each.value)
+            for name, each in found.items()
+        }
+
+    @_lending
+    def delete(self, thread: str) -> None:
+        removing.delete(self._owner, thread)
+
+    @_lending
+    def delete_for_runs(self, invocations: Sequence[str]) -> None:
+        removing.delete_invocations(self._owner, invocations)
+
+    @_lending
+    def copy(self, thread: str, to: str) -> None:
+        copying.copy(self._owner, thread, to)
+
+    @_lending
+    def prune(self, thread: str) -> None:
+        removing.prune(self._owner, thread)
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        self._connections.close()
+
+
+def _write(change: Change) -> Any:
+    verb, value = change
+    return value if verb == "set" else Append(value) if verb == "append" else DROP
+
+
+def _stored(found: Found) -> Stored:
+    return Stored(
+        found.thread, found.namespace, found.id, found.parent, found.fields, _writes(found.writes), found.edited
+    )
+
+
+def _writes(writes: Sequence[PendingWrite]) -> list[Write]:
+    return [Write(each.task, each.channel, each.value) for each in writes]

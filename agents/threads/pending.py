@@ -1,0 +1,119 @@
+"""Pending writes: what a checkpoint's tasks wrote before the next checkpoint was saved.
+
+A task's ordinary writes come in one call and are one row, which stays as it was first written. A special write (an
+error, an interrupt, an answer) is a row of its own; a call of special writes alone replaces those before it. This is
+what LangGraph's savers do, apart from the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from psycopg.types.numeric import Int2, Int4, Int8
+
+from agents.models import ThreadWrite
+from checkpoints.errors import NotVerified
+from checkpoints.layout import payloads
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical, decode, encode
+
+Numbered = tuple[int, str, Any]  # LangGraph's number of the write, the channel, the value as JSON
+_COLUMNS = "run_id, checkpoint, task, number, path, codec, value, digest"
+_ADD = f"""
+INSERT INTO agents_threadwrite ({_COLUMNS})
+SELECT $1, $2, $3, number, $4, codec, value, digest
+FROM unnest($5::int[], $6::smallint[], $7::bytea[], $8::bytea[]) AS made (number, codec, value, digest)
+ON CONFLICT (run_id, checkpoint, task, number) DO"""  # noqa: S608 - constants
+_KEEP = f"{_ADD} NOTHING RETURNING number"
+_REPLACE = (
+    f"{_ADD} UPDATE SET path = excluded.path, codec = excluded.codec, value = excluded.value, digest = excluded.digest"
+)
+_READ = f"SELECT {_COLUMNS} FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = ANY($2::uuid[])"  # noqa: S608
+_REMOVE = "DELETE FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = ANY($2::uuid[])"
+
+
+class Write(NamedTuple):
+    """One write, with its place in LangGraph's order."""
+
+    path: str
+    task: str
+    number: int
+    channel: str
+    value: Any
+
+
+def add(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]) -> None:
+    """Keep a task's writes at a checkpoint. Raises ValueRefused."""
+    ordinary = [each for each in writes if each[0] >= 0]
+    special = [each for each in writes if each[0] < 0]
+    rows = [(number, [(number, channel, value)]) for number, channel, value in special]
+    rows += [(0, ordinary)] if ordinary else []
+    place = [Int8(run_id), checkpoint, task, path]
+    kept = run_sql(_KEEP if ordinary else _REPLACE, [*place, *_columns(run_id, checkpoint, task, path, rows)])
+    if ordinary and (0,) not in kept:
+        _add_more(run_id, checkpoint, task, path, ordinary)
+
+
+def _add_more(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Sequence[Numbered]) -> None:
+    """Add those writes of a task that has written before whose numbers are new."""
+    with transaction.atomic():
+        mine = ThreadWrite.objects.select_for_update().filter(run_id=run_id, checkpoint=checkpoint, task=task, number=0)
+        row = mine.values_list("codec", "value", "digest", "path").get()
+        before = content(run_id, checkpoint, task, 0, row[3], row[0], bytes(row[1]), bytes(row[2]))
+        there = {number for number, *_ in before}
+        if more := [each for each in ordinary if each[0] not in there]:
+            made = _columns(run_id, checkpoint, task, row[3], [(0, [*before, *more])])
+            run_sql(_REPLACE, [Int8(run_id), checkpoint, task, row[3], *made])
+
+
+def _columns(
+    run_id: int, checkpoint: UUID, task: str, path: str, rows: Sequence[tuple[int, Sequence[Numbered]]]
+) -> list[list[Any]]:
+    columns: list[list[Any]] = [[], [], [], []]
+    for number, writes in rows:
+        content, wide = encode([list(each) for each in writes])
+        codec, value = payloads.pack(content, wide=wide)
+        made = (Int4(number), Int2(codec), value, _digest(run_id, checkpoint, task, number, path, content))
+        for column, each in zip(columns, made, strict=True):
+            column.append(each)
+    return columns
+
+
+def read(run_id: int, checkpoints: Iterable[UUID]) -> dict[UUID, list[Write]]:
+    """Return the writes of some checkpoints of a run, in LangGraph's order. Raises NotVerified."""
+    found: dict[UUID, list[Write]] = defaultdict(list)
+    for _, checkpoint, task, number, path, codec, value, digest in run_sql(_READ, [Int8(run_id), list(checkpoints)]):
+        for each, channel, shown in content(run_id, checkpoint, task, number, path, codec, value, digest):
+            found[checkpoint].append(Write(path, task, each, channel, shown))
+    return {checkpoint: sorted(writes, key=lambda each: each[:3]) for checkpoint, writes in found.items()}
+
+
+def content(
+    run_id: int, checkpoint: UUID, task: str, number: int, path: str, codec: int, value: bytes, digest: bytes
+) -> list[Numbered]:
+    """Return the writes in a row, verified. Raises NotVerified."""
+    try:
+        held = payloads.unpack(codec, value)
+    except ValueError:
+        held = b""
+    if _digest(run_id, checkpoint, task, number, path, held) != digest:
+        where = f"pending write {number} of task {task} at checkpoint {checkpoint} (run {run_id})"
+        raise NotVerified(where, "it does not match its digest")  # not translated: programs are told it
+    return [(each, channel, shown) for each, channel, shown in decode(held)]
+
+
+def _digest(run_id: int, checkpoint: UUID, task: str, number: int, path: str, content: bytes) -> bytes:
+    """Return the digest of a row's value and of where it belongs, so that a row that was moved shows too."""
+    return digests.of_canonical(canonical([run_id, str(checkpoint), task, number, path]) + content)
+
+
+def go_along(run_id: int, ids: Callable[[], list[UUID]]) -> None:
+    """Remove the writes of removed checkpoints, in the transaction that removes those."""
+    mine = ThreadWrite.objects.filter(run_id=run_id)
+    if mine.exists():
+        run_sql(_REMOVE, [Int8(run_id), ids()])

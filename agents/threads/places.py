@@ -1,0 +1,176 @@
+"""Threads and the runs that keep them: finds a thread's runs, and starts one when the thread is first written."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import NamedTuple
+from uuid import UUID
+
+from cachetools import LRUCache
+from django.contrib.auth.models import Group, User
+from django.db import connection, transaction
+from psycopg.types.numeric import Int8
+
+from agents.models import GraphThread
+from agents.models.graph_thread import NO_MASK
+from agents.remote import plans
+from checkpoints import store
+from checkpoints.actors import Actor
+from checkpoints.models import Plan, Run
+from checkpoints.postgresql.sql import run_sql, storable
+from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store.claims import Claim
+from checkpoints.values.canonical_json import canonical
+
+from .errors import ThreadRefused
+
+STEP, BEGUN, EMPTIED = "graph", "input", "emptied"  # steps of checkpoints: of the graph, and of empty states
+NOTHING = (BEGUN, EMPTIED)
+LONGEST = 200  # characters of a thread's id, which the lists of runs are filtered by
+VERSION = "langgraph"
+_OWN_BITS = (1 << 62) - 1  # of an id, below its time, version and variant
+_FIND = """
+SELECT r.id, r.lineage, t.namespace, t.mask, r.thread
+FROM checkpoints_run r JOIN agents_graphthread t ON t.run_id = r.id
+"""
+_ONE = f"{_FIND} WHERE r.key = $1"
+_ALL = f"""{_FIND} JOIN checkpoints_plan p ON p.id = r.plan_id
+WHERE r.team_id = $1 AND p.agent = $2"""
+_OF_THREAD = f"{_ALL} AND r.thread = $3 AND r.thread <> '' ORDER BY r.id"
+_STANDING = "SELECT token, head, seq, status, reason FROM checkpoints_run WHERE id = $1"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose threads they are, a team's agent's, and who writes them."""
+
+    team: Group
+    agent: str
+    by: Actor
+    person: User | None = None
+    worker: str = ""
+
+
+class Place(NamedTuple):
+    """A thread's id and a namespace in it."""
+
+    thread: str
+    namespace: str = ""
+
+
+class Standing(NamedTuple):
+    """A run as one statement saw it."""
+
+    token: int
+    head: UUID
+    seq: int
+    status: str
+    reason: str
+
+
+class ThreadRun(NamedTuple):
+    """The run that keeps one namespace of a thread."""
+
+    run_id: int
+    lineage: int
+    namespace: str
+    mask: UUID
+    thread: str
+
+    def stored(self, id: str) -> UUID:
+        """Return the store's id of a checkpoint of the graph. Raises ThreadRefused."""
+        try:
+            return UUID(int=UUID(id).int ^ self.mask.int)
+        except (ValueError, AttributeError, TypeError) as error:
+            raise ThreadRefused(f"A checkpoint's id is a UUID, as LangGraph makes them; {id!r} is none.") from error
+
+    def shown(self, id: UUID) -> str:
+        """Return the graph's id of a checkpoint."""
+        return str(UUID(int=id.int ^ self.mask.int))
+
+    def claim(self, now: Standing) -> Claim:
+        """Return the claim of whoever writes the run, to release it."""
+        return Claim(self.run_id, now.token, 0.0, now.head, now.seq, STEP, 1, datetime.now(UTC))
+
+    def standing(self) -> Standing:
+        """Return the run as it is now."""
+        return Standing._make(run_sql(_STANDING, [Int8(self.run_id)])[0])
+
+
+_known: LRUCache[str, ThreadRun] = LRUCache(4096)  # never changes once it is there
+_lock = Lock()
+
+
+def find(owner: Owner, place: Place) -> ThreadRun | None:
+    """Return the run of a namespace; None where nobody has written it. Raises ThreadRefused."""
+    key = key_of(owner, place)
+    with _lock:
+        known = _known.get(key)
+    if known is None and (found := run_sql(_ONE, [key])):
+        known = ThreadRun._make(found[0])
+        if not connection.in_atomic_block:  # or a rollback may take it away again
+            with _lock:
+                _known[key] = known
+    return known
+
+
+def of_thread(owner: Owner, thread: str | None) -> list[ThreadRun]:
+    """Return the runs of all namespaces of a thread, or of all threads, the oldest first."""
+    if thread is None:
+        found = run_sql(f"{_ALL} ORDER BY r.id", [owner.team.pk, owner.agent])
+    else:
+        found = run_sql(_OF_THREAD, [owner.team.pk, owner.agent, _checked(thread)])
+    return [ThreadRun._make(row) for row in found]
+
+
+def opened(owner: Owner, place: Place, *, masked: bool = False) -> ThreadRun:
+    """Return the run of a namespace, started if it is new. `masked`: as a copy, whose ids are in use elsewhere."""
+    return find(owner, place) or _begun(owner, place, masked)
+
+
+def _begun(owner: Owner, place: Place, masked: bool) -> ThreadRun:
+    above = None
+    if place.namespace:
+        above = Run(pk=opened(owner, Place(place.thread), masked=masked).run_id)
+    mask = UUID(int=secrets.randbits(62) & _OWN_BITS) if masked else NO_MASK
+    title = storable(f"{owner.agent}: {place.thread}{f' / {place.namespace}' if place.namespace else ''}")
+    with transaction.atomic():
+        run = store.start(
+            plan=plan_of(owner.agent), team=owner.team, title=title, values={}, first_step=STEP, by=owner.by,
+            started_by=owner.person, key=key_of(owner, place), thread=place.thread, parent=above,
+        )  # fmt: skip
+        GraphThread.objects.get_or_create(run=run, defaults={"namespace": place.namespace, "mask": mask})
+    found = find(owner, place)
+    assert found is not None  # noqa: S101 - it is there by now
+    return found
+
+
+def plan_of(agent: str) -> Plan:
+    """Return the plan of a graph's threads: all that is known of the graph is that it runs."""
+    graph = StepSpec(STEP, doc="Run the graph.", jumps=(STEP,))
+    doc = "A LangGraph graph whose threads are kept here."
+    return plans.keep(PlanSpec(agent, VERSION, doc, {"type": "object", "properties": {}}, (graph,)))
+
+
+def key_of(owner: Owner, place: Place) -> str:
+    """Return the key of a namespace's run. Raises ThreadRefused."""
+    named = [owner.team.pk, owner.agent, _checked(place.thread), _text(place.namespace, "namespace")]
+    return f"thread:{hashlib.sha256(canonical(named)).hexdigest()}"
+
+
+def _checked(thread: str) -> str:
+    if not thread or len(thread) > LONGEST:
+        raise ThreadRefused(
+            f"A thread_id has 1 to {LONGEST} characters; this one has {len(thread)}. Use a shorter one."
+        )
+    return _text(thread, "thread_id")
+
+
+def _text(name: str, what: str) -> str:
+    if storable(name) != name:
+        raise ThreadRefused(f"A {what} has no U+0000 and no lone surrogates. Use another.")
+    return name

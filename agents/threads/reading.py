@@ -1,0 +1,180 @@
+"""Reads a graph's checkpoints: one, or a list of them, the newest first; all verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from psycopg.types.numeric import Int8
+
+from checkpoints import store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import Snapshot
+from checkpoints.values.checkpoint_kinds import Kind
+
+from . import pending, places
+from .pending import Write
+from .places import Owner, Place, ThreadRun
+from .saving import POSITION, Seen
+
+PAGE = 64  # checkpoints that one portion of a list reads
+_PARENTS = """
+SELECT c.id, p.id, c.kind, c.parent FROM checkpoints_checkpoint c
+LEFT JOIN checkpoints_checkpoint p ON p.id = c.parent AND p.step <> ALL($2)
+WHERE c.id = ANY($1::uuid[])
+"""
+_LIST = """
+SELECT id, run_id, at, seq FROM checkpoints_checkpoint
+WHERE run_id = ANY($1::bigint[]) AND step <> ALL($2) AND (at, run_id, seq) < ($3, $4, $5)
+ORDER BY at DESC, run_id DESC, seq DESC LIMIT $6
+"""
+_PLACE = "SELECT at, run_id, seq FROM checkpoints_checkpoint WHERE id = $1"
+
+
+class Cursor(NamedTuple):
+    """The place in a list of checkpoints below which it goes on."""
+
+    at: datetime
+    run_id: int
+    seq: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A checkpoint of a graph, as a checkpointer reads it."""
+
+    thread: str
+    namespace: str
+    id: str
+    parent: str | None
+    fields: Mapping[str, Any]
+    writes: Sequence[Write]
+    edited: Sequence[str] = ()  # the fields that a person has changed since the graph saved them
+    cursor: Cursor | None = None  # in a list
+
+
+def get(owner: Owner, place: Place, id: str | None = None) -> tuple[Found | None, Seen]:
+    """Return the thread's newest checkpoint, or the one with this id, and what the program knows then.
+
+    Raises NotVerified and ThreadRefused.
+    """
+    thread = places.find(owner, place)
+    if thread is None:
+        return None, Seen(0, None)
+    now = thread.standing()
+    snapshot = _of(thread, now.head if id is None else thread.stored(id))
+    if snapshot is None and id is None:
+        raise NotVerified(f"run {thread.run_id}", "its head is missing")  # not translated: programs are told it
+    if snapshot is None or POSITION not in snapshot.state:
+        return None, Seen(now.token, now.head)
+    return _found(thread, snapshot, _beside(thread, [snapshot.id])), Seen(now.token, now.head)
+
+
+def _of(thread: ThreadRun, id: UUID) -> Snapshot | None:
+    try:
+        found = store.load_checkpoint(id)
+    except NoSuchCheckpoint:
+        return None
+    return found if found.run_id == thread.run_id else None
+
+
+class _Beside(NamedTuple):
+    """What is read beside states: the parents of the checkpoints, the edited ones, and the pending writes."""
+
+    parents: Mapping[UUID, UUID | None]
+    edited: Mapping[UUID, UUID]  # with the checkpoint that was edited
+    writes: Mapping[UUID, Sequence[Write]]
+
+
+def _beside(thread: ThreadRun, ids: Sequence[UUID]) -> _Beside:
+    rows = run_sql(_PARENTS, [list(ids), list(places.NOTHING)])
+    edited = {id: origin for id, _, kind, origin in rows if kind == Kind.EDIT and origin is not None}
+    return _Beside({id: parent for id, parent, *_ in rows}, edited, pending.read(thread.run_id, ids))
+
+
+def _found(thread: ThreadRun, snapshot: Snapshot, beside: _Beside, cursor: Cursor | None = None) -> Found:
+    parent, origin = beside.parents.get(snapshot.id), beside.edited.get(snapshot.id)
+    edited = snapshot.differing(store.load_checkpoint(origin)) - {POSITION} if origin else ()
+    return Found(
+        thread.thread, thread.namespace, thread.shown(snapshot.id), thread.shown(parent) if parent else None,
+        snapshot.state, beside.writes.get(snapshot.id, ()), sorted(edited), cursor,
+    )  # fmt: skip
+
+
+def listed(
+    owner: Owner,
+    thread: str | None,
+    namespace: str | None = None,
+    *,
+    before: str | None = None,
+    below: Cursor | None = None,
+    limit: int | None = None,
+    only: Mapping[str, Any] | None = None,
+) -> Iterator[Found]:
+    """Yield a thread's checkpoints, or those of all threads, the newest first.
+
+    `before`: below the checkpoint of this id; `below`: below this place in the list; `only`: what their metadata hold.
+    Raises as `get` does.
+    """
+    runs = {each.run_id: each for each in places.of_thread(owner, thread) if namespace in (None, each.namespace)}
+    if before is not None:
+        below = _before(list(runs.values()), before)
+        if below is None:
+            return
+    left = limit
+    while left is None or left > 0:
+        portion = _portion(runs, below, PAGE if left is None or only else min(left, PAGE))
+        for found in portion:
+            below = found.cursor
+            if POSITION in found.fields and _holds(found.fields[POSITION].get("metadata"), only or {}):
+                yield found
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
+        if not portion:
+            return
+
+
+def _before(runs: Sequence[ThreadRun], id: str) -> Cursor | None:
+    for run in runs:
+        found = run_sql(_PLACE, [run.stored(id)])
+        if found and found[0][1] == run.run_id:
+            return Cursor._make(found[0])
+    return None
+
+
+def _portion(runs: Mapping[int, ThreadRun], below: Cursor | None, most: int) -> list[Found]:
+    after = below or Cursor(datetime.max, 2**62, 0)
+    params = [
+        [Int8(run) for run in runs],
+        list(places.NOTHING),
+        after.at,
+        Int8(after.run_id),
+        Int8(after.seq),
+        Int8(most),
+    ]
+    rows = run_sql(_LIST, params)
+    made: list[Found] = []
+    of_run: dict[int, list[UUID]] = {}
+    for id, run_id, *_ in rows:
+        of_run.setdefault(run_id, []).append(id)
+    beside = {run_id: _beside(runs[run_id], ids) for run_id, ids in of_run.items()}
+    with store.reading():
+        store.expect(id for id, *_ in rows)
+        for id, run_id, at, seq in rows:
+            snapshot = store.load_checkpoint(id)
+            made.append(_found(runs[run_id], snapshot, beside[run_id], Cursor(at, run_id, seq)))
+    return made
+
+
+def _holds(value: Any, part: Any) -> bool:
+    """Tell whether `value` has everything that `part` has, as PostgreSQL's @> does for objects."""
+    if isinstance(part, Mapping):
+        return isinstance(value, Mapping) and all(
+            name in value and _holds(value[name], each) for name, each in part.items()
+        )
+    return bool(value == part) and isinstance(value, bool) == isinstance(part, bool)

@@ -1,0 +1,174 @@
+"""Removes checkpoints of threads by a program's order: a thread, what some invocations saved, all but the newest.
+
+What is removed leaves a gap row, as with retention, so that the rest can be verified. A hold stands in the way: an open
+gate, a name, a fork, an effect or a legal hold. Then nothing of that thread is removed, and the refusal names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db import transaction
+from psycopg.types.numeric import Int8
+
+from agents.models import ThreadCall, ThreadWrite
+from checkpoints import store
+from checkpoints.errors import Fenced
+from checkpoints.models import Hold, Run
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.retention import chunks, delete_batch, reading, rules
+from checkpoints.retention.delete_batch import RunMoved
+from checkpoints.store import Header, claims
+from checkpoints.store.gaps import RemovalReason
+from checkpoints.values.ops import DROP
+
+from . import history, kept_runs, places, saving
+from .errors import ThreadHeld
+from .places import Owner, ThreadRun
+from .saving import LEASE, POSITION
+
+PORTION = 500
+TRIES = 5  # at a run that is written meanwhile
+POLICY = "LangGraph"  # named in the gap as what removed them
+_EMPTY = Header("step", places.EMPTIED, places.STEP)
+_ORPHANS = """
+DELETE FROM agents_threadwrite w WHERE w.run_id = $1
+AND NOT EXISTS (SELECT FROM checkpoints_checkpoint c WHERE c.id = w.checkpoint)
+"""
+
+
+def delete(owner: Owner, thread: str) -> None:
+    """Remove all checkpoints and writes of a thread; its runs stay, with an empty state. Raises ThreadHeld."""
+    found = places.of_thread(owner, thread)
+    for run in found:
+        _check_holds(run, None)
+    for run in reversed(found):  # the subgraphs' before the thread's own
+        _remove(owner, run, _all)
+
+
+def prune(owner: Owner, thread: str) -> None:
+    """Keep the newest checkpoint of each namespace, and those from which its DeltaChannels are rebuilt.
+
+    The namespace of a subgraph's call goes with the checkpoint that called it. Raises ThreadHeld and NotVerified.
+    """
+    found = places.of_thread(owner, thread)
+    kept = {run.namespace: _needed(run) for run in found}
+    of_graph = kept.get("", set())
+    graph = next((run for run in found if not run.namespace), None)
+    for run in found:
+        caller = _caller(run, graph)
+        if caller is not None and caller not in of_graph:
+            _remove(owner, run, _all)
+        else:
+            _remove(owner, run, lambda run, there: [id for id in there if id not in _needed(run)])
+
+
+def delete_invocations(owner: Owner, invocations: Sequence[str]) -> None:
+    """Remove the checkpoints that these invocations saved, in all threads of the agent. Raises ThreadHeld."""
+    wanted = set(invocations)
+    written = ThreadCall.objects.filter(name__in=wanted).values_list("run_id", flat=True)
+    runs = set(written)
+    for run in places.of_thread(owner, None):
+        if run.run_id in runs:
+            _remove(owner, run, lambda run, there: [id for id in there if _saved_by(id, wanted)])
+            ThreadCall.objects.filter(run_id=run.run_id, name__in=wanted).delete()
+
+
+Choice = Callable[[ThreadRun, Sequence[UUID]], Collection[UUID]]
+
+
+def _all(run: ThreadRun, there: Sequence[UUID]) -> Collection[UUID]:
+    return there
+
+
+def _saved_by(id: UUID, invocations: Collection[str]) -> bool:
+    position = store.load_checkpoint(id).state.get(POSITION) or {}
+    return position.get("metadata", {}).get("run_id") in invocations
+
+
+def _needed(run: ThreadRun) -> set[UUID]:
+    """Return the newest checkpoint of a run, and those that its DeltaChannels are rebuilt from."""
+    head = store.load(Run(pk=run.run_id))
+    counted = (head.state.get(POSITION) or {}).get("metadata", {}).get("counters_since_delta_snapshot", {})
+    channels = {name: name for name in counted if name not in head.state}
+    return {head.id, *(history.walked(run, head.id, channels)[1] if channels else ())}
+
+
+def _caller(run: ThreadRun, graph: ThreadRun | None) -> UUID | None:
+    """Return the checkpoint of the graph that called this subgraph, if that is saved."""
+    if ":" not in run.namespace or graph is None:
+        return None
+    head = store.load(Run(pk=run.run_id))
+    named = (head.state.get(POSITION) or {}).get("metadata", {}).get("parents", {}).get("")
+    if not named:
+        return None
+    caller = graph.stored(named)
+    there = run_sql("SELECT 1 FROM checkpoints_checkpoint WHERE id = $1 AND run_id = $2", [caller, Int8(graph.run_id)])
+    return caller if there else None
+
+
+def _remove(owner: Owner, run: ThreadRun, choose: Choice) -> None:
+    """Remove what `choose` names of a run's checkpoints; the run goes on from the newest that stays."""
+    with kept_runs.alone(run.run_id):
+        kept_runs.take(run.run_id)
+        for left in reversed(range(TRIES)):
+            try:
+                removed = _removed(owner, run, choose)
+                break
+            except (RunMoved, Fenced):
+                _check_holds(run, None)
+                if not left:
+                    raise saving.moved(run) from None
+    if removed:
+        chunks.free(run.lineage)
+
+
+def _removed(owner: Owner, run: ThreadRun, choose: Choice) -> int:
+    """Do it in one transaction: the new head, the removal, and the gaps. Raises RunMoved, Fenced and ThreadHeld."""
+    with transaction.atomic():
+        places_now = reading.history_of(run.run_id).places
+        there = [UUID(bytes=place.id) for place in places_now if place.step not in places.NOTHING]
+        going = set(choose(run, there))
+        if not going:
+            return 0
+        _check_holds(run, going)
+        _go_back(owner, run, going, [id for id in there if id not in going])
+        history_now = reading.history_of(run.run_id)
+        seqs = [place.seq for place in history_now.places if UUID(bytes=place.id) in going]
+        why = RemovalReason(POLICY, 0, owner.by, datetime.now(UTC))
+        for portion in rules.batches(history_now.places, seqs, PORTION):
+            delete_batch.remove(delete_batch.prepared(run.run_id, run.lineage, history_now, portion), why=why)
+            history_now = reading.history_of(run.run_id)
+        run_sql(_ORPHANS, [Int8(run.run_id)])
+        if len(going) == len(there):
+            ThreadWrite.objects.filter(run_id=run.run_id).delete()
+        return len(seqs)
+
+
+def _go_back(owner: Owner, run: ThreadRun, going: Collection[UUID], staying: Sequence[UUID]) -> None:
+    """Move the head, if it goes, to the newest checkpoint that stays, or to an empty state."""
+    now = run.standing()
+    if now.head not in going:
+        return
+    claim = claims.claim_at(run.run_id, now.token, now.head, worker=owner.worker, lease=LEASE, by=owner.by)
+    if claim is None:  # it has ended, or was written just now
+        claim = claims.take_over(Run.objects.get(pk=run.run_id), owner.by)
+    head = store.load(Run(pk=run.run_id))
+    if staying:
+        store.move_head(store.load_checkpoint(staying[-1]), {}, claim=claim, header=saving.HEADER, actor=owner.by)
+    else:
+        empty = dict.fromkeys(head.state, DROP)
+        store.save(head, empty, claim=claim, header=_EMPTY, status=Run.Status.WAITING, actor=owner.by)
+
+
+def _check_holds(run: ThreadRun, going: Collection[UUID] | None) -> None:
+    """Raise ThreadHeld if something holds any of these checkpoints, or any of the run's."""
+    for hold in Hold.objects.standing().filter(run=run.run_id).order_by("pk"):
+        if going is None or hold.checkpoint is None or hold.checkpoint in going:
+            what = f"checkpoint {run.shown(hold.checkpoint)}" if hold.checkpoint else "the whole run"
+            raise ThreadHeld(
+                f"{hold.get_kind_display()} ({hold.subject}: {hold.reason}) holds {what} of the thread {run.thread!r}, "
+                f"R-{run.run_id}. Nothing was removed. Have it freed first: close the gate, or free the hold."
+            )

@@ -1,0 +1,218 @@
+"""Puts a graph's checkpoint into its thread's run.
+
+A put goes on from a parent. If that is the head, it is one save; an earlier one makes a branch, as a rewind does; none
+begins the thread anew from its empty beginning. `seen` says what the program knows: the claim and the head as of its
+last read or put. Two programs that both go on from one head are so told apart: the first one wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from psycopg.types.numeric import Int8
+
+from agents.models import ThreadCall
+from checkpoints import crash_points, store
+from checkpoints.errors import Fenced, NoSuchCheckpoint
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import Header, Snapshot, claims
+from checkpoints.store.claims import Claim
+from checkpoints.values.ops import DROP, Append, Write
+
+from . import kept_runs, pending, places
+from .errors import ThreadEnded, ThreadMoved, ThreadRefused, ThreadTaken
+from .kept_runs import KeptRun
+from .pending import Numbered
+from .places import Owner, Place, Standing, ThreadRun
+
+LEASE = 60.0  # seconds after a put until the run rests, unless another put comes
+POSITION = "langgraph"
+INTERRUPT = "__interrupt__"
+HEADER = Header("step", places.STEP, places.STEP)
+_FIRST = "SELECT id FROM checkpoints_checkpoint WHERE run_id = $1 AND seq = 1"
+WAITS = "The graph waits for an answer to its interrupt."
+
+
+class Seen(NamedTuple):
+    """What a program knows of a thread's run: the claim's token, and the head; None where there was no run."""
+
+    token: int
+    head: UUID | None
+
+
+@dataclass(frozen=True)
+class NewCheckpoint:
+    """A checkpoint to put. `whole`: `fields` is the whole state, and not only what differs from the parent's."""
+
+    id: str
+    parent: str | None
+    fields: Mapping[str, Write]
+    whole: bool = False
+    invocation: str = ""
+
+
+def put(owner: Owner, place: Place, new: NewCheckpoint, seen: Seen | None) -> Seen:
+    """Save a checkpoint of the graph; return what the program knows then.
+
+    The same put sent twice is done once. Raises ThreadMoved, ThreadEnded, ThreadTaken, ThreadRefused, NotVerified,
+    ValueRefused and StateTooLarge.
+    """
+    thread = places.opened(owner, place)
+    with kept_runs.alone(thread.run_id):
+        kept = kept_runs.take(thread.run_id)
+        made = _at_once(owner, thread, kept, new, seen) or _looked_up(owner, thread, kept, new, seen)
+        if isinstance(made, Seen):
+            return made
+        kept_runs.put(thread.run_id, made)
+    return Seen(made.claim.token, made.snapshot.id)
+
+
+def _at_once(
+    owner: Owner, thread: ThreadRun, kept: KeptRun | None, new: NewCheckpoint, seen: Seen | None
+) -> KeptRun | None:
+    """Save onto the kept head, in one statement; None where there is more to do."""
+    if kept is None or seen != (kept.claim.token, kept.snapshot.id) or new.parent is None:
+        return None
+    if thread.stored(new.parent) != kept.snapshot.id or new.invocation not in ("", _invocation(kept.snapshot)):
+        return None
+    try:
+        return _saved(owner, thread, kept.snapshot, kept.claim, new)
+    except Fenced:
+        return None
+
+
+def _saved(owner: Owner, thread: ThreadRun, base: Snapshot, claim: Claim, new: NewCheckpoint) -> KeptRun:
+    writes = _writes(base, new)
+    made = store.save(base, writes, claim=claim, header=HEADER, actor=owner.by, id=thread.stored(new.id))
+    return KeptRun(made, claim)
+
+
+def _writes(base: Snapshot, new: NewCheckpoint) -> dict[str, Write]:
+    writes = dict(new.fields)
+    if new.whole:
+        if any(isinstance(each, Append) or each is DROP for each in writes.values()):
+            raise ThreadRefused("A whole state has values alone: neither appends nor drops.")
+        writes |= {name: DROP for name in base.state if name not in writes}
+    return {name: each for name, each in writes.items() if each is not DROP or name in base.state}
+
+
+def _looked_up(
+    owner: Owner, thread: ThreadRun, kept: KeptRun | None, new: NewCheckpoint, seen: Seen | None
+) -> KeptRun | Seen:
+    try:
+        with transaction.atomic():
+            now = thread.standing()
+            if again := _same(thread, new, now):
+                return again
+            if now.status not in Run.LIVE:
+                raise ended(thread, now)
+            if seen is not None and not _stands(seen, now):
+                raise moved(thread)
+            claim = claims.claim_at(
+                thread.run_id, now.token, now.head, worker=owner.worker, lease=LEASE, by=owner.by
+            )  # fmt: skip
+            if claim is None:
+                raise moved(thread)
+            crash_points.point("thread_claimed", str(thread.run_id))
+            head = kept.snapshot if kept and kept.snapshot.id == now.head else store.load(Run(pk=thread.run_id))
+            made = _placed(owner, thread, head, claim, new)
+            if new.invocation:
+                ThreadCall.objects.get_or_create(run_id=thread.run_id, name=new.invocation)
+            return made
+    except Fenced as error:
+        raise moved(thread) from error
+    except IntegrityError as error:
+        raise ThreadTaken(f"Another thread has a checkpoint {new.id}: ids are made once. Use LangGraph's.") from error
+
+
+def _placed(owner: Owner, thread: ThreadRun, head: Snapshot, claim: Claim, new: NewCheckpoint) -> KeptRun:
+    """Save the checkpoint after its parent, wherever that is."""
+    if new.parent is None:
+        begins = head if POSITION not in head.state else _beginning(thread)
+    else:
+        parent = thread.stored(new.parent)
+        begins = head if parent == head.id else _earlier(thread, parent)
+    if begins is None or begins.id == head.id:
+        return _saved(owner, thread, head, claim, new)
+    made = store.move_head(
+        begins, _writes(begins, new), claim=claim, header=HEADER, actor=owner.by, id=thread.stored(new.id)
+    )  # fmt: skip
+    return KeptRun(made, claim)
+
+
+def _beginning(thread: ThreadRun) -> Snapshot | None:
+    """Return the empty state that the run began with; None where retention has removed it."""
+    found = run_sql(_FIRST, [Int8(thread.run_id)])
+    return store.load_checkpoint(found[0][0]) if found else None
+
+
+def _earlier(thread: ThreadRun, id: UUID) -> Snapshot:
+    try:
+        found = store.load_checkpoint(id)
+    except NoSuchCheckpoint:
+        found = None
+    if found is None or found.run_id != thread.run_id:
+        raise ThreadMoved(
+            f"The thread has no checkpoint {thread.shown(id)} any more. Invoke the graph again without a checkpoint_id."
+        )
+    return found
+
+
+def _same(thread: ThreadRun, new: NewCheckpoint, now: Standing) -> Seen | None:
+    """Return what is known of the run if this very put was done before: its answer was lost, and it is sent again."""
+    if now.head != thread.stored(new.id):
+        return None
+    found = store.load(Run(pk=thread.run_id))
+    if found.state.get(POSITION) != new.fields.get(POSITION):
+        raise ThreadTaken(f"The thread has another checkpoint {new.id}, and checkpoints never change.")
+    return Seen(now.token, now.head)
+
+
+def _stands(seen: Seen, now: Standing) -> bool:
+    """Tell whether nobody has written the run since. A new run has been started, and never claimed."""
+    return seen.token == now.token and (seen.head == now.head or (seen.head is None and now.seq == 1))
+
+
+def _invocation(snapshot: Snapshot) -> Any:
+    position = snapshot.state.get(POSITION) or {}
+    return position.get("metadata", {}).get("run_id", "")
+
+
+def ended(thread: ThreadRun, now: Standing) -> ThreadEnded:
+    """Return, as an exception, that the thread's run has ended, and how."""
+    why = f"{now.status}: {now.reason}" if now.reason else now.status
+    return ThreadEnded(
+        f"The thread's run R-{thread.run_id} is {why}. Rewind it on its page to go on, or use another thread_id."
+    )
+
+
+def moved(thread: ThreadRun) -> ThreadMoved:
+    """Return, as an exception, that somebody else has written the thread, and who."""
+    run = Run.objects.get(pk=thread.run_id)
+    who = f"{run.worker} has it now" if run.worker else "a person or another program has moved it"
+    return ThreadMoved(
+        f"The thread {thread.thread!r} was written by somebody else since this program read it: {who}. "
+        "Nothing was saved. Invoke the graph again: it goes on from the thread as it is now."
+    )
+
+
+def put_writes(owner: Owner, place: Place, id: str, writes: Sequence[Numbered], *, task: str, path: str) -> None:
+    """Keep a task's writes at a checkpoint, which may not be saved yet. Raises ValueRefused and ThreadRefused."""
+    thread = places.opened(owner, place)
+    pending.add(thread.run_id, thread.stored(id), task, path, writes)
+    if any(channel == INTERRUPT for _, channel, _ in writes):
+        _wait(owner, thread)
+
+
+def _wait(owner: Owner, thread: ThreadRun) -> None:
+    """Let the run wait for people. Whoever goes on with the thread claims it anew."""
+    now = thread.standing()
+    if now.status == Run.Status.RUNNING:
+        with suppress(Fenced):
+            claims.release(thread.claim(now), status=Run.Status.WAITING, reason=WAITS, by=owner.by)

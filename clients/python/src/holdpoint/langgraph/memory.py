@@ -1,0 +1,113 @@
+"""What a saver remembers of the threads that it reads and writes: enough to send the next put as a change.
+
+And to tell two invocations apart: a put goes on from the newest checkpoint, or from one that was asked for by its id.
+One that goes on from what *was* the newest comes from an invocation that another one has overtaken.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .backend import Seen
+from .errors import ThreadMoved
+from .growth import SavedList, saved
+
+KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
+_STATES, _NEWEST = 4, 256  # states, and ids that were the newest, of one namespace
+
+
+class KnownState(NamedTuple):
+    """A saved checkpoint: the versions and fields of its channels, and its lists as they were saved."""
+
+    versions: Mapping[str, Any]
+    channels: frozenset[str]
+    lists: Mapping[str, SavedList]
+
+
+@dataclass
+class KnownThread:
+    """A namespace of a thread. `lock`: held by whoever puts."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    seen: Seen = None
+    newest: str | None = None
+    were_newest: OrderedDict[str | None, None] = field(default_factory=OrderedDict)
+    states: OrderedDict[str, KnownState] = field(default_factory=OrderedDict)
+
+    def is_newest(self, id: str | None, seen: Seen) -> None:
+        """Note the newest checkpoint, as read or put; None: there is none."""
+        self.newest, self.seen = id, seen
+        self.were_newest[id] = None
+        self.were_newest.move_to_end(id)
+        while len(self.were_newest) > _NEWEST:
+            self.were_newest.popitem(last=False)
+
+    def asked_for(self, id: str) -> None:
+        """Note that a checkpoint was read by its id: whoever did may go on from there."""
+        self.were_newest.pop(id, None)
+
+    def know(self, id: str, state: KnownState) -> None:
+        """Remember a saved state."""
+        self.states[id] = state
+        self.states.move_to_end(id)
+        while len(self.states) > _STATES:
+            self.states.popitem(last=False)
+
+    def check(self, thread: str, parent: str | None) -> None:
+        """Raise ThreadMoved if whoever puts after `parent` has been overtaken."""
+        if parent != self.newest and parent in self.were_newest:
+            raise ThreadMoved(
+                f"The thread {thread!r} has moved on from checkpoint {parent} in this program: two invocations of one "
+                "thread run at once. Nothing was saved. Invoke the graph again once the other is through."
+            )
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the lists that are kept."""
+        return sum(len(each.data) for state in self.states.values() for each in state.lists.values())
+
+
+def known_state(versions: Mapping[str, Any], values: Mapping[str, Any]) -> KnownState:
+    """Return what to remember of a checkpoint with these values."""
+    lists = {name: made for name, value in values.items() if (made := saved(value)) is not None}
+    return KnownState(dict(versions), frozenset(values), lists)
+
+
+class Memory:
+    """The namespaces that were used most recently."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._threads: OrderedDict[tuple[str, str], KnownThread] = OrderedDict()
+
+    def of(self, thread: str, namespace: str) -> KnownThread:
+        """Return what is known of a namespace."""
+        with self._guard:
+            found = self._threads.get((thread, namespace))
+            if found is None:
+                found = self._threads[thread, namespace] = KnownThread()
+                self._forget_some()
+            self._threads.move_to_end((thread, namespace))
+            return found
+
+    def forget(self, thread: str) -> None:
+        """Forget a thread that was removed or changed as a whole."""
+        with self._guard:
+            for place in [each for each in self._threads if each[0] == thread]:
+                del self._threads[place]
+
+    def forget_all(self) -> None:
+        """Forget all threads."""
+        with self._guard:
+            self._threads.clear()
+
+    def _forget_some(self) -> None:
+        # Where one is new: the others have their lists by then.
+        while len(self._threads) > 1 and (
+            len(self._threads) > KEPT or sum(each.size for each in self._threads.values()) > LARGEST
+        ):
+            self._threads.popitem(last=False)

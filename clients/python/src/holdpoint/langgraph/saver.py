@@ -1,0 +1,301 @@
+"""The checkpointer: LangGraph's interface, over a backend that keeps threads as runs."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+    get_checkpoint_id,
+    get_serializable_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from .backend import Backend, Change, New, Stored, Write
+from .http import HttpBackend
+from .memory import KnownState, Memory, known_state
+from .state import POSITION, channel_of, field_of, from_fields, to_field, to_position
+from .values import Allowed, decode, encode
+
+STRATEGIES = ("keep_latest", "delete")
+
+
+class HoldpointSaver(BaseCheckpointSaver[int]):
+    """Keeps a graph's threads in Holdpoint, each namespace of a thread as a run.
+
+    Over the HTTP API by default: address and token from HOLDPOINT_URL and HOLDPOINT_TOKEN unless given. In the server's
+    own process, which is much faster, with `HoldpointSaver(agents.threads.local.InProcess(…))`. `allow`: classes of the
+    graph's state beside LangGraph's own, which may be restored. May be used by several threads and event loops.
+    """
+
+    def __init__(
+        self, backend: Backend | None = None, *, url: str = "", token: str = "", allow: Collection[type] = ()
+    ) -> None:
+        self._allow: frozenset[tuple[str, ...]] = frozenset((each.__module__, each.__name__) for each in allow)
+        super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=tuple(self._allow) or None))
+        self._backend = backend or HttpBackend(url, token)
+        self._memory = Memory()
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> HoldpointSaver:
+        """Return this saver, with the classes of the graph's schema allowed too."""
+        clone = copy.copy(self)
+        clone._allow = self._allow | frozenset(extra_allowlist)
+        return clone
+
+    def close(self) -> None:
+        """Close the backend's connections."""
+        self._backend.close()
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the thread's newest checkpoint, or the one that the configuration names.
+
+        Raises Tampered and Unreadable.
+        """
+        thread, namespace, id = _place(config)
+        known = self._memory.of(thread, namespace)
+        stored, seen = self._backend.get(thread, namespace, id)
+        found = _tuple(stored, self._allow) if stored else None
+        if id is None:
+            known.is_newest(stored.id if stored else None, seen)
+        else:
+            known.asked_for(id)
+        if found:
+            checkpoint = found.checkpoint
+            known.know(checkpoint["id"], known_state(checkpoint["channel_versions"], checkpoint["channel_values"]))
+        return found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, the newest first. Raises as `get_tuple` does."""
+        only = {key: encode(value, allow=self._allow) for key, value in (filter or {}).items()}
+        if config is not None and get_checkpoint_id(config):
+            stored, _ = self._backend.get(*_place(config))
+            if stored and limit != 0 and _holds(stored.fields[POSITION]["metadata"], only):
+                yield _tuple(stored, self._allow)
+            return
+        thread = _thread(config) if config else None
+        namespace = config["configurable"].get("checkpoint_ns") if config else None
+        below = get_checkpoint_id(before) if before else None
+        for stored in self._backend.listed(thread, namespace, before=below, limit=limit, only=only or None):
+            self._memory.of(stored.thread, stored.namespace).asked_for(stored.id)
+            yield _tuple(stored, self._allow)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint after the one that the configuration names.
+
+        Raises ThreadMoved if somebody else has written the thread since it was read, ThreadEnded, Unsaveable.
+        """
+        thread, namespace, parent = _place(config)
+        metadata = get_serializable_checkpoint_metadata(config, metadata)
+        known = self._memory.of(thread, namespace)
+        with known.lock:
+            known.check(thread, parent)
+            base = known.states.get(parent) if parent else None
+            changes, state = _changes(base, checkpoint, self._allow)
+            changes[POSITION] = ("set", to_position(checkpoint, metadata, allow=self._allow))
+            run_id = metadata.get("run_id")
+            new = New(checkpoint["id"], parent, changes, base is None, run_id if isinstance(run_id, str) else "")
+            seen = self._backend.put(thread, namespace, new, known.seen)
+            known.is_newest(checkpoint["id"], seen)
+            known.know(checkpoint["id"], state)
+        return _config(thread, namespace, checkpoint["id"])
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keep what a task wrote at the checkpoint that the configuration names. Raises Unsaveable."""
+        thread, namespace, id = _place(config)
+        numbered = [
+            (WRITES_IDX_MAP.get(channel, number), channel, to_field(channel, value, allow=self._allow))
+            for number, (channel, value) in enumerate(writes)
+        ]
+        if id is None:
+            raise ValueError("put_writes needs the checkpoint_id of the checkpoint that the writes follow.")
+        if numbered:
+            self._backend.put_writes(thread, namespace, id, numbered, task_id, task_path)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return what DeltaChannels are rebuilt from, in one query. Raises as `get_tuple` does."""
+        thread, namespace, id = _place(config)
+        if channels and id is None:
+            stored, _ = self._backend.get(thread, namespace, None)
+            id = stored.id if stored else None
+        if not channels or id is None:
+            return {channel: {"writes": []} for channel in channels}
+        found = self._backend.history(thread, namespace, id, {channel: field_of(channel) for channel in channels})
+        made: dict[str, DeltaChannelHistory] = {}
+        for channel, history in found.items():
+            made[channel] = {"writes": _writes(history.writes, self._allow)}
+            if history.stored:
+                made[channel]["seed"] = decode(history.value, allow=self._allow)
+        return made
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread's checkpoints in all namespaces. Raises ThreadHeld."""
+        self._backend.delete(thread_id)
+        self._memory.forget(thread_id)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints that these invocations saved, in all threads. Raises ThreadHeld."""
+        if run_ids:
+            self._backend.delete_for_runs(_texts("run_ids", run_ids))
+            self._memory.forget_all()
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread with all its checkpoints and writes to a new one. Raises ThreadTaken."""
+        self._backend.copy(source_thread_id, target_thread_id)
+        self._memory.forget(target_thread_id)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the newest checkpoint of each namespace and what it is rebuilt from, or nothing. Raises ThreadHeld."""
+        if strategy not in STRATEGIES:
+            raise ValueError(f"Unknown prune strategy {strategy!r}. Use one of {', '.join(STRATEGIES)}.")
+        for thread in _texts("thread_ids", thread_ids):
+            self._backend.prune(thread) if strategy == "keep_latest" else self._backend.delete(thread)
+            self._memory.forget(thread)
+
+    def get_next_version(self, current: Any, channel: None = None) -> int:
+        """Return the version after `current`; of a thread that another saver began, a number too."""
+        return int(str(current).split(".")[0]) + 1 if current is not None else 1
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (each := await asyncio.to_thread(next, found, None)) is not None:
+            yield each
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await asyncio.to_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
+
+
+def _changes(base: KnownState | None, checkpoint: Checkpoint, allow: Allowed) -> tuple[dict[str, Change], KnownState]:
+    """Return how a checkpoint differs from what was saved before it, and what is then known of it.
+
+    Without a base it is the whole state. A channel whose version is the same has not changed.
+    """
+    values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+    same = {
+        name for name in base.channels & values.keys() if name in versions and versions[name] == base.versions.get(name)
+    } if base else set()  # fmt: skip
+    now = known_state(versions, {name: each for name, each in values.items() if name not in same})
+    changes: dict[str, Change] = {}
+    for name, value in values.items():
+        if name in same:
+            continue
+        before, after = base.lists.get(name) if base else None, now.lists.get(name)
+        if before is not None and after is not None and before.grown(after):
+            added = [to_field(name, item, allow=allow) for item in value[before.count :]]
+            changes[field_of(name)] = ("append", added)
+        else:
+            changes[field_of(name)] = ("set", to_field(name, value, allow=allow))
+    if base is None:
+        return changes, now
+    for name in base.channels - values.keys():
+        changes[field_of(name)] = ("drop", None)
+    kept = {name: each for name, each in base.lists.items() if name in same}
+    return changes, KnownState(now.versions, frozenset(values), {**kept, **now.lists})
+
+
+def _holds(metadata: Mapping[str, Any], only: Mapping[str, Any]) -> bool:
+    return all(name in metadata and metadata[name] == each for name, each in only.items())
+
+
+def _tuple(stored: Stored, allow: Allowed) -> CheckpointTuple:
+    checkpoint, metadata = from_fields(stored.fields, stored.id, allow=allow)
+    if stored.edited:
+        raised = max((int(str(each).split(".")[0]) for each in checkpoint["channel_versions"].values()), default=0) + 1
+        for field in stored.edited:
+            if (channel := channel_of(field)) in checkpoint["channel_versions"]:
+                checkpoint["channel_versions"][channel] = raised
+    parent = _config(stored.thread, stored.namespace, stored.parent) if stored.parent else None
+    config = _config(stored.thread, stored.namespace, stored.id)
+    return CheckpointTuple(config, checkpoint, metadata, parent, _writes(stored.writes, allow))
+
+
+def _writes(writes: Sequence[Write], allow: Allowed) -> list[PendingWrite]:
+    return [(each.task, each.channel, decode(each.value, allow=allow)) for each in writes]
+
+
+def _thread(config: RunnableConfig) -> str:
+    try:
+        return str(config["configurable"]["thread_id"])
+    except KeyError:
+        raise ValueError('A thread needs a name: pass config={"configurable": {"thread_id": "…"}}.') from None
+
+
+def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
+    return _thread(config), config["configurable"].get("checkpoint_ns", ""), get_checkpoint_id(config)
+
+
+def _config(thread: str, namespace: str, id: str) -> RunnableConfig:
+    return cast(
+        RunnableConfig, {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}}
+    )
+
+
+def _texts(what: str, given: Sequence[str]) -> list[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{what} is a list of ids, not one text.")
+    return [str(each) for each in given]
