@@ -28,13 +28,12 @@ class Connections:
         """Make one of these connections the calling thread's default one, inside."""
         with self._guard:
             mine = self._free.pop() if self._free else None
-        if mine is None:
-            mine = connections.create_connection(DEFAULT_DB_ALIAS)
-            mine.inc_thread_sharing()
+        mine = mine or _opened()
         before = connections[DEFAULT_DB_ALIAS]
         connections[DEFAULT_DB_ALIAS] = mine
         try:
-            mine.close_if_unusable_or_obsolete()
+            if mine.errors_occurred:
+                mine.close_if_unusable_or_obsolete()
             yield
         finally:
             connections[DEFAULT_DB_ALIAS] = before
@@ -50,3 +49,12 @@ class Connections:
             free, self._free = self._free, []
         for each in free:
             each.close()
+
+
+def _opened() -> BaseDatabaseWrapper:
+    made = connections.create_connection(DEFAULT_DB_ALIAS)
+    made.inc_thread_sharing()
+    # Not one of the process's pool, which is as large as its own threads need; and one that stays open between calls.
+    options = {name: value for name, value in made.settings_dict["OPTIONS"].items() if name != "pool"}
+    made.settings_dict = {**made.settings_dict, "OPTIONS": options, "CONN_MAX_AGE": None}
+    return made

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.contrib.auth.models import Group
+from django.db import InterfaceError, OperationalError
 from holdpoint.errors import HoldpointError
 from holdpoint.langgraph import errors as told
 from holdpoint.langgraph.backend import Change, ChannelHistory, New, Stored, Write
@@ -40,8 +41,12 @@ def _lending(call: Callable[Concatenate[InProcess, P], T]) -> Callable[Concatena
     @wraps(call)
     def lent(self: InProcess, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            with self._connections.lent():
-                return call(self, *args, **kwargs)
+            try:
+                with self._connections.lent():
+                    return call(self, *args, **kwargs)
+            except (OperationalError, InterfaceError):  # the server was restarted, say; all that it does, it does once
+                with self._connections.lent():
+                    return call(self, *args, **kwargs)
         except (WorkRefused, NotVerified, ValueRefused) as error:
             raise explained(error) from error
 

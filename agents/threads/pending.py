@@ -18,6 +18,7 @@ from psycopg.types.numeric import Int2, Int4, Int8
 from agents.models import ThreadWrite
 from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
+from checkpoints.postgresql import wire
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode, encode
@@ -34,6 +35,11 @@ _REPLACE = (
     f"{_ADD} UPDATE SET path = excluded.path, codec = excluded.codec, value = excluded.value, digest = excluded.digest"
 )
 _READ = f"SELECT {_COLUMNS} FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = ANY($2::uuid[])"  # noqa: S608
+_ONE = f"""
+INSERT INTO agents_threadwrite ({_COLUMNS})
+VALUES ($1::bigint, $2::uuid, $3::text, $4::int, $5::text, $6::smallint, $7::bytea, $8::bytea)
+ON CONFLICT (run_id, checkpoint, task, number) DO NOTHING RETURNING 1
+"""  # noqa: S608 - constants
 _REMOVE = "DELETE FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = ANY($2::uuid[])"
 
 
@@ -51,12 +57,27 @@ def add(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Nu
     """Keep a task's writes at a checkpoint. Raises ValueRefused."""
     ordinary = [each for each in writes if each[0] >= 0]
     special = [each for each in writes if each[0] < 0]
-    rows = [(number, [(number, channel, value)]) for number, channel, value in special]
-    rows += [(0, ordinary)] if ordinary else []
-    place = [Int8(run_id), checkpoint, task, path]
-    kept = run_sql(_KEEP if ordinary else _REPLACE, [*place, *_columns(run_id, checkpoint, task, path, rows)])
-    if ordinary and (0,) not in kept:
+    if special:
+        rows = [(number, [(number, channel, value)]) for number, channel, value in special]
+        columns = [
+            list(column) for column in zip(*(_row(run_id, checkpoint, task, path, *row) for row in rows), strict=True)
+        ]
+        run_sql(_KEEP if ordinary else _REPLACE, [Int8(run_id), checkpoint, task, path, *columns])
+    if ordinary and not _added(run_id, checkpoint, task, path, ordinary):
         _add_more(run_id, checkpoint, task, path, ordinary)
+
+
+def _added(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Sequence[Numbered]) -> bool:
+    """Keep a task's ordinary writes; False where it has written before. Every step does this."""
+    number, codec, value, digest = _row(run_id, checkpoint, task, path, 0, ordinary)
+    binary = [
+        wire.int8(run_id), checkpoint.bytes, task.encode(), wire.int4(number), path.encode(), wire.int2(codec), value,
+        digest,
+    ]  # fmt: skip
+    made = wire.run(_ONE, binary, meanwhile=bool)
+    return bool(
+        run_sql(_ONE, [Int8(run_id), checkpoint, task, number, path, codec, value, digest]) if made is None else made
+    )
 
 
 def _add_more(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Sequence[Numbered]) -> None:
@@ -67,21 +88,17 @@ def _add_more(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Seq
         before = content(run_id, checkpoint, task, 0, row[3], row[0], bytes(row[1]), bytes(row[2]))
         there = {number for number, *_ in before}
         if more := [each for each in ordinary if each[0] not in there]:
-            made = _columns(run_id, checkpoint, task, row[3], [(0, [*before, *more])])
-            run_sql(_REPLACE, [Int8(run_id), checkpoint, task, row[3], *made])
+            made = _row(run_id, checkpoint, task, row[3], 0, [*before, *more])
+            run_sql(_REPLACE, [Int8(run_id), checkpoint, task, row[3], *([each] for each in made)])
 
 
-def _columns(
-    run_id: int, checkpoint: UUID, task: str, path: str, rows: Sequence[tuple[int, Sequence[Numbered]]]
-) -> list[list[Any]]:
-    columns: list[list[Any]] = [[], [], [], []]
-    for number, writes in rows:
-        content, wide = encode([list(each) for each in writes])
-        codec, value = payloads.pack(content, wide=wide)
-        made = (Int4(number), Int2(codec), value, _digest(run_id, checkpoint, task, number, path, content))
-        for column, each in zip(columns, made, strict=True):
-            column.append(each)
-    return columns
+def _row(
+    run_id: int, checkpoint: UUID, task: str, path: str, number: int, writes: Sequence[Numbered]
+) -> tuple[Int4, Int2, bytes, bytes]:
+    """Return the number, codec, value and digest of a row."""
+    content, wide = encode([list(each) for each in writes])
+    codec, value = payloads.pack(content, wide=wide)
+    return Int4(number), Int2(codec), value, _digest(run_id, checkpoint, task, number, path, content)
 
 
 def read(run_id: int, checkpoints: Iterable[UUID]) -> dict[UUID, list[Write]]:

@@ -101,16 +101,16 @@ class ThreadRun(NamedTuple):
         return Standing._make(run_sql(_STANDING, [Int8(self.run_id)])[0])
 
 
-_known: LRUCache[str, ThreadRun] = LRUCache(4096)  # never changes once it is there
+_known: LRUCache[tuple[int, str, Place], ThreadRun] = LRUCache(4096)  # never changes once it is there
 _lock = Lock()
 
 
 def find(owner: Owner, place: Place) -> ThreadRun | None:
     """Return the run of a namespace; None where nobody has written it. Raises ThreadRefused."""
-    key = key_of(owner, place)
+    key = (owner.team.pk, owner.agent, place)
     with _lock:
         known = _known.get(key)
-    if known is None and (found := run_sql(_ONE, [key])):
+    if known is None and (found := run_sql(_ONE, [key_of(owner, place)])):
         known = ThreadRun._make(found[0])
         if not connection.in_atomic_block:  # or a rollback may take it away again
             with _lock:

@@ -1,0 +1,107 @@
+"""Small graphs for tests."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import interrupt
+
+
+class Talk(TypedDict):
+    """A conversation."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    count: int
+
+
+def config(thread: str, **more: Any) -> Any:
+    return {"configurable": {"thread_id": thread, **more}}
+
+
+def talker(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A graph that answers and counts."""
+
+    def answer(state: Talk) -> dict[str, Any]:
+        count = state.get("count", 0) + 1
+        return {"messages": [AIMessage(f"answer {count}", id=f"a{count}")], "count": count}
+
+    graph = StateGraph(Talk)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    graph.add_edge("answer", END)
+    return graph.compile(checkpointer=saver)
+
+
+class Asked(TypedDict):
+    """What is asked, what was done meanwhile, and the answer."""
+
+    question: str
+    done: Annotated[list[str], operator.add]
+    answer: str
+
+
+def asker(saver: BaseCheckpointSaver[Any], log: list[str]) -> Any:
+    """A graph of which one branch asks a person while the other has done its work."""
+
+    def ask(state: Asked) -> dict[str, Any]:
+        log.append("ask")
+        return {"answer": interrupt({"question": state["question"]})}
+
+    def work(state: Asked) -> dict[str, Any]:
+        log.append("work")
+        return {"done": ["worked"]}
+
+    def end(state: Asked) -> dict[str, Any]:
+        log.append("end")
+        return {"done": [f"ended with {state['answer']}"]}
+
+    graph = StateGraph(Asked)
+    for node in (ask, work, end):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "ask")
+    graph.add_edge(START, "work")
+    graph.add_edge(["ask", "work"], "end")
+    graph.add_edge("end", END)
+    return graph.compile(checkpointer=saver)
+
+
+def extend(items: list[Any], writes: list[list[Any]]) -> list[Any]:
+    """Reduce the writes of a DeltaChannel, in their order."""
+    return [*items, *(item for written in writes for item in written)]
+
+
+class Counted(TypedDict):
+    """A list in a DeltaChannel, and how far it goes."""
+
+    items: Annotated[list[Any], DeltaChannel(extend, snapshot_frequency=4)]
+    upto: int
+
+
+def counter(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A graph that adds an item a step in two tasks, up to a number."""
+
+    def left(state: Counted) -> dict[str, Any]:
+        return {"items": [f"left {len(state['items'])}"]}
+
+    def right(state: Counted) -> dict[str, Any]:
+        return {"items": [f"right {len(state['items'])}"]}
+
+    def loop(state: Counted) -> dict[str, Any]:
+        return {}
+
+    graph = StateGraph(Counted)
+    for node in (left, right, loop):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "left")
+    graph.add_edge(START, "right")
+    graph.add_edge(["left", "right"], "loop")
+    graph.add_conditional_edges(
+        "loop", lambda state: END if len(state["items"]) >= state["upto"] else ["left", "right"]
+    )
+    return graph.compile(checkpointer=saver)

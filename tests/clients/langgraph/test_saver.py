@@ -1,0 +1,227 @@
+"""Graphs run on the saver as on LangGraph's own, with both backends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from holdpoint.langgraph import ThreadEnded, ThreadMoved, Unsaveable
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from agents.models import GraphThread
+from agents.moves import rewind
+from checkpoints.models import Run
+from checkpoints.store import load
+from tests.clients.langgraph.graphs import asker, config, counter, talker
+from tests.clients.langgraph.savers import BACKENDS, Made, savers
+from tests.factories import ann, unique
+
+
+@pytest.fixture(params=BACKENDS)
+def make(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
+    with savers(request.param, web) as made:
+        yield made
+
+
+def run_of(thread: str, namespace: str = "") -> Run:
+    return Run.objects.get(thread=thread, graph__namespace=namespace)
+
+
+def test_a_conversation_goes_on_in_another_program(make: Made) -> None:
+    thread = unique("chat")
+    talker(make()).invoke({"messages": [HumanMessage("hello", id="h1")]}, config(thread))
+    told = talker(make()).invoke({"messages": [HumanMessage("again", id="h2")]}, config(thread))
+    assert [each.content for each in told["messages"]] == ["hello", "answer 1", "again", "answer 2"]
+    run = run_of(thread)
+    state = load(run).state
+    assert state["messages"][0] == {"$type": "message", "type": "human", "content": "hello", "id": "h1"}
+    assert state["count"] == 2
+    assert state["langgraph"]["metadata"]["source"] == "loop"
+
+
+async def test_the_async_interface_does_the_same(make: Made) -> None:
+    thread = unique("chat")
+    graph = talker(make())
+    for words in ("one", "two"):
+        await graph.ainvoke({"messages": [HumanMessage(words)]}, config(thread))
+    states = [each async for each in graph.aget_state_history(config(thread))]
+    assert [len(each.values.get("messages", [])) for each in states] == [4, 3, 2, 2, 1, 0]
+    both = await asyncio.gather(
+        *(graph.ainvoke({"messages": [HumanMessage("x")]}, config(unique("chat"))) for _ in range(4))
+    )
+    assert all(len(each["messages"]) == 2 for each in both)
+
+
+def test_an_interrupt_is_answered_in_another_program_and_nothing_runs_twice(make: Made) -> None:
+    thread, log = unique("chat"), list[str]()
+    told = asker(make(), log).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
+    assert told["__interrupt__"][0].value == {"question": "Pay?"}
+    run = run_of(thread)
+    assert (run.status, run.reason) == ("waiting", "The graph waits for an answer to its interrupt.")
+    state = asker(make(), log).get_state(config(thread))
+    assert state.interrupts[0].value == {"question": "Pay?"}
+    told = asker(make(), log).invoke(Command(resume="yes"), config(thread))
+    assert told["answer"] == "yes"
+    assert told["done"] == ["worked", "ended with yes"]
+    assert sorted(log) == ["ask", "ask", "end", "work"]
+
+
+def test_the_history_is_the_one_that_langgraph_keeps_in_memory(make: Made) -> None:
+    def history(saver: Any) -> list[Any]:
+        graph = asker(saver, [])
+        graph.invoke({"question": "Pay?", "done": [], "answer": ""}, config("t"))
+        graph.invoke(Command(resume="yes"), config("t"))
+        return [
+            (each.values, each.next, each.metadata, [(task.name, task.result, task.path) for task in each.tasks],
+             each.parent_config is None)
+            for each in graph.get_state_history(config("t"))
+        ]  # fmt: skip
+
+    assert history(make()) == history(InMemorySaver())
+
+
+def test_a_fork_from_an_earlier_checkpoint_is_a_branch_of_the_run(make: Made) -> None:
+    thread = unique("chat")
+    graph = talker(make())
+    graph.invoke({"messages": [HumanMessage("one", id="h1")]}, config(thread))
+    graph.invoke({"messages": [HumanMessage("two", id="h2")]}, config(thread))
+    early = next(each for each in graph.get_state_history(config(thread)) if each.values.get("count") == 1)
+    told = graph.invoke({"messages": [HumanMessage("other", id="h3")]}, early.config)
+    assert [each.content for each in told["messages"]] == ["one", "answer 1", "other", "answer 2"]
+    newest = graph.get_state(config(thread))
+    assert [each.content for each in newest.values["messages"]] == ["one", "answer 1", "other", "answer 2"]
+    changed = graph.update_state(early.config, {"count": 40})
+    assert graph.get_state(changed).values["count"] == 40
+    run = run_of(thread)
+    parents = list(run.checkpoints.values_list("parent", flat=True))
+    assert len(parents) > len(set(parents))
+
+
+def test_a_second_invocation_of_a_thread_is_refused_and_not_woven_in(make: Made) -> None:
+    thread = unique("chat")
+    first, second = make(), make()
+    talker(first).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    mine, theirs = first.get_tuple(config(thread)), second.get_tuple(config(thread))
+    assert mine is not None and theirs is not None  # noqa: PT018
+    talker(second).invoke({"messages": [HumanMessage("two")]}, config(thread))
+    checkpoint = {**mine.checkpoint, "id": "1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e5f"}
+    before = load(run_of(thread)).id
+    with pytest.raises(ThreadMoved, match="was written by somebody else"):
+        first.put(mine.config, checkpoint, {"source": "loop", "step": 9, "parents": {}}, {})
+    assert load(run_of(thread)).id == before
+    told = talker(first).invoke({"messages": [HumanMessage("three")]}, config(thread))
+    assert [each.content for each in told["messages"]][-4:] == ["two", "answer 2", "three", "answer 3"]
+
+
+def test_two_invocations_in_one_program_do_not_mix_either(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    mine = saver.get_tuple(config(thread))
+    assert mine is not None
+    talker(saver).invoke({"messages": [HumanMessage("two")]}, config(thread))
+    with pytest.raises(ThreadMoved, match="two invocations of one thread"):
+        saver.put(mine.config, {**mine.checkpoint, "id": "1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e60"}, {}, {})
+
+
+def test_two_programs_that_begin_one_thread_do_not_mix(make: Made) -> None:
+    thread = unique("chat")
+    first, second = make(), make()
+    assert first.get_tuple(config(thread)) is None
+    assert second.get_tuple(config(thread)) is None
+    talker(first).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    empty = {"v": 4, "ts": "", "id": "1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e61", "channel_values": {},
+             "channel_versions": {}, "versions_seen": {}, "updated_channels": None}  # fmt: skip
+    with pytest.raises(ThreadMoved):
+        second.put(config(thread, checkpoint_ns=""), empty, {}, {})
+
+
+def test_a_put_whose_answer_was_lost_is_done_once(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    saver.get_tuple(config(thread))
+    checkpoint = {"v": 4, "ts": "t", "id": "1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e62", "channel_values": {"a": [1]},
+                  "channel_versions": {"a": 1}, "versions_seen": {}, "updated_channels": None}  # fmt: skip
+    checkpoint["id"] = checkpoint["id"][:-12] + unique("0")[-12:].rjust(12, "0") if False else checkpoint["id"]
+    lost = make()
+    lost.get_tuple(config(thread))
+    known = lost._memory.of(thread, "")
+    seen = known.seen
+    saved = lost.put(config(thread, checkpoint_ns=""), checkpoint, {"step": 1}, {"a": 1})
+    known.is_newest(None, seen)
+    known.states.clear()
+    assert lost.put(config(thread, checkpoint_ns=""), checkpoint, {"step": 1}, {"a": 1}) == saved
+    assert run_of(thread).seq == 2
+
+
+def test_a_person_rewinds_the_run_and_the_graph_goes_on_from_there(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    graph = talker(saver)
+    for words in ("one", "two"):
+        graph.invoke({"messages": [HumanMessage(words)]}, config(thread))
+    run = run_of(thread)
+    person = ann(run.team)
+    seq = next(each.seq for each in run.checkpoints.order_by("seq") if _count(each) == 1)
+    rewind.rewind(run, to=seq, by=person)
+    told = graph.invoke({"messages": [HumanMessage("three")]}, config(thread))
+    assert [each.content for each in told["messages"]] == ["one", "answer 1", "three", "answer 2"]
+
+
+def _count(row: Any) -> int:
+    from checkpoints.store import load_checkpoint  # noqa: PLC0415
+
+    return int(load_checkpoint(row.id).state.get("count") or 0)
+
+
+def test_a_person_edits_the_state_and_the_graph_reads_the_edit(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    graph = talker(saver)
+    graph.invoke({"messages": [HumanMessage("one", id="h1")]}, config(thread))
+    run = run_of(thread)
+    before = saver.get_tuple(config(thread))
+    rewind.edit(run, at=run.seq, patch=[{"op": "replace", "path": "/count", "value": 41}], by=ann(run.team))
+    after = saver.get_tuple(config(thread))
+    assert before is not None and after is not None  # noqa: PT018
+    assert after.checkpoint["channel_values"]["count"] == 41
+    assert after.checkpoint["channel_versions"]["count"] > max(before.checkpoint["channel_versions"].values())
+    assert after.checkpoint["channel_versions"]["messages"] == before.checkpoint["channel_versions"]["messages"]
+    told = graph.invoke({"messages": [HumanMessage("two")]}, config(thread))
+    assert told["count"] == 42
+
+
+def test_a_run_that_a_person_cancelled_takes_no_more_checkpoints(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    run = run_of(thread)
+    from checkpoints import actors  # noqa: PLC0415
+
+    run.cancel(by=actors.of_user(ann(run.team)), reason="Enough.")
+    with pytest.raises(ThreadEnded, match=r"cancelled: Enough\. Rewind it"):
+        talker(saver).invoke({"messages": [HumanMessage("two")]}, config(thread))
+
+
+def test_delta_channels_are_rebuilt_in_the_order_of_their_tasks(make: Made) -> None:
+    thread = unique("chat")
+    saver = make()
+    here, there = counter(saver), counter(InMemorySaver())
+    for graph in (here, there):
+        graph.invoke({"items": ["first"], "upto": 30}, config(thread, recursion_limit=100) | {"recursion_limit": 100})
+    mine, theirs = here.get_state(config(thread)), there.get_state(config(thread))
+    assert mine.values == theirs.values
+    assert [each.values for each in here.get_state_history(config(thread))] == [
+        each.values for each in there.get_state_history(config(thread))
+    ]
+    newest = saver.get_tuple(config(thread))
+    assert newest is not None
+    own = saver.get_delta_channel_history(config=newest.config, channels=["items", "upto"])
+    base = super(type(saver), saver).get_delta_channel_history(config=newest.config, channels=["items", "upto"])
+    assert own == base
+
+
+def test_what_cannot_be_restored_is_refused_before_anything_is_saved(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    with pytest.raises(Unsaveable, match="The channel 'count'"):
+        talker(saver).invoke({"messages": [], "count": object()}, config(thread))
+    assert not GraphThread.objects.filter(run__thread=thread, run__seq__gt=1).exists()
