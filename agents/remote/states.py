@@ -47,7 +47,8 @@ class Held:
 def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
     """Return the model of a state with the properties of `schema`, an object's JSON Schema with its definitions.
 
-    A property that is not required may be null, and starts as its default, else null, or empty for a list.
+    A property that is not required may be null, and starts as its default, else null, or empty for a list. Others are
+    taken as they are only where the schema says so by `additionalProperties`.
     """
     required = set(schema.get("required", ()))
     beside = {"$defs": schema["$defs"]} if "$defs" in schema else {}
@@ -62,7 +63,8 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
         members[name] = (kind, Field(default_factory=partial(copy.deepcopy, start)) if optional else ...)
     with warnings.catch_warnings():  # a field may have the name of one of pydantic's own attributes
         warnings.simplefilter("ignore", UserWarning)
-        made = create_model("State", __base__=_State, **members)
+        base = _OpenState if schema.get("additionalProperties") is True else _State
+        made = create_model("State", __base__=base, **members)
     made.described, made.held = dict(schema), held
     return made
 
@@ -99,6 +101,12 @@ class _State(BaseModel):
             if lines:
                 raise ValidationError.from_exception_data("State", lines)
             return super().model_validate(obj, **kwargs)
+
+
+class _OpenState(_State):
+    """The base of states that may have any fields."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 def _annotated(held: Held, part: Mapping[str, Any], beside: Mapping[str, Any]) -> Any:

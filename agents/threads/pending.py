@@ -23,6 +23,7 @@ from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode, encode
 
+INTERRUPTED = -3  # LangGraph's number of an interrupt
 Numbered = tuple[int, str, Any]  # LangGraph's number of the write, the channel, the value as JSON
 _COLUMNS = "run_id, checkpoint, task, number, path, codec, value, digest"
 _ADD = f"""
@@ -40,6 +41,7 @@ INSERT INTO agents_threadwrite ({_COLUMNS})
 VALUES ($1::bigint, $2::uuid, $3::text, $4::int, $5::text, $6::smallint, $7::bytea, $8::bytea)
 ON CONFLICT (run_id, checkpoint, task, number) DO NOTHING RETURNING 1
 """  # noqa: S608 - constants
+_ASKS = "SELECT 1 FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = $2 AND number = $3 LIMIT 1"
 _REMOVE = "DELETE FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = ANY($2::uuid[])"
 
 
@@ -99,6 +101,11 @@ def _row(
     content, wide = encode([list(each) for each in writes])
     codec, value = payloads.pack(content, wide=wide)
     return Int4(number), Int2(codec), value, _digest(run_id, checkpoint, task, number, path, content)
+
+
+def asks(run_id: int, checkpoint: UUID) -> bool:
+    """Tell whether a task at the checkpoint was interrupted."""
+    return bool(run_sql(_ASKS, [Int8(run_id), checkpoint, Int4(INTERRUPTED)]))
 
 
 def read(run_id: int, checkpoints: Iterable[UUID]) -> dict[UUID, list[Write]]:

@@ -32,6 +32,7 @@ STEP, BEGUN, EMPTIED = "graph", "input", "emptied"  # steps of checkpoints: of t
 NOTHING = (BEGUN, EMPTIED)
 LONGEST = 200  # characters of a thread's id, which the lists of runs are filtered by
 VERSION = "langgraph"
+OPEN = {"type": "object", "properties": {}, "additionalProperties": True}  # a graph's channels are its own affair
 _OWN_BITS = (1 << 62) - 1  # of an id, below its time, version and variant
 _FIND = """
 SELECT r.id, r.lineage, t.namespace, t.mask, r.thread
@@ -42,6 +43,8 @@ _ALL = f"""{_FIND} JOIN checkpoints_plan p ON p.id = r.plan_id
 WHERE r.team_id = $1 AND p.agent = $2"""
 _OF_THREAD = f"{_ALL} AND r.thread = $3 AND r.thread <> '' ORDER BY r.id"
 _STANDING = "SELECT token, head, seq, status, reason FROM checkpoints_run WHERE id = $1"
+
+_LOCKED = f"{_STANDING} FOR NO KEY UPDATE"
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,9 @@ class ThreadRun(NamedTuple):
         """Return the claim of whoever writes the run, to release it."""
         return Claim(self.run_id, now.token, 0.0, now.head, now.seq, STEP, 1, datetime.now(UTC))
 
-    def standing(self) -> Standing:
-        """Return the run as it is now."""
-        return Standing._make(run_sql(_STANDING, [Int8(self.run_id)])[0])
+    def standing(self, *, lock: bool = False) -> Standing:
+        """Return the run as it is now; with `lock`, once nobody is writing it, and until the transaction ends."""
+        return Standing._make(run_sql(_LOCKED if lock else _STANDING, [Int8(self.run_id)])[0])
 
 
 _known: LRUCache[tuple[int, str, Place], ThreadRun] = LRUCache(4096)  # never changes once it is there
@@ -153,7 +156,7 @@ def plan_of(agent: str) -> Plan:
     """Return the plan of a graph's threads: all that is known of the graph is that it runs."""
     graph = StepSpec(STEP, doc="Run the graph.", jumps=(STEP,))
     doc = "A LangGraph graph whose threads are kept here."
-    return plans.keep(PlanSpec(agent, VERSION, doc, {"type": "object", "properties": {}}, (graph,)))
+    return plans.keep(PlanSpec(agent, VERSION, doc, OPEN, (graph,)))
 
 
 def key_of(owner: Owner, place: Place) -> str:

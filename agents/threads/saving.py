@@ -8,7 +8,6 @@ last read or put. Two programs that both go on from one head are so told apart: 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -33,7 +32,6 @@ from .places import Owner, Place, Standing, ThreadRun
 
 LEASE = 60.0  # seconds after a put until the run rests, unless another put comes
 POSITION = "langgraph"
-INTERRUPT = "__interrupt__"
 HEADER = Header("step", places.STEP, places.STEP)
 _FIRST = "SELECT id FROM checkpoints_checkpoint WHERE run_id = $1 AND seq = 1"
 WAITS = "The graph waits for an answer to its interrupt."
@@ -122,6 +120,8 @@ def _looked_up(
             crash_points.point("thread_claimed", str(thread.run_id))
             head = kept.snapshot if kept and kept.snapshot.id == now.head else store.load(Run(pk=thread.run_id))
             made = _placed(owner, thread, head, claim, new)
+            if pending.asks(thread.run_id, made.snapshot.id):  # its writes were quicker
+                claims.release(claim, status=Run.Status.WAITING, reason=WAITS, by=owner.by)
             if new.invocation:
                 ThreadCall.objects.get_or_create(run_id=thread.run_id, name=new.invocation)
             return made
@@ -186,7 +186,7 @@ def _invocation(snapshot: Snapshot) -> Any:
 
 def ended(thread: ThreadRun, now: Standing) -> ThreadEnded:
     """Return, as an exception, that the thread's run has ended, and how."""
-    why = f"{now.status}: {now.reason}" if now.reason else now.status
+    why = f"{now.status}: {now.reason}".rstrip(".: ")
     return ThreadEnded(
         f"The thread's run R-{thread.run_id} is {why}. Rewind it on its page to go on, or use another thread_id."
     )
@@ -206,13 +206,16 @@ def put_writes(owner: Owner, place: Place, id: str, writes: Sequence[Numbered], 
     """Keep a task's writes at a checkpoint, which may not be saved yet. Raises ValueRefused and ThreadRefused."""
     thread = places.opened(owner, place)
     pending.add(thread.run_id, thread.stored(id), task, path, writes)
-    if any(channel == INTERRUPT for _, channel, _ in writes):
+    if any(number == pending.INTERRUPTED for number, *_ in writes):
         _wait(owner, thread)
 
 
 def _wait(owner: Owner, thread: ThreadRun) -> None:
-    """Let the run wait for people. Whoever goes on with the thread claims it anew."""
-    now = thread.standing()
-    if now.status == Run.Status.RUNNING:
-        with suppress(Fenced):
+    """Let the run wait for people. Whoever goes on with the thread claims it anew.
+
+    Under the run's lock: a put of the checkpoint that looked for the interrupt too early is through by then.
+    """
+    with transaction.atomic():
+        now = thread.standing(lock=True)
+        if now.status == Run.Status.RUNNING:
             claims.release(thread.claim(now), status=Run.Status.WAITING, reason=WAITS, by=owner.by)
