@@ -2,8 +2,8 @@
 
 Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
 gates past their deadline, cancels runs past theirs, carries out what was ordered for the runs that a run started, takes
-on runs whose external program is gone, seals the audit and rings for a verification of it, and for messages to
-webhooks. A doorbell carries no authority, so two sweepers, or too many doorbells, do no
+on runs whose external program is gone, lets idle threads of graphs wait, seals the audit and rings for a verification
+of it, and for messages to webhooks. A doorbell carries no authority, so two sweepers, or too many doorbells, do no
 harm. How often it rang for a run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell
 waits. A mark in Redis that is missing shows a flush: then it rings for all again. How many messages may wait in a queue
 is in agents.ringing.
@@ -31,6 +31,7 @@ from agents.remote import go_on_without_program, lost_programs
 from agents.ringing import doorbell, due, queues
 from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
+from agents.threads import resting
 from approvals.gates import closing
 from approvals.models import Delivery, Gate
 from checkpoints.actors import SYSTEM
@@ -50,6 +51,7 @@ KEPT_WAITING_EVERY = 10.0  # seconds between two looks for runs that more urgent
 UPGRADES = 20  # runs a pass that are tried out in another version
 LOGGED = (
     "woken", "rung", "kept_waiting", "expired", "ended", "children", "upgraded", "missed", "withdrawn", "alone",
+    "resting",
 )  # fmt: skip
 LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
 HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
@@ -92,6 +94,7 @@ class Sweeper:
             "missed": lost_programs.miss,
             "withdrawn": self.withdraw_gates,
             "alone": self.go_on_alone,
+            "resting": resting.rest,
         }
         done, faults = dict.fromkeys(parts, 0), []
         with _waiting_for_locks(LOCKED):

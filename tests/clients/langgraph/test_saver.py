@@ -218,6 +218,6 @@ def test_delta_channels_are_rebuilt_in_the_order_of_their_tasks(make: Made) -> N
 
 def test_what_cannot_be_restored_is_refused_before_anything_is_saved(make: Made) -> None:
     thread, saver = unique("chat"), make()
-    with pytest.raises(Unsaveable, match="The channel '__start__': A builtins.object cannot be saved"):
+    with pytest.raises(Unsaveable, match=r"The channel .__start__.: A builtins\.object cannot be saved"):
         talker(saver).invoke({"messages": [], "count": object()}, config(thread), durability="sync")
     assert not GraphThread.objects.filter(run__thread=thread, run__seq__gt=1).exists()

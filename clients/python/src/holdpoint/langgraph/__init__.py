@@ -11,6 +11,7 @@ from .errors import (
     Unsaveable,
 )
 from .http import HttpBackend
+from .importing import import_thread
 from .saver import HoldpointSaver
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "ThreadTaken",
     "Unreadable",
     "Unsaveable",
+    "import_thread",
 ]

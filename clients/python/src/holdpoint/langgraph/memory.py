@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -37,6 +37,24 @@ class KnownThread:
     newest: str | None = None
     were_newest: OrderedDict[str | None, None] = field(default_factory=OrderedDict)
     states: OrderedDict[str, KnownState] = field(default_factory=OrderedDict)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    early: dict[str, list[Callable[[], None]]] = field(default_factory=dict)
+
+    def interrupted(self, id: str, send: Callable[[], None]) -> None:
+        """Note an interrupt at a checkpoint whose put may still be under way: then it is sent again after that.
+
+        LangGraph saves in the background, where the interrupt may be quicker; the run waits from its checkpoint on.
+        """
+        with self.guard:
+            if id not in self.were_newest and id not in self.states:
+                self.early.setdefault(id, []).append(send)
+
+    def put_through(self, id: str, seen: Seen, state: KnownState) -> list[Callable[[], None]]:
+        """Note a checkpoint that was put; return what is to be sent again."""
+        with self.guard:
+            self.is_newest(id, seen)
+            self.know(id, state)
+            return self.early.pop(id, [])
 
     def is_newest(self, id: str | None, seen: Seen) -> None:
         """Note the newest checkpoint, as read or put; None: there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -21,6 +22,7 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import INTERRUPT
 
 from .backend import Backend, Change, New, Stored, Write
 from .http import HttpBackend
@@ -119,8 +121,8 @@ class HoldpointSaver(BaseCheckpointSaver[int]):
             run_id = metadata.get("run_id")
             new = New(checkpoint["id"], parent, changes, base is None, run_id if isinstance(run_id, str) else "")
             seen = self._backend.put(thread, namespace, new, known.seen)
-            known.is_newest(checkpoint["id"], seen)
-            known.know(checkpoint["id"], state)
+            for again in known.put_through(checkpoint["id"], seen, state):
+                again()
         return _config(thread, namespace, checkpoint["id"])
 
     def put_writes(
@@ -134,8 +136,12 @@ class HoldpointSaver(BaseCheckpointSaver[int]):
         ]
         if id is None:
             raise ValueError("put_writes needs the checkpoint_id of the checkpoint that the writes follow.")
-        if numbered:
-            self._backend.put_writes(thread, namespace, id, numbered, task_id, task_path)
+        if not numbered:
+            return
+        send = partial(self._backend.put_writes, thread, namespace, id, numbered, task_id, task_path)
+        if any(channel == INTERRUPT for channel, _ in writes):
+            self._memory.of(thread, namespace).interrupted(id, send)
+        send()
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

@@ -1,0 +1,72 @@
+"""A program whose graph kills its own process at a step: python -m tests.clients.langgraph.killed_graph …"""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+
+
+class Steps(TypedDict):
+    """The numbers of the steps that are done."""
+
+    done: Annotated[list[int], operator.add]
+
+
+def build(saver: Any, log: Path, *, dies_at: int, upto: int) -> Any:
+    """A graph of two tasks a step, each of which writes into the log; one of them dies once."""
+
+    def quick(state: Steps) -> dict[str, Any]:
+        _note(log, f"quick {len(state['done'])}")
+        return {"done": [len(state["done"])]}
+
+    def slow(state: Steps) -> dict[str, Any]:
+        if len(state["done"]) == dies_at:
+            while f"quick {dies_at}\n" not in log.read_text():
+                pass
+            saver.get_tuple({"configurable": {"thread_id": "nobody"}})  # the quick one's writes are sent before
+            os.kill(os.getpid(), signal.SIGKILL)
+        _note(log, f"slow {len(state['done'])}")
+        return {}
+
+    graph = StateGraph(Steps)
+    graph.add_node("quick", quick)
+    graph.add_node("slow", slow)
+    graph.add_node("both", lambda state: {})
+    graph.add_edge(START, "quick")
+    graph.add_edge(START, "slow")
+    graph.add_edge(["quick", "slow"], "both")
+    graph.add_conditional_edges("both", lambda state: END if len(state["done"]) >= upto else ["quick", "slow"])
+    return graph.compile(checkpointer=saver)
+
+
+def _note(log: Path, words: str) -> None:
+    with log.open("a") as file:
+        file.write(words + "\n")
+
+
+def main(given: dict[str, Any]) -> None:
+    """Run the graph of `given`, in this process or over HTTP."""
+    from holdpoint.langgraph import HoldpointSaver
+
+    if given.get("team"):
+        import django
+
+        django.setup()
+        from agents.threads.local import InProcess
+
+        saver = HoldpointSaver(InProcess(agent=given["agent"], team=given["team"]))
+    else:
+        saver = HoldpointSaver()
+    graph = build(saver, Path(given["log"]), dies_at=given["dies_at"], upto=given["upto"])
+    graph.invoke({"done": []}, {"configurable": {"thread_id": given["thread"]}}, durability="sync")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

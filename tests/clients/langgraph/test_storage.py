@@ -1,0 +1,214 @@
+"""What is stored is verified, protected by holds, pruned rightly, imported, and survives kills and races."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from holdpoint.langgraph import Tampered, ThreadHeld, ThreadMoved, ThreadTaken, import_thread
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from agents.models import ThreadWrite
+from agents.threads import resting
+from agents.threads.local import InProcess
+from checkpoints.actors import SYSTEM
+from checkpoints.audit import verify_runs
+from checkpoints.models import Checkpoint, Gap, Hold, Run
+from tests.clients.langgraph.graphs import asker, config, counter, talker
+from tests.clients.langgraph.killed_graph import build
+from tests.clients.langgraph.savers import BACKENDS, Made, savers
+from tests.factories import unique
+from tests.harness.altered_rows import altered, owner
+from tests.harness.racing_threads import race
+from tests.harness.services import run as run_command
+from tests.harness.waiting import PATIENCE
+
+
+@pytest.fixture
+def make() -> Iterator[Made]:
+    with savers("in process") as made:
+        yield made
+
+
+@pytest.fixture(params=BACKENDS)
+def both(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
+    with savers(request.param, web) as made:
+        yield made
+
+
+def run_of(thread: str, namespace: str = "") -> Run:
+    return Run.objects.get(thread=thread, graph__namespace=namespace)
+
+
+def verified(run: Run) -> None:
+    assert verify_runs.verify_run(run) == []
+
+
+def test_an_altered_checkpoint_is_refused_with_what_to_do(both: Made) -> None:
+    thread = unique("chat")
+    talker(both()).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    row = Checkpoint.objects.filter(run=run_of(thread)).latest("seq")
+    with altered(row, payload=bytes(row.payload)[:-1] + b"!"), pytest.raises(Tampered, match=r"verify"):
+        both().get_tuple(config(thread))
+    assert both().get_tuple(config(thread)) is not None
+
+
+def test_an_altered_pending_write_is_refused(both: Made) -> None:
+    thread, log = unique("chat"), list[str]()
+    asker(both(), log).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
+    run = run_of(thread)
+    with owner() as made:
+        made.execute(
+            "UPDATE agents_threadwrite SET task = task || '0' WHERE run_id = %s AND checkpoint = %s", [run.pk, run.head]
+        )
+    with pytest.raises(Tampered, match="pending write"):
+        both().get_tuple(config(thread))
+
+
+def test_a_hold_stands_in_the_way_and_is_named(both: Made) -> None:
+    thread, saver = unique("chat"), both()
+    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    run = run_of(thread)
+    held = run.checkpoints.get(seq=2)
+    hold = Hold.objects.make(
+        run=run, checkpoint=held.pk, kind="legal", subject="case:7", reason="a complaint", by=SYSTEM
+    )
+    for remove in (saver.delete_thread, lambda name: saver.prune([name])):
+        with pytest.raises(ThreadHeld, match=rf"Legal hold \(case:7: a complaint\) holds checkpoint {held.pk}"):
+            remove(thread)
+    assert run.checkpoints.count() == 4
+    Hold.objects.free(run=run.pk, subject=hold.subject, by=SYSTEM)
+    saver.prune([thread])
+    assert len(list(saver.list(config(thread)))) == 1
+    verified(run)
+    saver.delete_thread(thread)
+    assert saver.get_tuple(config(thread)) is None
+    assert not ThreadWrite.objects.filter(run_id=run.pk).exists()
+    assert Gap.objects.filter(run=run).count() >= 2
+    verified(run)
+    told = talker(saver).invoke({"messages": [HumanMessage("anew")]}, config(thread))
+    assert len(told["messages"]) == 2
+    verified(run)
+
+
+def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:
+    thread, saver = unique("chat"), both()
+    graph = counter(saver)
+    graph.invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
+    before = graph.get_state(config(thread)).values
+    count = len(list(saver.list(config(thread))))
+    saver.prune([thread])
+    left = len(list(saver.list(config(thread))))
+    assert 1 < left < count / 2
+    assert counter(both()).get_state(config(thread)).values == before
+    verified(run_of(thread))
+    told = graph.invoke({"items": ["more"], "upto": 30}, config(thread) | {"recursion_limit": 100})
+    assert told["items"][: len(before["items"]) + 1] == [*before["items"], "more"]
+
+
+def test_a_thread_is_imported_with_its_branches_and_its_interrupt(both: Made) -> None:
+    source, target, thread = InMemorySaver(), both(), unique("chat")
+    graph = asker(source, [])
+    graph.invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
+    graph.update_state(next(iter(graph.get_state_history(config(thread)))).config, {"question": "Pay twice?"})
+    first = list(graph.get_state_history(config(thread)))[1]
+    graph.invoke(None, first.config)
+    assert import_thread(source, target, thread) == len(list(source.list(config(thread))))
+    told = list(asker(target, []).get_state_history(config(thread)))
+    kept = list(graph.get_state_history(config(thread)))
+    assert [(each.config, each.values, each.next, each.interrupts) for each in told] == [
+        (each.config, each.values, each.next, each.interrupts) for each in kept
+    ]
+    with pytest.raises(ThreadTaken, match="Delete it first"):
+        import_thread(source, target, thread)
+    assert asker(target, []).invoke(Command(resume="yes"), config(thread))["answer"] == "yes"
+    verified(run_of(thread))
+
+
+def test_of_programs_that_put_at_once_one_is_first(make: Made) -> None:
+    thread = unique("chat")
+    talker(make()).invoke({"messages": [HumanMessage("one")]}, config(thread))
+
+    def program() -> Any:
+        saver = make()
+        found = saver.get_tuple(config(thread))
+        assert found is not None
+        return lambda: saver.put(found.config, {**found.checkpoint, "id": str(uuid6())}, {"step": 9}, {})
+
+    said = race([program() for _ in range(6)])
+    assert len([each for each in said if isinstance(each, dict)]) == 1
+    assert len([each for each in said if isinstance(each, ThreadMoved)]) == 5
+    verified(run_of(thread))
+
+
+def test_programs_that_begin_a_thread_at_once_make_one_run(make: Made) -> None:
+    thread = unique("chat")
+    empty = {
+        "v": 4,
+        "ts": "",
+        "channel_values": {},
+        "channel_versions": {},
+        "versions_seen": {},
+        "updated_channels": [],
+    }
+
+    def program() -> Any:
+        saver = make()
+        assert saver.get_tuple(config(thread)) is None
+        return lambda: saver.put(config(thread, checkpoint_ns=""), {**empty, "id": str(uuid6())}, {"step": 9}, {})
+
+    said = race([program() for _ in range(6)])
+    assert len([each for each in said if isinstance(each, dict)]) == 1
+    assert all(isinstance(each, dict | ThreadMoved) for each in said), said
+    verified(run_of(thread))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_program_that_is_killed_in_a_step_goes_on_without_repeating_the_task_that_was_done(
+    web: str, backend: str, tmp_path: Path
+) -> None:
+    thread, log = unique("chat"), tmp_path / "log"
+    log.touch()
+    with savers(backend, web) as make:
+        saver = make()
+        kept = saver._backend
+        given: dict[str, Any] = {"thread": thread, "log": str(log), "dies_at": 2, "upto": 4}
+        env = dict(os.environ)
+        if isinstance(kept, InProcess):
+            given |= {"agent": kept._agent, "team": kept._owner.team.name}
+            env["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        else:
+            env |= {"HOLDPOINT_URL": web, "HOLDPOINT_TOKEN": make.token}
+        command = [sys.executable, "-m", "tests.clients.langgraph.killed_graph", json.dumps(given)]
+        done = run_command(*command, within=4 * PATIENCE, env=env)
+        assert done.returncode == -9, done.stdout + done.stderr
+        told = build(saver, log, dies_at=-1, upto=4).invoke(None, config(thread))
+    assert told["done"] == [0, 1, 2, 3]
+    lines = log.read_text().split("\n")[:-1]
+    assert sorted(lines) == sorted(f"{name} {number}" for name in ("quick", "slow") for number in range(4))
+    verified(run_of(thread))
+
+
+def test_a_thread_that_nobody_writes_rests_and_its_program_goes_on(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    graph = talker(saver)
+    graph.invoke({"messages": [HumanMessage("one")]}, config(thread))
+    run = run_of(thread)
+    assert run.status == "running"
+    mine = saver.get_tuple(config(thread))
+    Run.objects.filter(pk=run.pk).update(lease_until=Now())
+    assert resting.rest() >= 1
+    run.refresh_from_db()
+    assert (run.status, run.reason) == ("waiting", resting.RESTS)
+    assert mine is not None
+    saver.put(mine.config, {**mine.checkpoint, "id": str(uuid6())}, {"step": 9}, {})
+    assert len(graph.invoke({"messages": [HumanMessage("two")]}, config(thread))["messages"]) == 4
