@@ -16,6 +16,7 @@ from psycopg.types.numeric import Int8
 from agents.models import ThreadCall, ThreadWrite
 from checkpoints import store
 from checkpoints.errors import Fenced
+from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.retention import chunks, delete_batch, reading, rules
@@ -137,6 +138,10 @@ def _removed(owner: Owner, run: ThreadRun, choose: Choice) -> int:
         _go_back(owner, run, going, [id for id in there if id not in going])
         history_now = reading.history_of(run.run_id)
         seqs = [place.seq for place in history_now.places if UUID(bytes=place.id) in going]
+        data = {"checkpoints": len(seqs), "policy": POLICY}
+        team = Run.objects.values_list("team_id", flat=True).get(pk=run.run_id)
+        row = Run(pk=run.run_id, team_id=team)
+        event_log.record("retention.requested", subject=f"run:{run.run_id}", by=owner.by, run=row, data=data)
         why = RemovalReason(POLICY, 0, owner.by, datetime.now(UTC))
         for portion in rules.batches(history_now.places, seqs, PORTION):
             delete_batch.remove(delete_batch.prepared(run.run_id, run.lineage, history_now, portion), why=why)

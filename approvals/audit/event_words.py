@@ -76,6 +76,7 @@ WORDS = {
     ),
     "step.refused": _("refused what {step} returned: {validator}"),
     "retention.changed": _("changed what is kept of the runs of {agent}"),
+    "retention.requested": _("asked to remove {checkpoints} checkpoints of its run, through {policy}"),
     "retention.ordered": _("ordered a prune; checkpoints that go: {checkpoints}"),
     "retention.finished": _("finished a prune; checkpoints removed: {checkpoints}"),
     "retention.stopped": _("stopped a prune; checkpoints removed by then: {checkpoints}"),

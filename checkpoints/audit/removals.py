@@ -2,7 +2,9 @@
 
 The application's role may write gaps and events, and without a key a forged gap has a valid digest. So a gap counts
 only if it is sound by itself, an event of its removal names it (or the next gap of the same removal names it as the
-previous one), and the prune in progress at that event was ordered by the same person under the policy of the gap.
+previous one), and the prune in progress at that event was ordered by the same person under the policy of the gap. Or
+it is in the run of an external agent, whose program ordered the removal itself: then an event of that order comes
+before, of the same actor.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from checkpoints.events import event_proof
-from checkpoints.models import Event, Gap, RetentionPolicy
+from checkpoints.models import Event, Gap, RetentionPolicy, Run
 from checkpoints.seals.chain import OTHERWISE, UNKNOWN, WITHOUT
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.store import gaps
@@ -104,12 +106,14 @@ def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
     told = _told(run_id) if known else []
     named = {said: (event, actor) for event, actor, data in told if (said := _named(data))}
     orders = _orders(max(event for event, _ in named.values())) if named else []
+    programs = _of_programs(run_id) if named else []
     found: dict[int, list[str]] = {}
     after: Gap | None = None
     for gap in reversed(known):
         event = named.get((gap.number, bytes(gap.digest).hex()))
         if event:
-            found[gap.number] = [] if _ordered(gap, *event, orders) else [NO_ORDER]
+            ordered = _ordered(gap, *event, orders) or _by_its_program(gap, *event, programs)
+            found[gap.number] = [] if ordered else [NO_ORDER]
         elif after is not None and _stands_on(after, gap):
             found[gap.number] = found[after.number]
         else:
@@ -136,6 +140,20 @@ def _ordered(gap: Gap, event: int, actor: str, orders: list[_Order]) -> bool:
     order = orders[at - 1]
     under_way = order.finished is None or order.finished > event
     return under_way and order.actor == actor == gap.by and (gap.policy, gap.policy_version) in order.policies
+
+
+def _by_its_program(gap: Gap, event: int, actor: str, programs: list[tuple[int, str, str]]) -> bool:
+    """Tell whether the run's own program ordered the removal: by its newest order before the event."""
+    before = [each for each in programs if each[0] < event]
+    return bool(before) and before[-1][1:] == (actor, gap.policy) and gap.policy_version == 0 and actor == gap.by
+
+
+def _of_programs(run_id: int) -> list[tuple[int, str, str]]:
+    """Return the orders of the run's program to remove checkpoints: event, actor and the name in place of a policy."""
+    if not Run.objects.filter(pk=run_id, plan__external=True).exists():
+        return []
+    found = Event.objects.filter(run_id=run_id, kind="retention.requested").order_by("pk")
+    return [(pk, actor, str(_said(data).get("policy"))) for pk, actor, data in found.values_list("pk", "actor", "data")]
 
 
 def _orders(upto: int) -> list[_Order]:

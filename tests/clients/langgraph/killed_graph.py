@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import operator
 import os
@@ -53,6 +54,7 @@ def _note(log: Path, words: str) -> None:
 
 def main(given: dict[str, Any]) -> None:
     """Run the graph of `given`, in this process or over HTTP."""
+    importlib.import_module("config")  # puts the client on the path
     from holdpoint.langgraph import HoldpointSaver
 
     if given.get("team"):

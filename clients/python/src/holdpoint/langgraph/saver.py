@@ -125,6 +125,12 @@ class HoldpointSaver(BaseCheckpointSaver[int]):
                 again()
         return _config(thread, namespace, checkpoint["id"])
 
+    def branch_from(self, config: RunnableConfig) -> None:
+        """Let a put go on from the checkpoint that the configuration names, though the thread has moved on from it."""
+        thread, namespace, id = _place(config)
+        if id is not None:
+            self._memory.of(thread, namespace).asked_for(id)
+
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
