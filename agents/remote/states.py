@@ -63,7 +63,7 @@ def state_of(schema: Mapping[str, Any]) -> type[BaseModel]:
         members[name] = (kind, Field(default_factory=partial(copy.deepcopy, start)) if optional else ...)
     with warnings.catch_warnings():  # a field may have the name of one of pydantic's own attributes
         warnings.simplefilter("ignore", UserWarning)
-        base = _OpenState if schema.get("additionalProperties") is True else _State
+        base: type[_State] = _OpenState if schema.get("additionalProperties") is True else _State
         made = create_model("State", __base__=base, **members)
     made.described, made.held = dict(schema), held
     return made

@@ -7,7 +7,7 @@ Every row is verified, and that each is the one its child names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -54,7 +54,7 @@ ORDER BY 1
 class Channel:
     """One channel's history: its writes, oldest first, and the checkpoint where its value is stored."""
 
-    field: str
+    name: str  # of its field in the state
     writes: list[Write] = field(default_factory=list)
     stored: UUID | None = None
     value: Any = None
@@ -65,7 +65,7 @@ class _Walk:
     """A channel on the way from the checkpoint towards the root."""
 
     channel: str
-    field: str
+    name: str  # of its field
     found: list[list[Write]] = field(default_factory=list)  # of each checkpoint, newest first
     same_since: int | None = None  # as many of `found` as there were where the rows began to say nothing of the field
     first: UUID | None = None  # the checkpoint there
@@ -85,27 +85,27 @@ class _Walk:
     def result(self) -> Channel:
         """Return the channel's history, without its stored value."""
         writes = [write for each in reversed(self.found) for write in each]
-        return Channel(self.field, writes, self.stored)
+        return Channel(self.name, writes, self.stored)
 
 
-def of(owner: Owner, place: Place, id: str, channels: dict[str, str]) -> dict[str, Channel]:
+def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict[str, Channel]:
     """Return the history of each channel, given with its field's name, that leads to this checkpoint.
 
     Writes at the checkpoint itself are not part of it. Raises NotVerified and ThreadRefused.
     """
     thread = places.find(owner, place)
     if thread is None:
-        return {name: Channel(field) for name, field in channels.items()}
+        return {name: Channel(each) for name, each in channels.items()}
     found, _ = walked(thread, thread.stored(id), channels)
     for channel in found.values():
         if channel.stored is not None:
-            channel.value = store.load_checkpoint(channel.stored).state[channel.field]
+            channel.value = store.load_checkpoint(channel.stored).state[channel.name]
     return found
 
 
-def walked(thread: ThreadRun, id: UUID, channels: dict[str, str]) -> tuple[dict[str, Channel], list[UUID]]:
+def walked(thread: ThreadRun, id: UUID, channels: Mapping[str, str]) -> tuple[dict[str, Channel], list[UUID]]:
     """Return the channels' histories, and the checkpoints that they need, the newest first. Raises NotVerified."""
-    walks = {name: _Walk(name, field) for name, field in channels.items()}
+    walks = {name: _Walk(name, each) for name, each in channels.items()}
     needed: list[UUID] = []
     for row, writes in _above(thread, id):
         left = [walk for walk in walks.values() if walk.stored is None]
@@ -114,7 +114,7 @@ def walked(thread: ThreadRun, id: UUID, channels: dict[str, str]) -> tuple[dict[
         needed.append(row.id)
         told = _told(row)
         for walk in left:
-            walk.pass_by(row, told.get(walk.field, False if row.anchor_seq == row.seq else None), writes)
+            walk.pass_by(row, told.get(walk.name, False if row.anchor_seq == row.seq else None), writes)
     return {name: walk.result() for name, walk in walks.items()}, needed
 
 

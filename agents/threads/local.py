@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db import InterfaceError, OperationalError
@@ -35,18 +35,20 @@ ASK = (
 )
 
 
-def _lending(call: Callable[Concatenate[InProcess, P], T]) -> Callable[Concatenate[InProcess, P], T]:
+def _lending(call: Callable[P, T]) -> Callable[P, T]:
     """Run a method on a connection of the backend's own, and raise the errors of its programs."""
 
     @wraps(call)
-    def lent(self: InProcess, *args: P.args, **kwargs: P.kwargs) -> T:
+    def lent(*args: P.args, **kwargs: P.kwargs) -> T:
+        backend = args[0]
+        assert isinstance(backend, InProcess)  # noqa: S101 - a method's own object
         try:
             try:
-                with self._connections.lent():
-                    return call(self, *args, **kwargs)
+                with backend.connections.lent():
+                    return call(*args, **kwargs)
             except (OperationalError, InterfaceError):  # the server was restarted, say; all that it does, it does once
-                with self._connections.lent():
-                    return call(self, *args, **kwargs)
+                with backend.connections.lent():
+                    return call(*args, **kwargs)
         except (WorkRefused, NotVerified, ValueRefused) as error:
             raise explained(error) from error
 
@@ -71,7 +73,7 @@ class InProcess:
     def __init__(self, *, agent: str, team: str | Group, by: actors.Actor | None = None) -> None:
         self._named, self._agent, self._by = team, agent, by or actors.of_agent(agent)
         self._worker = f"{socket.gethostname()}:{os.getpid()}"[:120]
-        self._connections = Connections()
+        self.connections = Connections()
         self._known: Owner | None = None
 
     @property
@@ -154,7 +156,7 @@ class InProcess:
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        self._connections.close()
+        self.connections.close()
 
 
 def _write(change: Change) -> Any:

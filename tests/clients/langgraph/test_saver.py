@@ -110,7 +110,7 @@ def test_a_second_invocation_of_a_thread_is_refused_and_not_woven_in(make: Made)
     mine, theirs = first.get_tuple(config(thread)), second.get_tuple(config(thread))
     assert mine is not None and theirs is not None  # noqa: PT018
     talker(second).invoke({"messages": [HumanMessage("two")]}, config(thread))
-    checkpoint = {**mine.checkpoint, "id": str(uuid6())}
+    checkpoint: Any = {**mine.checkpoint, "id": str(uuid6())}
     before = load(run_of(thread)).id
     with pytest.raises(ThreadMoved, match="was written by somebody else"):
         first.put(mine.config, checkpoint, {"source": "loop", "step": 9, "parents": {}}, {})
@@ -135,7 +135,7 @@ def test_two_programs_that_begin_one_thread_do_not_mix(make: Made) -> None:
     assert first.get_tuple(config(thread)) is None
     assert second.get_tuple(config(thread)) is None
     talker(first).invoke({"messages": [HumanMessage("one")]}, config(thread))
-    empty = {"v": 4, "ts": "", "id": str(uuid6()), "channel_values": {},
+    empty: Any = {"v": 4, "ts": "", "id": str(uuid6()), "channel_values": {},
              "channel_versions": {}, "versions_seen": {}, "updated_channels": None}  # fmt: skip
     with pytest.raises(ThreadMoved):
         second.put(config(thread, checkpoint_ns=""), empty, {}, {})
@@ -143,7 +143,7 @@ def test_two_programs_that_begin_one_thread_do_not_mix(make: Made) -> None:
 
 def test_a_put_whose_answer_was_lost_is_done_once(make: Made) -> None:
     thread = unique("chat")
-    checkpoint = {"v": 4, "ts": "t", "id": str(uuid6()), "channel_values": {"a": [1]},
+    checkpoint: Any = {"v": 4, "ts": "t", "id": str(uuid6()), "channel_values": {"a": [1]},
                   "channel_versions": {"a": 1}, "versions_seen": {}, "updated_channels": None}  # fmt: skip
     lost = make()
     lost.get_tuple(config(thread))
@@ -183,7 +183,8 @@ def test_a_person_edits_the_state_and_the_graph_reads_the_edit(make: Made) -> No
     after = saver.get_tuple(config(thread))
     assert before is not None and after is not None  # noqa: PT018
     assert after.checkpoint["channel_values"]["count"] == 41
-    assert after.checkpoint["channel_versions"]["count"] > max(before.checkpoint["channel_versions"].values())
+    raised: Any = after.checkpoint["channel_versions"]["count"]
+    assert raised > max(map(int, before.checkpoint["channel_versions"].values()))
     assert after.checkpoint["channel_versions"]["messages"] == before.checkpoint["channel_versions"]["messages"]
     told = graph.invoke({"messages": [HumanMessage("two")]}, config(thread))
     assert told["count"] == 42

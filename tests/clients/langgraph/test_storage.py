@@ -152,7 +152,7 @@ def test_of_programs_that_put_at_once_one_is_first(make: Made) -> None:
 
 def test_programs_that_begin_a_thread_at_once_make_one_run(make: Made) -> None:
     thread = unique("chat")
-    empty = {
+    empty: Any = {
         "v": 4,
         "ts": "",
         "channel_values": {},

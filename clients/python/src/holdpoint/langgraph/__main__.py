@@ -10,10 +10,11 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
 from ..errors import HoldpointError
 from .importing import import_thread
 from .saver import HoldpointSaver
-from .values import JsonPlusSerializer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,14 +18,14 @@ _OPTION = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | o
 class SavedList(NamedTuple):
     """A list as it was saved: the number of its items, and its bytes without the bracket at the end."""
 
-    count: int
+    items: int
     data: bytes
 
     def grown(self, now: SavedList) -> bool:
         """Tell whether `now` is this list with some items, or none, at its end."""
-        if now.count == self.count or not self.count:
-            return not self.count or now.data == self.data
-        return now.count > self.count and now.data.startswith(self.data) and now.data[len(self.data)] == _COMMA
+        if now.items == self.items or not self.items:
+            return not self.items or now.data == self.data
+        return now.items > self.items and now.data.startswith(self.data) and now.data[len(self.data)] == _COMMA
 
 
 _COMMA = ord(",")

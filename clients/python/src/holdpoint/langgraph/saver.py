@@ -258,7 +258,7 @@ def _changes(base: KnownState | None, checkpoint: Checkpoint, allow: Allowed) ->
             continue
         before, after = base.lists.get(name) if base else None, now.lists.get(name)
         if before is not None and after is not None and before.grown(after):
-            added = [to_field(name, item, allow=allow) for item in value[before.count :]]
+            added = [to_field(name, item, allow=allow) for item in value[before.items :]]
             changes[field_of(name)] = ("append", added)
         else:
             changes[field_of(name)] = ("set", to_field(name, value, allow=allow))

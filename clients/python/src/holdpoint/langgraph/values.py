@@ -128,10 +128,24 @@ def _encode(value: Any, allow: Allowed, depth: int) -> JSON:
         return {TYPE: kind.__name__, "base64": base64.b64encode(value).decode()}
     if isinstance(value, BaseException):
         return _text(repr(value))
-    for plain in (str, int, float, list, dict):
-        if isinstance(value, plain) and not isinstance(value, Enum):
-            return _encode(plain(value) if plain is not str else str.__str__(value), allow, depth)
+    if (plain := _without_subclass(value)) is not None:
+        return _encode(plain, allow, depth)
     return _pack(value, allow)
+
+
+def _without_subclass(value: Any) -> Any:
+    """Return a value of a subclass of JSON's own types as one of those, as LangGraph saves it; None for any other."""
+    if isinstance(value, Enum):
+        return None
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, dict):
+        return dict(value)
+    return list(value) if isinstance(value, list) else None
 
 
 def _text(value: str) -> JSON:
