@@ -23,6 +23,7 @@ from benchmarks.marks import FILE, SECTION, Mark, read, table
 SECTIONS = {
     "store": "store.save_and_load",
     "growth": "store.growth",
+    "threads": "store.graph_threads",
     "runtime": "runs.runtime",
     "latency": "runs.latency",
     "whole": "runs.whole_runs",

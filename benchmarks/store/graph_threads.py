@@ -1,0 +1,124 @@
+"""Compares a LangGraph graph on HoldpointSaver with the same graph on LangGraph's own stores: alternating rounds.
+
+    python -m benchmarks.store.graph_threads [STEPS [ROUNDS]]
+
+The same graph and the same work, durable at each step; ours in this process, as in a Celery worker. `bare` is the graph
+with a checkpointer that keeps nothing: what LangGraph itself takes. "list" is a list that is written as a whole,
+"delta" the same list in a DeltaChannel. The peers take every other round, in an environment of their own.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from itertools import pairwise
+from typing import Any
+
+from benchmarks.marks import mark
+from benchmarks.parts.numbers import percentile
+from benchmarks.parts.scratch import Scratch
+from benchmarks.parts.workload import Workload
+from benchmarks.peers import environment as peers
+
+Result = dict[str, float]
+
+
+def main(steps: int = 1000, rounds: int = 3) -> None:
+    """Print the figures and the aims."""
+    work = Workload(steps)
+    found: dict[str, list[Result]] = {name: [] for name in ("bare", "list", "delta", "peer list", "peer delta")}
+    with Scratch() as scratch:
+        ours(Workload(100), "saver", scratch)  # statements prepared, caches warm
+        for number in range(rounds):
+            found["bare"].append(bare(work))
+            found["list"].append(ours(work, "saver", scratch))
+            found["delta"].append(ours(work, "delta", scratch))
+            for kind, name in (("delta", "peer delta"), ("saver", "peer list")) if number % 2 == 0 else ():
+                found[name].append(peers.measure(scratch, "langgraph_stores", kind, steps))
+    _report({name: {key: statistics.median(each[key] for each in of) for key in of[0]} for name, of in found.items()})
+
+
+def _report(found: dict[str, Result]) -> None:
+    for name, each in found.items():
+        told = f"{each['bytes'] / 1e6:8.2f} MB {each['load_ms']:8.2f} ms to load" if "bytes" in each else ""
+        print(f"  {name:<12} {each['rate']:8.0f} steps/s {told}")
+    mine, rates = found["list"], {name: f"{each['rate']:.0f}/s" for name, each in found.items()}
+    for name, least in (("peer list", 20), ("peer delta", 3)):
+        beside = {"ours": rates["list"], name: rates[name], "LangGraph alone": rates["bare"]}
+        mark(f"checkpoints a second over the {name}'s", mine["rate"] / found[name]["rate"], least=least, beside=beside)
+    mark("last tenth's p50 over the first's", mine["last"] / mine["first"], most=1.3)
+    beside = {name: f"{found[name]['bytes'] / 1e6:.1f} MB" for name in ("delta", "peer list", "peer delta")}
+    mark("bytes for the steps, pending writes included", mine["bytes"] / 1e6, "MB", beside=beside)
+    beside = {name: f"{found[name]['load_ms']:.1f} ms" for name in ("delta", "peer list", "peer delta")}
+    mark("load of the newest state", mine["load_ms"], "ms", beside=beside)
+
+
+def ours(work: Workload, kind: str, scratch: Scratch) -> Result:
+    """Run the work on our saver, in a thread of its own."""
+    from django.contrib.auth.models import Group
+    from holdpoint.langgraph import HoldpointSaver
+
+    from agents.threads.local import InProcess
+    from benchmarks.peers.langgraph_stores import size
+
+    team, _ = Group.objects.get_or_create(name="Bench")
+    saver = HoldpointSaver(InProcess(agent="bench", team=team))
+    url, config = scratch.environment["DATABASE_OWNER_URL"], _config(f"{kind} {time.monotonic_ns()}")
+    before = size(url)
+    found = _run(work, kind, saver, config)
+    saver.close()
+    return {**found, "bytes": size(url) - before}
+
+
+def bare(work: Workload) -> Result:
+    """Run the work with a checkpointer that keeps nothing."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    class Nothing(InMemorySaver):
+        """Takes every checkpoint, and keeps the last alone."""
+
+        def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+            return {"configurable": {**config["configurable"], "checkpoint_id": checkpoint["id"]}}
+
+        def put_writes(self, *args: Any, **kwargs: Any) -> None:
+            return None
+
+    return {"rate": _run(work, "saver", Nothing(), _config("bare"), loads=0)["rate"]}
+
+
+def _run(work: Workload, kind: str, saver: Any, config: Any, loads: int = 9) -> Result:
+    from benchmarks.peers.langgraph_stores import build
+
+    starts: list[float] = []
+
+    def noted(step: int) -> bool:
+        starts.append(time.perf_counter())
+        return False
+
+    graph = build(kind, work, saver, noted)
+    first = {"messages": [work.messages[0]], "document": work.document, "cursor": work.cursors[0]}
+    began = time.perf_counter()
+    graph.invoke(first, {**config, "recursion_limit": work.steps + 20}, durability="sync")
+    took = time.perf_counter() - began
+    times = [after - before for before, after in pairwise(starts)]
+    tenth, loaded = max(len(times) // 10, 1), []
+    for _ in range(loads):
+        began = time.perf_counter()
+        state = graph.get_state(config)
+        loaded.append(time.perf_counter() - began)
+        assert len(state.values["messages"]) == work.steps, "the saver did not keep every message"
+    return {
+        "rate": work.steps / took,
+        "load_ms": statistics.median(loaded or [0.0]) * 1e3,
+        "first": percentile(times[:tenth], 50),
+        "last": percentile(times[-tenth:], 50),
+    }
+
+
+def _config(thread: str) -> dict[str, Any]:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,185 @@
+"""The codec: values come back equal, or are refused; nothing is confused with an envelope."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import json
+import math
+import uuid
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from holdpoint.langgraph import Unreadable, Unsaveable
+from holdpoint.langgraph.growth import saved
+from holdpoint.langgraph.state import channel_of, field_of, from_fields, to_fields
+from holdpoint.langgraph.values import decode, encode
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AIMessageChunk, ChatMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Interrupt, Send
+from pydantic import BaseModel
+
+from checkpoints.values.canonical_json import canonical, parse
+
+
+class Colour(enum.Enum):
+    """A choice."""
+
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Point:
+    """A place."""
+
+    x: int
+
+
+class Order(BaseModel):
+    """A purchase."""
+
+    item: str
+    points: list[Point] = []
+
+
+SAVED = [
+    1, 2**80, -(2**63), 1.5, True, None, "é\x00", {"a": [1, {"b": 2}]}, b"\x00x", bytearray(b"q"), "a\ud800b",
+    {"$type": 1}, {"$type": "message"}, {1: "x", "1": "y"}, {"\ud800": 1}, {None: 1, True: 2}, float("inf"),
+    HumanMessage("hi", id="1"), RemoveMessage(id="x"), ChatMessage(role="r", content="c"), AIMessageChunk(content="x"),
+    AIMessage([{"type": "text", "text": "x"}], tool_calls=[{"name": "t", "args": {"$type": 1}, "id": "c"}]),
+    AIMessage("", additional_kwargs={"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}),
+    AIMessage("x", usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}, name="n"),
+    ToolMessage("r", tool_call_id="c", artifact={"x": b"1"}, status="error"), HumanMessage("extra", kind="unusual"),
+    uuid.UUID(int=7), datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC), datetime.timedelta(1),
+    decimal.Decimal("1.20"), {1, 2}, Send("n", {"m": [HumanMessage("x")]}), Interrupt(value={"a": 1}, id="i"),
+    _DeltaSnapshot([HumanMessage("z")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", SAVED, ids=repr)
+def test_a_value_comes_back_equal_and_of_its_type(value: Any) -> None:
+    shown = parse(canonical(encode(value)))
+    found = decode(shown)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_what_json_cannot_tell_apart_stays_apart() -> None:
+    assert math.isnan(decode(encode(float("nan"))))
+    assert math.copysign(1, decode(parse(canonical(encode(-0.0))))) == -1
+    assert type(decode(parse(canonical(encode(1.0))))) is float
+
+
+def test_json_is_itself_and_a_message_is_legible() -> None:
+    plain = {"a": [1, 1.5, "x", None, True, {"b": []}], "$ref": "#/a"}
+    assert encode(plain) == plain
+    assert encode(defaultdict(int, x=1)) == {"x": 1}
+    assert encode((1, (2,))) == [1, [2]]
+    assert encode(HumanMessage("hi", id="1")) == {"$type": "message", "type": "human", "content": "hi", "id": "1"}
+    assert encode(ValueError("bad")) == "ValueError('bad')"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5) | st.just("$type"), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_any_json_survives_the_store(value: Any) -> None:
+    assert decode(parse(canonical(encode(value)))) == value
+
+
+@pytest.mark.parametrize(
+    "value", [Point(1), Order(item="x", points=[Point(2)]), Colour.RED, [Order(item="y")]], ids=repr
+)
+def test_a_class_of_the_programs_own_has_to_be_allowed(value: Any) -> None:
+    allow = frozenset((each.__module__, each.__name__) for each in (Point, Order, Colour))
+    with pytest.raises(Unsaveable, match=r"HoldpointSaver\(allow=\["):
+        encode(value)
+    shown = json.loads(json.dumps(encode(value, allow=allow)))
+    if isinstance(value, Order):
+        assert decode(shown, allow=allow) == value
+    with pytest.raises(Unreadable, match=r"HoldpointSaver\(allow=\["):
+        decode(shown)
+
+
+@pytest.mark.parametrize("value", [object(), lambda: 1, {"a": [object()]}, (_ for _ in [])], ids=repr)
+def test_what_has_no_form_is_refused(value: Any) -> None:
+    with pytest.raises(Unsaveable, match="cannot be saved"):
+        encode(value)
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    round: list[Any] = []
+    round.append(round)
+    with pytest.raises(Unsaveable, match="cannot be saved"):
+        encode(round)
+
+
+def test_a_value_that_is_too_deep_for_the_store_is_packed() -> None:
+    deep: Any = "bottom"
+    for _ in range(300):
+        deep = [deep]
+    assert decode(parse(canonical(encode(deep)))) == deep
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"$type": "unheard"}, {"$type": 1}, {"$type": "message", "type": "nobody"}, {"$type": "message"},
+        {"$type": "bytes", "base64": "?"}, {"$type": "msgpack", "base64": "wQ=="}, {"$type": "dict", "items": [1]},
+        {"$type": "float", "text": "x"}, {"$type": "pickle", "base64": "gASVBQAAAAAAAACMAXiULg=="},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_damaged_or_unknown_envelope_is_refused(shown: Any) -> None:
+    with pytest.raises(Unreadable):
+        decode({"inside": [shown]})
+
+
+def test_msgpack_that_names_a_function_is_not_run() -> None:
+    import base64
+
+    import ormsgpack
+
+    calls = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(("os", "system", "false"))))
+    with pytest.raises(Unreadable, match=r"os\.system"):
+        decode({"$type": "msgpack", "of": "x", "base64": base64.b64encode(calls).decode()})
+
+
+def test_channels_are_fields_under_their_names() -> None:
+    values = {"messages": [HumanMessage("x")], "langgraph": 1, "langgraph_": 2, "__start__": None}
+    checkpoint: Any = {"v": 4, "ts": "t", "id": "i", "channel_values": values, "channel_versions": {"messages": 2},
+                       "versions_seen": {"n": {"messages": 1}}, "updated_channels": ["messages"]}  # fmt: skip
+    fields = to_fields(checkpoint, {"source": "loop", "step": 1, "parents": {}})
+    assert set(fields) == {"messages", "langgraph_", "langgraph__", "__start__", "langgraph"}
+    assert all(channel_of(field_of(name)) == name for name in values)
+    assert from_fields(fields, "i") == (checkpoint, {"source": "loop", "step": 1, "parents": {}})
+    with pytest.raises(Unreadable, match="no usable field"):
+        from_fields({"messages": []}, "i")
+
+
+def test_a_change_in_place_is_no_growth() -> None:
+    first = [HumanMessage("one", id="1"), AIMessage("two", id="2")]
+    before = saved(first)
+    assert before is not None
+    grown, kept = saved([*first, AIMessage("three")]), saved(first)
+    assert grown is not None and before.grown(grown)  # noqa: PT018
+    assert kept is not None and before.grown(kept)  # noqa: PT018
+    first[0].additional_kwargs["seen"] = True
+    for changed in (first, [*first, AIMessage("three")]):
+        now = saved(changed)
+        assert now is not None
+        assert not before.grown(now)
+    for one, other in (([1], [1.0]), ([1], [True]), ([1], [12]), ([[1]], [[1, 2]])):
+        a, b = saved(one), saved([*other, "more"])
+        assert a is not None and b is not None and not a.grown(b)  # noqa: PT018
