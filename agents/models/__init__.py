@@ -10,10 +10,9 @@ from .registration import Registration
 from .signal import Signal
 from .spoken import Spoken
 from .step_checkpoint import StepCheckpoint
-from .sweeper import SweeperPass
 from .token import DeviceRequest, Token, TokenScope
 from .wait import Wait
-from .worker import Worker
+from .worker import SweeperPass, Worker
 
 __all__ = [
     "Answer",

@@ -23,7 +23,7 @@ class GraphThread(models.Model):
 
 
 class ThreadWrite(models.Model):
-    """What a task wrote before its step's checkpoint was saved: one call's ordinary writes, or a special one."""
+    """Writes of a task before its step's checkpoint was saved: the ordinary ones of one call, or a special one."""
 
     pk = models.CompositePrimaryKey("run_id", "checkpoint", "task", "number")
     # No database constraint on hot rows. The checkpoint may come after its writes: LangGraph saves in the background.

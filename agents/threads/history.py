@@ -1,4 +1,4 @@
-"""What a DeltaChannel is rebuilt from: the writes on the path to a checkpoint, back to the last stored value.
+"""Reads what a DeltaChannel is rebuilt from: the writes on the path to a checkpoint, back to the last stored value.
 
 One statement reads the rows of the path and the writes at them, from the checkpoint towards the root. A row's ops tell
 whether a channel has a stored value there, without putting the state together; only the state that has one is loaded.
@@ -51,7 +51,7 @@ ORDER BY 1
 
 
 @dataclass
-class Channel:
+class ChannelPast:
     """One channel's history: its writes, oldest first, and the checkpoint where its value is stored."""
 
     name: str  # of its field in the state
@@ -61,7 +61,7 @@ class Channel:
 
 
 @dataclass
-class _Walk:
+class _ChannelWalk:
     """A channel on the way from the checkpoint towards the root."""
 
     channel: str
@@ -82,20 +82,20 @@ class _Walk:
         if has:
             self.stored, self.found = self.first, self.found[: self.same_since]
 
-    def result(self) -> Channel:
+    def result(self) -> ChannelPast:
         """Return the channel's history, without its stored value."""
         writes = [write for each in reversed(self.found) for write in each]
-        return Channel(self.name, writes, self.stored)
+        return ChannelPast(self.name, writes, self.stored)
 
 
-def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict[str, Channel]:
+def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict[str, ChannelPast]:
     """Return the history of each channel, given with its field's name, that leads to this checkpoint.
 
     Writes at the checkpoint itself are not part of it. Raises NotVerified and ThreadRefused.
     """
     thread = places.find(owner, place)
     if thread is None:
-        return {name: Channel(each) for name, each in channels.items()}
+        return {name: ChannelPast(each) for name, each in channels.items()}
     found, _ = walked(thread, thread.stored(id), channels)
     for channel in found.values():
         if channel.stored is not None:
@@ -103,9 +103,9 @@ def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict
     return found
 
 
-def walked(thread: ThreadRun, id: UUID, channels: Mapping[str, str]) -> tuple[dict[str, Channel], list[UUID]]:
+def walked(thread: ThreadRun, id: UUID, channels: Mapping[str, str]) -> tuple[dict[str, ChannelPast], list[UUID]]:
     """Return the channels' histories, and the checkpoints that they need, the newest first. Raises NotVerified."""
-    walks = {name: _Walk(name, each) for name, each in channels.items()}
+    walks = {name: _ChannelWalk(name, each) for name, each in channels.items()}
     needed: list[UUID] = []
     for row, writes in _above(thread, id):
         left = [walk for walk in walks.values() if walk.stored is None]

@@ -35,7 +35,7 @@ ORDER BY at DESC, run_id DESC, seq DESC LIMIT $6
 _PLACE = "SELECT at, run_id, seq FROM checkpoints_checkpoint WHERE id = $1"
 
 
-class Cursor(NamedTuple):
+class ListPlace(NamedTuple):
     """The place in a list of checkpoints below which it goes on."""
 
     at: datetime
@@ -54,7 +54,7 @@ class Found:
     fields: Mapping[str, Any]
     writes: Sequence[Write]
     edited: Sequence[str] = ()  # the fields that a person has changed since the graph saved them
-    cursor: Cursor | None = None  # in a list
+    cursor: ListPlace | None = None  # in a list
 
 
 def get(owner: Owner, place: Place, id: str | None = None) -> tuple[Found | None, Seen]:
@@ -83,7 +83,7 @@ def _of(thread: ThreadRun, id: UUID) -> Snapshot | None:
 
 
 class _Beside(NamedTuple):
-    """What is read beside states: the parents of the checkpoints, the edited ones, and the pending writes."""
+    """The rows that are read beside states: the parents of the checkpoints, the edited ones, and the pending writes."""
 
     parents: Mapping[UUID, UUID | None]
     edited: Mapping[UUID, UUID]  # with the checkpoint that was edited
@@ -96,7 +96,7 @@ def _beside(thread: ThreadRun, ids: Sequence[UUID]) -> _Beside:
     return _Beside({id: parent for id, parent, *_ in rows}, edited, pending.read(thread.run_id, ids))
 
 
-def _found(thread: ThreadRun, snapshot: Snapshot, beside: _Beside, cursor: Cursor | None = None) -> Found:
+def _found(thread: ThreadRun, snapshot: Snapshot, beside: _Beside, cursor: ListPlace | None = None) -> Found:
     parent, origin = beside.parents.get(snapshot.id), beside.edited.get(snapshot.id)
     edited = snapshot.differing(store.load_checkpoint(origin)) - {POSITION} if origin else ()
     return Found(
@@ -111,7 +111,7 @@ def listed(
     namespace: str | None = None,
     *,
     before: str | None = None,
-    below: Cursor | None = None,
+    below: ListPlace | None = None,
     limit: int | None = None,
     only: Mapping[str, Any] | None = None,
 ) -> Iterator[Found]:
@@ -139,16 +139,16 @@ def listed(
             return
 
 
-def _before(runs: Sequence[ThreadRun], id: str) -> Cursor | None:
+def _before(runs: Sequence[ThreadRun], id: str) -> ListPlace | None:
     for run in runs:
         found = run_sql(_PLACE, [run.stored(id)])
         if found and found[0][1] == run.run_id:
-            return Cursor._make(found[0])
+            return ListPlace._make(found[0])
     return None
 
 
-def _portion(runs: Mapping[int, ThreadRun], below: Cursor | None, most: int) -> list[Found]:
-    after = below or Cursor(datetime.max, 2**62, 0)
+def _portion(runs: Mapping[int, ThreadRun], below: ListPlace | None, most: int) -> list[Found]:
+    after = below or ListPlace(datetime.max, 2**62, 0)
     params = [
         [Int8(run) for run in runs],
         list(places.NOTHING),
@@ -167,7 +167,7 @@ def _portion(runs: Mapping[int, ThreadRun], below: Cursor | None, most: int) -> 
         store.expect(id for id, *_ in rows)
         for id, run_id, at, seq in rows:
             snapshot = store.load_checkpoint(id)
-            made.append(_found(runs[run_id], snapshot, beside[run_id], Cursor(at, run_id, seq)))
+            made.append(_found(runs[run_id], snapshot, beside[run_id], ListPlace(at, run_id, seq)))
     return made
 
 

@@ -38,7 +38,7 @@ WAITS = "The graph waits for an answer to its interrupt."
 
 
 class Seen(NamedTuple):
-    """What a program knows of a thread's run: the claim's token, and the head; None where there was no run."""
+    """The knowledge that a program has of a thread's run: the claim's token, and the head, None without a run."""
 
     token: int
     head: UUID | None

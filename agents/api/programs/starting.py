@@ -107,10 +107,12 @@ def agent_of(request: HttpRequest, name: str) -> str:
     return bound or name
 
 
-def team_of(request: HttpRequest, name: str) -> Group:
-    """Return the named team, or the only one in which the sender may start runs. Raises WorkInvalid, WorkNotAllowed."""
-    reader = reader_of(request)
-    mine = teams_by_name(reader, START_RUN)
+def team_of(request: HttpRequest, name: str, permission: str = START_RUN) -> Group:
+    """Return the named team, or the only one in which the sender may start runs, or has another permission.
+
+    Raises WorkInvalid and WorkNotAllowed.
+    """
+    mine = teams_by_name(reader_of(request), permission)
     chosen = [team for team in mine if name in ("", team.name)]
     if len(chosen) == 1:
         return chosen[0]

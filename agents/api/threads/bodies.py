@@ -115,7 +115,7 @@ class ThreadPrune(ThreadOrder):
     thread: str = THREAD
 
 
-class Done(Schema):
+class ThreadDone(Schema):
     """It was done."""
 
     done: bool = Field(True, description="Always true.", examples=[True])
@@ -161,7 +161,7 @@ class CheckpointList(Schema):
 
 
 class ReadHistory(Schema):
-    """What a DeltaChannel is rebuilt from."""
+    """The writes and the value from which a DeltaChannel is rebuilt."""
 
     writes: list[ReadWrite] = Field(description="The writes to the channel, oldest first.")
     stored: bool = Field(description="Whether a stored value comes before them.", examples=[True])

@@ -25,9 +25,10 @@ from agents.queries.access import reader_of
 from agents.threads import copying, history, reading, removing, saving
 from agents.threads.pending import Write
 from agents.threads.places import Owner, Place
-from agents.threads.reading import Cursor, Found
+from agents.threads.reading import Found, ListPlace
 from agents.threads.saving import NewCheckpoint, Seen
 from agents.work_errors import WorkInvalid
+from checkpoints.access.permissions import START_RUN, VIEW_RUN
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import canonical, parse
 from checkpoints.values.ops import DROP, Append
@@ -131,7 +132,7 @@ def put_thread_checkpoint(request: HttpRequest, order: bodies.PutCheckpoint, key
     return once(request, key, do) if key else do()
 
 
-@router.post("/writes", auth=SCOPE, response={201: bodies.Done}, summary="Keep the pending writes of a task")
+@router.post("/writes", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Keep the pending writes of a task")
 def put_thread_writes(request: HttpRequest, order: bodies.PutWrites, key: Key) -> HttpResponse:
     """Keep what a task wrote at a checkpoint, before the next one is saved. The same sent again is kept once."""
     writes = [(each.number, each.channel, each.value) for each in order.writes]
@@ -147,7 +148,7 @@ def put_thread_writes(request: HttpRequest, order: bodies.PutWrites, key: Key) -
     return once(request, key, do) if key else do()
 
 
-@router.post("/deletions", auth=SCOPE, response={201: bodies.Done}, summary="Remove checkpoints of threads")
+@router.post("/deletions", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Remove checkpoints of threads")
 def delete_thread_checkpoints(request: HttpRequest, order: bodies.Deletion, key: Key) -> HttpResponse:
     """Remove a thread's checkpoints, or those that invocations saved. What a hold protects is refused."""
     if bool(order.thread) == bool(order.invocations):
@@ -161,7 +162,7 @@ def delete_thread_checkpoints(request: HttpRequest, order: bodies.Deletion, key:
     return once(request, key, do)
 
 
-@router.post("/copies", auth=SCOPE, response={201: bodies.Done}, summary="Copy a thread")
+@router.post("/copies", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Copy a thread")
 def copy_thread(request: HttpRequest, order: bodies.ThreadCopy, key: Key) -> HttpResponse:
     """Copy a thread with all namespaces, checkpoints and writes to a new one."""
 
@@ -172,7 +173,7 @@ def copy_thread(request: HttpRequest, order: bodies.ThreadCopy, key: Key) -> Htt
     return once(request, key, do)
 
 
-@router.post("/prunes", auth=SCOPE, response={201: bodies.Done}, summary="Keep the newest checkpoints of a thread")
+@router.post("/prunes", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Prune a thread")
 def prune_thread(request: HttpRequest, order: bodies.ThreadPrune, key: Key) -> HttpResponse:
     """Keep the newest checkpoint of each namespace and what its DeltaChannels are rebuilt from; remove the rest."""
 
@@ -184,8 +185,9 @@ def prune_thread(request: HttpRequest, order: bodies.ThreadPrune, key: Key) -> H
 
 
 def _owner(request: HttpRequest, asked: Asked | bodies.ThreadOrder) -> Owner:
-    by = actor_of(request)
-    return Owner(team_of(request, asked.team), agent_of(request, asked.agent), by, reader_of(request), by.name)
+    by, permission = actor_of(request), VIEW_RUN if isinstance(asked, Asked) else START_RUN
+    team, agent = team_of(request, asked.team, permission), agent_of(request, asked.agent)
+    return Owner(team, agent, by, reader_of(request), by.name)
 
 
 def _seen(known: bodies.Known) -> Seen:
@@ -200,17 +202,17 @@ def _known(seen: Seen) -> bodies.Known:
     return seen.token, str(seen.head) if seen.head else None
 
 
-def _cursor(given: str) -> Cursor | None:
+def _cursor(given: str) -> ListPlace | None:
     if not given:
         return None
     try:
         at, run, seq = given.split("~")
-        return Cursor(datetime.fromisoformat(at), int(run), int(seq))
+        return ListPlace(datetime.fromisoformat(at), int(run), int(seq))
     except ValueError as error:
         raise _fault("/cursor", "must be the `next` of the page before") from error
 
 
-def _shown(cursor: Cursor) -> str:
+def _shown(cursor: ListPlace) -> str:
     return f"{cursor.at.isoformat()}~{cursor.run_id}~{cursor.seq}"
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 
@@ -95,7 +96,11 @@ def address(path: str, of: Gate | None = None) -> str:
     if "/webhooks" in path:
         values |= {"webhook_id": delivery().webhook_id, "delivery_id": delivery().pk}
     filled = re.sub(r"{(\w+)}", lambda match: str(values[match[1]]), path)
-    query = {"/diff": "?to=1", "/comparisons": "?a=1&b=1"}
+    of_thread = f"?agent={gate().run.plan.agent}&thread=t"
+    query = {
+        "/diff": "?to=1", "/comparisons": "?a=1&b=1", "/checkpoint": of_thread, "/threads/checkpoints": of_thread,
+        "/histories": f"{of_thread}&id={UUID(int=1)}&channels={{}}",
+    }  # fmt: skip
     return filled + next((asked for ending, asked in query.items() if path.endswith(ending)), "")
 
 

@@ -1,4 +1,4 @@
-"""What the saver asks of the place where threads are kept, as JSON: one backend is this process, one the HTTP API."""
+"""The operations of a place that keeps threads, as JSON: one backend is this process, one the HTTP API."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ChannelHistory:
 
 
 class Backend(Protocol):
-    """Where threads are kept."""
+    """A place that keeps threads."""
 
     def get(self, thread: str, namespace: str, id: str | None) -> tuple[Stored | None, Seen]:
         """Return the newest checkpoint, or the one with this id."""

@@ -1,4 +1,4 @@
-"""What a saver remembers of the threads that it reads and writes: enough to send the next put as a change.
+"""Remembers of the threads that a saver reads and writes what it takes to send the next put as a change.
 
 And to tell two invocations apart: a put goes on from the newest checkpoint, or from one that was asked for by its id.
 One that goes on from what *was* the newest comes from an invocation that another one has overtaken.

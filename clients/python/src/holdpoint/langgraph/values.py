@@ -1,4 +1,4 @@
-"""What a graph's channels hold, as JSON that a reviewer can read, and back.
+"""Encodes what a graph's channels hold as JSON that a reviewer can read, and decodes it.
 
 A value that JSON can say is itself: text, whole numbers of any size, finite floats, booleans, None, lists and
 dicts with text keys. Everything else is an envelope, an object whose `$type` names what it is:
