@@ -49,7 +49,7 @@ _LOCKED = f"{_STANDING} FOR NO KEY UPDATE"
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose threads they are, a team's agent's, and who writes them."""
+    """The owner of threads, a team's agent, and who writes them."""
 
     team: Group
     agent: str

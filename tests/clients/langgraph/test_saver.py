@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -222,3 +224,22 @@ def test_what_cannot_be_restored_is_refused_before_anything_is_saved(make: Made)
     with pytest.raises(Unsaveable, match=r"The channel .__start__.: A builtins\.object cannot be saved"):
         talker(saver).invoke({"messages": [], "count": object()}, config(thread), durability="sync")
     assert not GraphThread.objects.filter(run__thread=thread, run__seq__gt=1).exists()
+
+
+def test_a_state_may_be_read_while_the_graph_runs(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    graph, over = counter(saver), threading.Event()
+
+    def look() -> int:
+        looks = 0
+        while not over.is_set():
+            graph.get_state(config(thread))
+            looks += 1
+        return looks
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        told = graph.invoke({"items": ["first"], "upto": 30}, config(thread) | {"recursion_limit": 100})
+        over.set()
+        assert looking.result() > 1
+    assert len(told["items"]) == 31

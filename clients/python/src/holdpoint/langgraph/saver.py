@@ -66,12 +66,14 @@ class HoldpointSaver(BaseCheckpointSaver[int]):
         """
         thread, namespace, id = _place(config)
         known = self._memory.of(thread, namespace)
-        stored, seen = self._backend.get(thread, namespace, id)
-        found = _tuple(stored, self._allow) if stored else None
         if id is None:
-            known.is_newest(stored.id if stored else None, seen)
+            with known.lock:  # or what was read before a put would be noted after it
+                stored, seen = self._backend.get(thread, namespace, None)
+                known.is_newest(stored.id if stored else None, seen)
         else:
+            stored, _ = self._backend.get(thread, namespace, id)
             known.asked_for(id)
+        found = _tuple(stored, self._allow) if stored else None
         if found:
             checkpoint = found.checkpoint
             known.know(checkpoint["id"], known_state(checkpoint["channel_versions"], checkpoint["channel_values"]))
