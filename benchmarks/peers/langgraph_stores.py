@@ -35,9 +35,10 @@ def extend(messages: list[Any], writes: list[list[Any]]) -> list[Any]:
     return [*messages, *(message for written in writes for message in written)]
 
 
+reduce: Any = extend
 CHANNELS: dict[str, Any] = {
     "saver": Annotated[list, operator.add],
-    "delta": Annotated[list, DeltaChannel(extend, snapshot_frequency=100)],
+    "delta": Annotated[list, DeltaChannel(reduce, snapshot_frequency=100)],
 }
 
 
@@ -54,7 +55,7 @@ def build(kind: str, work: Workload, saver: PostgresSaver, until: Callable[[int]
         step = given["cursor"]["step"]
         return END if step >= work.steps - 1 or (until and until(step)) else "work"
 
-    graph = StateGraph(state)
+    graph: Any = StateGraph(state)
     graph.add_node("work", work_on)
     graph.add_edge(START, "work")
     graph.add_conditional_edges("work", is_done)

@@ -164,7 +164,8 @@ def test_programs_that_begin_a_thread_at_once_make_one_run(make: Made) -> None:
     def program() -> Any:
         saver = make()
         assert saver.get_tuple(config(thread)) is None
-        return lambda: saver.put(config(thread, checkpoint_ns=""), {**empty, "id": str(uuid6())}, {"step": 9}, {})
+        checkpoint: Any = {**empty, "id": str(uuid6())}
+        return lambda: saver.put(config(thread, checkpoint_ns=""), checkpoint, {"step": 9}, {})
 
     said = race([program() for _ in range(6)])
     assert len([each for each in said if isinstance(each, dict)]) == 1
