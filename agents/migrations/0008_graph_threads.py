@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agents", "0006_held_children_in_order"), ("checkpoints", "0009_pruned_waits")]
+    dependencies = [("agents", "0007_device_requests"), ("checkpoints", "0009_pruned_waits")]
 
     operations = [
         migrations.CreateModel(
