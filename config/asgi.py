@@ -28,6 +28,7 @@ from agents.definition import registry  # noqa: E402
 from approvals.live import consumer  # noqa: E402
 from checkpoints.events.tailer import count_by_name  # noqa: E402
 from checkpoints.postgresql import fitness  # noqa: E402
+from config.web import mcp  # noqa: E402
 from config.web.bodies import BoundedBodies, PrefixRoute, TooMuchSent  # noqa: E402
 from config.web.pages import PagesHandler  # noqa: E402
 from config.web.static import Receive, Scope, Send, StaticFiles  # noqa: E402
@@ -40,13 +41,19 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
     if unfit := await asyncio.to_thread(fitness.fault):
         await send({"type": "lifespan.startup.failed", "message": unfit})
         return
-    scope["state"][LEAVE] = waiting.leave
+    scope["state"][LEAVE] = leave
     await asyncio.to_thread(lambda: count_by_name(registry.names()))
     await asyncio.to_thread(load_all)
-    async with consumer.reading_along():
+    async with consumer.reading_along(), tools.running():
         await send({"type": "lifespan.startup.complete"})
         await receive()
     await send({"type": "lifespan.shutdown.complete"})
+
+
+def leave() -> None:
+    """Answer all requests that only wait, since this process is about to end."""
+    tools.leave()
+    waiting.leave()
 
 
 def load_all() -> None:
@@ -77,13 +84,15 @@ files = StaticFiles(prefix=settings.STATIC_URL, root=settings.STATIC_ROOT, debug
 served = PrefixRoute(settings.STATIC_URL, files, outside=waiting)
 FILES = 4  # of the largest size that one form may bring
 FORMS = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FILES * settings.HOLDPOINT_UPLOAD_LIMIT
+http = PrefixRoute(
+    "/api/",
+    BoundedBodies(served, most=settings.HOLDPOINT_API_BODY_LIMIT, told=in_a_problem),
+    outside=BoundedBodies(served, most=FORMS),
+)
+tools = mcp.McpEndpoint(http)
 application = ProtocolTypeRouter(
     {
-        "http": PrefixRoute(
-            "/api/",
-            BoundedBodies(served, most=settings.HOLDPOINT_API_BODY_LIMIT, told=in_a_problem),
-            outside=BoundedBodies(served, most=FORMS),
-        ),
+        "http": mcp.Route(BoundedBodies(tools, most=settings.HOLDPOINT_API_BODY_LIMIT), outside=http),
         # Not channels' AuthMiddleware: the socket itself asks whose session it is, at its start and again and again.
         "websocket": FullOrigins(
             SessionMiddlewareStack(URLRouter(consumer.websocket_urlpatterns)), settings.HOLDPOINT_ORIGINS

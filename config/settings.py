@@ -250,6 +250,8 @@ HOLDPOINT_API_BODY_LIMIT = env.whole(
 )
 # Seconds until a request is whole, its body included; a body that keeps coming gets more (config/web/wire.py).
 HOLDPOINT_REQUEST_TIMEOUT = env.number("HOLDPOINT_REQUEST_TIMEOUT", 30.0, least=0.1, most=3600)
+# Seconds that a call of an MCP tool waits for people, below the clients' own limits: Claude Code's is 30.
+HOLDPOINT_MCP_WAIT = env.number("HOLDPOINT_MCP_WAIT", 25.0, least=0.1, most=3600)
 # How many requests a minute the API takes of one person or token, and how many tokens that open nothing of one address.
 HOLDPOINT_API_RATE = env.whole("HOLDPOINT_API_RATE", 30_000, least=1)
 HOLDPOINT_API_FAILURES = env.whole("HOLDPOINT_API_FAILURES", 60, least=1)

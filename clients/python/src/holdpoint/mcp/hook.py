@@ -1,0 +1,160 @@
+"""`holdpoint hook`: a PreToolUse hook of Claude Code, which asks people before a tool is used.
+
+It reads the call from stdin and answers on stdout. Whatever goes wrong, the answer is that the tool may not be used: a
+hook that ends without an answer, or too late, would let it through.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..client import AsyncHoldpoint
+from . import asking, questions
+from .asking import Answer
+from .limits import Limits
+
+EVENT = "PreToolUse"
+SETTINGS = "HOLDPOINT_HOOK_SETTINGS"
+READS = ("Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite", "TaskList", "TaskGet", "BashOutput")
+HEARD = (
+    "People changed this call before it was made: {changes}. Go on with what was done, and do not repeat your own call."
+)
+Decision = Literal["allow", "deny", "ask", "defer"]
+Json = dict[str, Any]
+
+
+class Settings(BaseModel):
+    """Which tools people are asked about, and how. Names may be globs, as mcp__github__get_*."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    ask: list[str] = Field(["*"], description="Tools to ask about.")
+    passes: list[str] = Field(list(READS), alias="pass", description="Of those, the ones that are not asked about.")
+    wait: float = Field(50.0, gt=0, le=3600, description="Seconds to wait; below the hook's own timeout.")
+    late: Literal["defer", "deny", "ask"] = Field("defer", description="The answer where people take longer.")
+    policy: str = Field("", description="The policy by which people decide.")
+    thread: str = Field("", description="The conversation under which the runs are listed.")
+
+    def asks(self, tool: str) -> bool:
+        """Tell whether people are asked about this tool."""
+        return matches(tool, self.ask) and not matches(tool, self.passes)
+
+
+class Use(BaseModel):
+    """What Claude Code says of the use of a tool."""
+
+    model_config = ConfigDict(extra="ignore")
+    hook_event_name: str = EVENT
+    tool_name: str = Field(min_length=1)
+    tool_input: Json = {}
+    tool_use_id: str | None = None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer one use of a tool; return the exit code."""
+    asked = parser().parse_args(arguments)
+    try:
+        told = asyncio.run(answered(sys.stdin.buffer.read(), asked.settings))
+    except BaseException as error:  # noqa: BLE001 - it fails closed, whatever it is
+        told = decided(
+            "deny", f"Holdpoint could not ask about this, so it is not allowed: {error or type(error).__name__}"
+        )
+    if told is not None:
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+async def answered(sent: bytes, settings_file: str) -> Json | None:
+    """Return the hook's answer; None where people are not asked. Raises what is wrong with the input and settings."""
+    settings = settings_of(settings_file)
+    try:
+        use = Use.model_validate_json(sent)
+    except ValidationError as error:
+        raise ValueError(f"this is not the input of a {EVENT} hook: {first(error)}") from None
+    if use.hook_event_name != EVENT:
+        raise ValueError(f"this hook is for {EVENT}, not for {use.hook_event_name}. Correct your hooks")
+    if not settings.asks(use.tool_name):
+        return None
+    limits = Limits(settings.wait)
+    found: Answer | None = None
+    with limits.within():
+        async with AsyncHoldpoint(patience=limits.patient) as hp:
+            found = await asked_of_people(hp, use, settings, limits)
+    if found is None:
+        return decided("deny", "Holdpoint did not answer in time, so this is not allowed. Ask again.")
+    return in_terms(found, use, settings)
+
+
+async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limits: Limits) -> Answer:
+    """Ask people about this use."""
+    id = use.tool_use_id or ""
+    project = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    posting = questions.question(
+        use.tool_name, use.tool_input, key=asking.key_of("hook", use.tool_name, use.tool_input, id=id),
+        state={"project": project} if project else None, policy=settings.policy, thread=settings.thread,
+    )  # fmt: skip
+    end = hp._api.habits.clock() + limits.patient
+    return await asking.ask(hp, posting, until=end, lasts=None if id else asking.LASTS)
+
+
+def in_terms(found: Answer, use: Use, settings: Settings) -> Json:
+    """Return people's answer as Claude Code takes it."""
+    if found.status == "approved":
+        told = decided("allow", found.message)
+        inside = told["hookSpecificOutput"]
+        inside["updatedInput"] = found.arguments
+        if found.changes:
+            inside["additionalContext"] = HEARD.format(changes="; ".join(found.changes))
+        return told
+    if found.status != "open":
+        return decided("deny", found.message)
+    if settings.late == "defer" and not use.tool_use_id:
+        return decided("deny", found.message)  # nothing would tell the call apart later
+    return decided(settings.late, found.message)
+
+
+def decided(decision: Decision, reason: str) -> Json:
+    """Return a decision."""
+    told = {"hookEventName": EVENT, "permissionDecision": decision, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": told}
+
+
+def settings_of(file: str) -> Settings:
+    """Return the settings of a file, or the usual ones without a file. Raises ValueError."""
+    if not file:
+        return Settings()
+    try:
+        return Settings.model_validate_json(Path(file).read_bytes())
+    except OSError as error:
+        raise ValueError(f"the settings {file} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        raise ValueError(f"the settings {file} are wrong: {first(error)}") from None
+
+
+def matches(tool: str, patterns: Sequence[str]) -> bool:
+    """Tell whether a tool's name matches one of the patterns."""
+    return any(fnmatchcase(tool, each) for each in patterns)
+
+
+def first(error: ValidationError) -> str:
+    """Return the first fault in words."""
+    found = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, found['loc'])) or 'all of it'}: {found['msg']}"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments."""
+    made = argparse.ArgumentParser(prog="holdpoint hook", description=__doc__)
+    file = f"a JSON file that the agent cannot write, with ask, pass, wait, late, policy; otherwise {SETTINGS}"
+    made.add_argument("--settings", default=os.environ.get(SETTINGS, ""), help=file)
+    return made

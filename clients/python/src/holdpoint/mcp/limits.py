@@ -1,0 +1,41 @@
+"""Waits that end in time: at their limit, or when the process is about to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+WAIT = 25.0  # seconds: Claude Code's MCP_TIMEOUT is 30 by default
+REST = 2.0  # seconds of it in which the answer is read and sent
+
+
+class Limits:
+    """How long a call may wait for people; `leave` ends every wait, each of which then answers that it is open."""
+
+    def __init__(self, wait: float = WAIT) -> None:
+        if not 0 < wait <= 3600:
+            raise ValueError(f"A call can wait for more than 0 and at most 3600 seconds, not for {wait:g}.")
+        self.wait = wait
+        self.waiting: set[anyio.CancelScope] = set()
+
+    @property
+    def patient(self) -> float:
+        """Return the seconds after which a wait ends by itself, in time for its answer."""
+        return max(self.wait - REST, self.wait / 2)
+
+    @contextmanager
+    def within(self) -> Iterator[anyio.CancelScope]:
+        """Cut what is inside at the limit: the scope's `cancelled_caught` tells."""
+        with anyio.move_on_after(self.wait) as scope:
+            self.waiting.add(scope)
+            try:
+                yield scope
+            finally:
+                self.waiting.discard(scope)
+
+    def leave(self) -> None:
+        """End every wait now."""
+        for scope in tuple(self.waiting):
+            scope.cancel()

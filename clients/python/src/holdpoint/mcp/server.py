@@ -1,0 +1,101 @@
+"""The MCP server: Holdpoint's tools, over whatever transport its caller runs it on.
+
+`connect` gives the HTTP client for one request: its token is the caller's, so every rule of the API holds here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+from pydantic import ValidationError
+
+from ..client import AsyncHoldpoint
+from ..errors import HoldpointError
+from . import asking
+from .exact import NotExact
+from .limits import Limits
+from .tools import TOOLS, Call, Json, written
+
+Context = ServerRequestContext[Any, Any]
+Connect = Callable[[Context], AbstractAsyncContextManager[AsyncHoldpoint]]
+INSTRUCTIONS = (
+    "Ask people before you do something that has effects. A rejection is final: do not do the same another way. "
+    "People may change the arguments: use theirs."
+)
+
+
+def server(connect: Connect, limits: Limits) -> Server[Any]:
+    """Return the server."""
+
+    async def on_list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[described(each) for each in TOOLS.values()])
+
+    async def on_call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        kind = TOOLS.get(params.name)
+        if kind is None:
+            known = ", ".join(TOOLS)
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}; there are {known}.")
+        try:
+            call = kind.model_validate(params.arguments or {})
+        except ValidationError as error:
+            return failed(faults(params.name, error))
+        return await answered(call, connect(context), limits)
+
+    return Server(
+        "holdpoint", title="Holdpoint", version=release(), instructions=INSTRUCTIONS, on_list_tools=on_list_tools,
+        on_call_tool=on_call_tool,
+    )  # fmt: skip
+
+
+def described(kind: type[Call]) -> types.Tool:
+    """Return how clients see a tool."""
+    hints = types.ToolAnnotations(read_only_hint=kind.reads, destructive_hint=False, open_world_hint=False)
+    schema = kind.model_json_schema()
+    schema.pop("title", None)
+    schema.pop("description", None)
+    return types.Tool(name=kind.name, description=kind.does, input_schema=schema, annotations=hints)
+
+
+async def answered(
+    call: Call, connection: AbstractAsyncContextManager[AsyncHoldpoint], limits: Limits
+) -> types.CallToolResult:
+    """Return the tool's answer; it comes within the limit, whatever the network does."""
+    told: Json = call.late()
+    try:
+        with limits.within():
+            async with connection as hp:
+                told = await call.run(hp, limits)
+    except (HoldpointError, NotExact) as error:
+        return refused(call, asking.in_trouble(error))
+    return types.CallToolResult(content=[types.TextContent(text=written(told))])
+
+
+def refused(call: Call, why: str) -> types.CallToolResult:
+    """Return that it was not possible: as a denial where the tool has one."""
+    denial = call.denial(why)
+    return failed(why) if denial is None else types.CallToolResult(content=[types.TextContent(text=written(denial))])
+
+
+def failed(why: str) -> types.CallToolResult:
+    """Return an error of the tool, which its caller's model reads."""
+    return types.CallToolResult(content=[types.TextContent(text=why)], is_error=True)
+
+
+def faults(tool: str, error: ValidationError) -> str:
+    """Say what is wrong with the arguments of a call."""
+    told = [f"{'.'.join(map(str, each['loc'])) or 'all of it'}: {each['msg']}" for each in error.errors()[:20]]
+    return f"Nothing was asked: correct these arguments of {tool}. {'; '.join(told)}"
+
+
+def release() -> str:
+    """Return the version of the package; "" where it is not installed, as beside the server."""
+    try:
+        return version("holdpoint")
+    except PackageNotFoundError:
+        return ""

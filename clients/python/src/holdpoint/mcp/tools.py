@@ -1,0 +1,217 @@
+"""The tools of the MCP server: what each takes, and what it does by the HTTP client of whoever calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..answers import Answer as Told
+from ..client import AsyncHoldpoint
+from ..errors import HoldpointError
+from ..plans import Risk, Step
+from . import asking, questions
+from .limits import Limits
+
+AGAIN = (
+    "Holdpoint did not answer in time, so nothing was done. Ask again with the same call: if people were asked, "
+    "that finds their decision."
+)
+SAVES, VERSION = "save", "mcp-checkpoints-1"
+OWN = ("posted-", "mcp-")  # the beginnings of versions that no program of the agent's own registered
+Json = dict[str, Any]
+GateNumber = Annotated[int, Field(ge=1, le=2**62, description="The gate's number.")]
+
+
+class Call(BaseModel):
+    """What a tool takes."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    name: ClassVar[str]
+    does: ClassVar[str]
+    reads: ClassVar[bool] = False  # it changes nothing
+
+    async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
+        """Do it. Raises HoldpointError and NotExact."""
+        raise NotImplementedError
+
+    def late(self) -> Json:
+        """Return the answer where it took too long."""
+        return self.denial(AGAIN) or {"status": "open", "message": AGAIN}
+
+    def denial(self, why: str) -> Json | None:
+        """Return the answer that nothing may be done; None where that is an error of the tool."""
+        return None
+
+
+class PermissionPrompt(Call):
+    """Claude Code's --permission-prompt-tool."""
+
+    model_config = ConfigDict(extra="ignore")  # a newer client may send more
+    name = "permission_prompt"
+    does = (
+        "Asks people whether a tool may be used with this input: Claude Code's --permission-prompt-tool. Answers JSON: "
+        'behavior "allow" with updatedInput, which is what may be done, or "deny" with a message.'
+    )
+    tool_name: str = Field(description="The tool.", min_length=1, max_length=200)
+    input: Json = Field(description="Its input.")
+    tool_use_id: str | None = Field(
+        None, description="The client's id of this use: the same id is the same question.", max_length=200
+    )
+
+    async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
+        """Ask, and answer as the contract says."""
+        key = asking.key_of("permission", self.tool_name, self.input, id=self.tool_use_id or "")
+        posting = questions.question(self.tool_name, self.input, key=key)
+        lasts = None if self.tool_use_id else asking.LASTS
+        found = await asking.ask(hp, posting, until=until(hp, limits), lasts=lasts)
+        if found.status == "approved":
+            return {"behavior": "allow", "updatedInput": found.arguments}
+        return self.denial(found.message)
+
+    def denial(self, why: str) -> Json:
+        return {"behavior": "deny", "message": why}
+
+
+class RequestApproval(Call):
+    """Ask about anything."""
+
+    name = "request_approval"
+    does = (
+        "Asks people to approve something before you do it, and waits a while for their decision. If `status` is "
+        "approved, do it with the `arguments` of the answer, which people may have changed, and only so. If it is "
+        "open, call await_decision with the gate's number later. If it is rejected, do not do it another way."
+    )
+    action: str = Field(description="What you want to do: a short name, as send_mail.", min_length=1, max_length=100)
+    arguments: Json = Field({}, description="With which values, exactly as you will use them.")
+    title: str = Field(description="What you ask, in one line.", min_length=1, max_length=500)
+    summary: str = Field("", description="Why, in your own words.", max_length=20_000)
+    risk: Risk = Field("medium", description="How much harm it could do.")
+    reasons: list[str] = Field([], description="The reasons for the risk.", max_length=50)
+    pinned: list[str] = Field([], description="The names of the arguments that people have to check.", max_length=50)
+    request_id: str = Field("", description="Your id of this request: the same id asks once.", max_length=200)
+
+    async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
+        """Ask, and return the answer."""
+        words = self.model_dump(include={"title", "summary", "risk", "reasons", "pinned"})
+        key = asking.key_of("approval", self.action, {"arguments": self.arguments, **words}, id=self.request_id)
+        posting = questions.question(self.action, self.arguments, key=key, **words)
+        lasts = None if self.request_id else asking.LASTS
+        return (await asking.ask(hp, posting, until=until(hp, limits), lasts=lasts)).told()
+
+
+class AwaitDecision(Call):
+    """Wait for a decision."""
+
+    name = "await_decision"
+    does = "Waits a while for people's decision at a gate, and returns it; `status` is open if there is none yet."
+    reads = True
+    gate: GateNumber
+
+    async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
+        """Wait, and return the answer."""
+        return (await asking.read(hp, self.gate, until=until(hp, limits))).told()
+
+
+class SaveCheckpoint(Call):
+    """Save the state of the work."""
+
+    name = "save_checkpoint"
+    does = (
+        "Saves the state of your work as a checkpoint, which people can read, name and compare, and from which you can "
+        "go on. The first call starts a run: give its number as `run` to add to it."
+    )
+    state: Json = Field(description="The whole state, as JSON.")
+    note: str = Field("", description="What you did since the last checkpoint.", max_length=2000)
+    title: str = Field("", description="For a new run: its title.", max_length=200)
+    run_id: int | None = Field(None, alias="run", description="The run to add to; none starts one.", ge=1, le=2**62)
+
+    async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
+        """Save it, and return the run and the checkpoint's number."""
+        number = self.run_id or await self._started(hp)
+        run = hp.run(number)
+        await run.claim(timeout=limits.patient / 2)
+        turn = await run.save(SAVES, set={"state": self.state}, next_step=SAVES, notes=[self.note] if self.note else [])
+        await run.release()
+        return {"run": number, "checkpoint": turn.seq, "url": f"{hp.url}/runs/{number}/"}
+
+    async def _started(self, hp: AsyncHoldpoint) -> int:
+        """Start a run of the token's agent. Raises HoldpointError where the agent has a plan of its own."""
+        agents = (await hp._io.run(hp._api.get("agents", Agents))).items
+        name = agents[0].name if len(agents) == 1 else ""
+        others = [
+            version for each in agents for version in each.versions if not version.startswith(("posted-", "mcp-"))
+        ]
+        if others:
+            raise HoldpointError(
+                "This token's agent has a plan of its own, whose program saves its checkpoints. Take a token of "
+                "another agent."
+            )
+        plan = [Step(name=SAVES, title="Save a checkpoint", writes=["state"], jumps=[SAVES], ends=True)]
+        schema = {"type": "object", "properties": {"state": {"type": "object"}}, "required": ["state"]}
+        await hp.register(VERSION, plan, agent=name, state=schema, doc="Saves checkpoints by MCP.")
+        words = self.title or "Checkpoints"
+        return int((await hp.start({"state": {}}, agent=name, version=VERSION, title=words)).id)
+
+
+class ListGates(Call):
+    """List what is open."""
+
+    name = "list_gates"
+    does = "Lists the gates at which people have not decided yet, the longest open first."
+    reads = True
+    cursor: str = Field("", description="`next` of the page before.", max_length=200)
+
+    async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
+        """Return one page."""
+        found = await hp._io.run(hp._api.get("gates", Gates, cursor=self.cursor))
+        return {"gates": [each.model_dump(mode="json") for each in found.items], "next": found.next}
+
+
+class OpenGate(Told):
+    """A gate in the list."""
+
+    id: int
+    url: str
+    run: int
+    agent: str
+    title: str
+    risk: str
+    opened_at: str
+
+
+class Gates(Told):
+    """A page of open gates."""
+
+    items: list[OpenGate]
+    next: str | None = None
+
+
+class Agent(Told):
+    """An agent in the list."""
+
+    name: str
+    versions: list[str]
+
+
+class Agents(Told):
+    """The agents that a token reaches."""
+
+    items: list[Agent]
+
+
+TOOLS: Mapping[str, type[Call]] = {
+    each.name: each for each in (PermissionPrompt, RequestApproval, AwaitDecision, SaveCheckpoint, ListGates)
+}
+
+
+def until(hp: AsyncHoldpoint, limits: Limits) -> float:
+    """Return the end of a wait that begins now, by the client's clock."""
+    return hp._api.habits.clock() + limits.patient
+
+
+def written(told: Json) -> str:
+    """Return an answer as JSON text."""
+    return json.dumps(told, ensure_ascii=False)
