@@ -13,12 +13,13 @@ from agents.runner import engine
 from agents.session.performer import Returned
 from agents.session.run_session import RunSession
 from agents.work_errors import ToolMismatched, ToolNotRegistered, TooManyGates, WorkInvalid
+from approvals.cards import drawing
 from approvals.cards.card import Card, completed
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused, NotRegistered, ToolRefused
 from approvals.models import Policy, Tool
 from approvals.schema import validate, walk
-from approvals.tools import drawing
+from approvals.tools import drawing as registered_tools
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
@@ -68,7 +69,7 @@ def drawn(
 ) -> Card:
     """Return the card as people registered its tools. Raises ToolNotRegistered and ToolMismatched."""
     try:
-        return drawing.drawn(card, team=team, policy=policy, plan=plan, tools=tools)
+        return registered_tools.drawn(card, team=team, policy=policy, plan=plan, tools=tools)
     except ToolRefused as error:
         refusal = ToolNotRegistered if isinstance(error, NotRegistered) else ToolMismatched
         faults = [(f"/actions/{fault.number}{fault.pointer}", fault.message) for fault in error.faults]
@@ -98,7 +99,7 @@ def _faults(card: Card) -> Iterator[FieldError]:
 
 
 def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Check the actions' ids, and that all pointers lead into the state."""
+    """Check the actions' ids, that all pointers lead into the state, and that drawings lead to texts."""
     ids = [action.id for action in card.actions]
     if not ids:
         yield FieldError(pointer="/actions", message="a gate needs at least one action")
@@ -108,6 +109,10 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
         if action.pointer and not json_pointer.has(state, action.pointer):
             told = f"there is nothing at {action.pointer} in the state"
             yield FieldError(pointer=f"/actions/{number}/pointer", message=told)
+            continue
+        arguments = json_pointer.find(state, action.pointer) if action.pointer else action.arguments
+        for place, member, fault in drawing.faults_of(action.draws, arguments):
+            yield FieldError(pointer=f"/actions/{number}/draws/{place}/{member}", message=fault)
     for number, quote in enumerate(card.quotes):
         if not json_pointer.has(state, quote.pointer):
             told = f"there is nothing at {quote.pointer} in the state"

@@ -15,6 +15,9 @@ from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.patch import same
 
+from . import drawing
+from .drawing import Drawing
+
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
 VERDICTS = (APPROVE, EDIT, REJECT, RESPOND)
 MOST_PINNED = 100_000  # bytes of one action's pinned values
@@ -63,6 +66,7 @@ class Action:
     undo: str = ""  # the step or tool that undoes it
     verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
     response: Mapping[str, Any] = field(default_factory=dict)  # the JSON Schema of a response; empty: a text
+    draws: Sequence[Drawing] = ()  # how people see the arguments, beside their exact values
     settled: SettledAction | None = None
     registered: ToolVersion | None = None  # set by the runtime, never by the program that asks
 
@@ -70,6 +74,7 @@ class Action:
         object.__setattr__(self, "pinned", tuple(self.pinned))
         object.__setattr__(self, "missing", tuple(self.missing))
         object.__setattr__(self, "verdicts", tuple(self.verdicts))
+        object.__setattr__(self, "draws", tuple(self.draws))
 
     @cached_property
     def derived(self) -> dict[str, Any]:
@@ -121,11 +126,12 @@ class Action:
         return [place for place, now, was in values if is_empty(now) or same(now, was)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with every field; `settled`, `registered` and `missing` only where they are set."""
-        apart = ("settled", "registered", "missing")
+        """Return a JSON object with every field; `settled`, `registered`, `missing` and `draws` only where set."""
+        apart = ("settled", "registered", "missing", "draws")
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         lists = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
         lists |= {"missing": list(self.missing)} if self.missing else {}
+        lists |= {"draws": [each.to_json() for each in self.draws]} if self.draws else {}
         told = {name: asdict(each) for name in ("settled", "registered") if (each := getattr(self, name))}
         return {**plain, "schema": dict(self.schema), "response": dict(self.response), **lists, **told}
 
@@ -135,6 +141,7 @@ class Action:
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         settled, registered = known.get("settled"), known.get("registered")
         told = {
+            "draws": [Drawing(**each) for each in known.get("draws", ())],
             "settled": SettledAction(**settled) if settled else None,
             "registered": ToolVersion(**registered) if registered else None,
         }
@@ -190,6 +197,8 @@ def faults_of(actions: Sequence[Action], *, step: StepSpec, plan: PlanSpec, reco
     faults: list[str] = []
     for action in actions:
         faults += [*_verdict_faults(action, step, plan), *_missing_faults(action, step), *pinned_faults(action)]
+        wrong = drawing.faults_of(action.draws, action.arguments)
+        faults += [f"action {action.id!r}: what it draws, {member}: {fault}" for _, member, fault in wrong]
     performed = [] if recovery else [action.effect for action in actions if action.effect]
     by_name = {each.name: each for each in plan.steps}
     for name in sorted({name for name in performed if performed.count(name) > 1}):

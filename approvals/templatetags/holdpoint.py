@@ -37,6 +37,7 @@ register.filter("lasting", times.lasting)
 register.simple_tag(times.element, name="when")
 register.filter("person", untrusted.person)
 # Possessive, so that it never backtracks: a text of backticks would take time by the square of its length.
+INDENTED = 60  # blanks at the beginning of a line of code that are drawn
 CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
 
 
@@ -51,6 +52,16 @@ def frame(context: Context) -> dict[str, Any]:
 def untrusted_text(value: object) -> SafeString:
     """Render untrusted words, over several lines, with badges and measured blanks."""
     return untrusted.render(str(value))
+
+
+@register.filter
+def untrusted_code(value: str) -> SafeString:
+    """Render one line of untrusted code, with its indentation as it is."""
+    inside = value.lstrip(" \t")
+    indentation = value[: len(value) - len(inside)]
+    if len(indentation) > INDENTED:
+        return untrusted.render(value)
+    return format_html("{}{}", indentation, untrusted.render(inside))
 
 
 @register.simple_tag

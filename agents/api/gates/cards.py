@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from agents.api.protocol import known
 from agents.api.runs.moves import Order
+from approvals.cards import drawing
 from approvals.cards.action import VERDICTS
 from approvals.cards.card import IDENTIFIER, RISKS, Card
 
@@ -58,6 +59,24 @@ class Quoted(Order):
     role: str = Field("", description="Their role, and how the text arrived.", max_length=200, examples=["by mail"])
 
 
+class AskedDrawing(Order):
+    """A way to draw arguments, beside their exact values. The places are JSON Pointers to texts in the arguments."""
+
+    kind: Annotated[str, known(*drawing.KINDS)] = Field(
+        description="diff: one text takes the place of another. command: a text as it will run.",
+        examples=["diff"],
+        json_schema_extra={"enum": list(drawing.KINDS)},
+    )
+    at: str = Field(
+        description="The new text, or the command.", min_length=1, max_length=1000, examples=["/new_string"]
+    )
+    before: str = Field("", description="Of a diff: the text that goes.", max_length=1000, examples=["/old_string"])
+    name: str = Field(
+        "", description="Of a diff: the name of what is changed.", max_length=1000, examples=["/file_path"]
+    )
+    words: str = Field("", description="Of a command: what the agent says of it.", max_length=1000, examples=[""])
+
+
 class AskedAction(Order):
     """One action of a gate."""
 
@@ -75,6 +94,12 @@ class AskedAction(Order):
         description="JSON Pointers to arguments that a person must fill in or change; until then an approval is "
         "refused (422, with the pointer).",
         max_length=50,
+        examples=[[]],
+    )
+    draws: list[AskedDrawing] = Field(
+        [],
+        description="How people see the arguments, beside their exact values.",
+        max_length=drawing.MOST,
         examples=[[]],
     )
     verdicts: list[Annotated[str, known(*VERDICTS)]] = Field(

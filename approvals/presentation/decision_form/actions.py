@@ -17,6 +17,7 @@ from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.runs.plans import in_words
 from checkpoints.values import json_pointer, patch
 
+from .drawn_arguments import DrawnArguments, drawn_of
 from .pinned_values import PinnedValue, pinned_of
 from .verdict_choice import Ballot
 
@@ -28,6 +29,7 @@ class ActionSheet:
     number: int
     action: Action
     pinned: Sequence[PinnedValue] = ()
+    drawn: Sequence[DrawnArguments] = ()
     form: Form | None = None  # where it can be edited
     values: Sequence[FormNode] = ()  # the fields of an action that cannot be edited, without pinned ones
     shown: Any = None  # its arguments, where no schema names their fields
@@ -105,6 +107,7 @@ def sheets(
                 number=number,
                 action=action,
                 pinned=pinned,
+                drawn=drawn_of(action),
                 form=form,
                 values=[each for each in values if not each.pinned],
                 shown=None if form or values else without(action.masked, action.pinned),

@@ -33,7 +33,7 @@ LOG = logging.getLogger("holdpoint")
 SLOWEST = 2.0  # seconds between two requests at most, if the server does not hold them
 AGAIN = 1.0  # the same, for a run that somebody else has claimed, or that pauses after a failure
 WORDS = ("title", "summary", "for_whom", "amount", "resource", "risk", "reasons", "quotes")
-OF_ACTION = ("id", "title", "tool", "pinned", "verdicts", "schema", "response", "effect", "pointer")
+OF_ACTION = ("id", "title", "tool", "pinned", "draws", "verdicts", "schema", "response", "effect", "pointer")
 
 
 def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:

@@ -44,7 +44,11 @@ class Posting:
 
 @dataclass(frozen=True)
 class Ask:
-    """One of several actions to ask about at once; the members are those of `hp.approve`."""
+    """One of several actions to ask about at once; the members are those of `hp.approve`.
+
+    `draws` shows arguments as people read them, beside their exact values: {"kind": "command", "at": "/command"}, or
+    {"kind": "diff", "before": "/old", "at": "/new", "name": "/path"}.
+    """
 
     name: str
     arguments: Mapping[str, Any] | BaseModel | None = None
@@ -55,6 +59,7 @@ class Ask:
     undo: str = ""
     idempotent: bool = False
     tool: str = ""
+    draws: Sequence[Mapping[str, str]] = ()
 
     def body(self) -> dict[str, Any]:
         """Return the JSON for the server."""
@@ -64,6 +69,7 @@ class Ask:
         found: dict[str, Any] = {"id": self.name, "title": self.title, "tool": self.tool or self.name}
         found |= {"arguments": plain(self.arguments or {}), "pinned": [_pointer(each) for each in self.pinned]}
         found |= {"undo": self.undo, "idempotent": self.idempotent} | ({"schema": schema} if schema else {})
+        found |= {"draws": [dict(each) for each in self.draws]} if self.draws else {}
         if self.respond is not False:
             edit = ["edit"] if found["arguments"] or schema else []  # an action without arguments cannot be edited
             found["verdicts"] = ["approve", *edit, "reject", "respond"]

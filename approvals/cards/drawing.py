@@ -1,0 +1,46 @@
+"""How an action's arguments are drawn: as a diff of two texts, or as a command.
+
+A drawing is a hint of whoever asks. It shows arguments and nothing else, and the exact arguments stay beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from checkpoints.values import json_pointer
+
+DIFF, COMMAND = "diff", "command"
+KINDS = (DIFF, COMMAND)
+MOST = 50  # of one action
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """One drawing. All places are JSON Pointers to texts in the arguments; "" where there is none."""
+
+    kind: str  # of KINDS
+    at: str  # the new text, or the command
+    before: str = ""  # of a diff: the text that goes
+    name: str = ""  # of a diff: the name of what is changed
+    words: str = ""  # of a command: what the agent says about it
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Return its places, by the member that names each."""
+        return {name: place for name, place in asdict(self).items() if name != "kind" and place}
+
+    def to_json(self) -> dict[str, str]:
+        """Return it with the members that are set."""
+        return {"kind": self.kind, **self.places}
+
+
+def faults_of(drawings: Sequence[Drawing], arguments: Any) -> Iterator[tuple[int, str, str]]:
+    """Yield (number, member, fault): a drawing of nothing would look as if there were nothing to see."""
+    for number, each in enumerate(drawings):
+        if each.kind not in KINDS:
+            yield number, "kind", f"is none of {', '.join(KINDS)}"
+        for member, place in each.places.items():
+            if not isinstance(json_pointer.get(arguments, place), str):
+                yield number, member, f"there is no text at {place} in the arguments"

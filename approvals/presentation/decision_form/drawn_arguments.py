@@ -1,0 +1,50 @@
+"""Draws an action's arguments as its card hints: a diff, or a command. The exact arguments are shown beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from approvals.cards.action import Action
+from approvals.cards.drawing import COMMAND, Drawing
+from approvals.presentation.text import exact_call, line_diff
+from approvals.presentation.text.line_diff import Line
+from checkpoints.values import json_pointer
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnArguments:
+    """One drawing, with the names of the arguments that it shows."""
+
+    kind: str
+    arguments: Sequence[str]
+    name: str = ""  # of what is changed
+    lines: Sequence[Line] = ()
+    added: int = 0
+    removed: int = 0
+    unended: bool = False  # a line break at the end comes or goes
+    new: bool = False  # there is no text that goes
+    command: str = ""
+    words: str = ""  # of whoever asks
+
+
+def drawn_of(action: Action) -> list[DrawnArguments]:
+    """Draw the arguments as they are now; what people's edits turned into something else is not drawn."""
+    return [drawn for each in action.draws for drawn in _drawn(action, each)]
+
+
+def _drawn(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
+    shown = {member: json_pointer.get(action.masked, place) for member, place in drawing.places.items()}
+    if not all(isinstance(value, str) for value in shown.values()):
+        return
+    arguments = [exact_call.dotted(drawing.places[member]) for member in ("before", "at") if member in drawing.places]
+    at = shown["at"]
+    if drawing.kind == COMMAND:
+        yield DrawnArguments(kind=drawing.kind, arguments=arguments, command=at, words=shown.get("words", ""))
+        return
+    before = shown.get("before", "")
+    added, removed = line_diff.counted(before, at)
+    yield DrawnArguments(
+        kind=drawing.kind, arguments=arguments, name=shown.get("name", ""), lines=line_diff.compared(before, at),
+        added=added, removed=removed, unended=line_diff.unended(before, at), new="before" not in shown,
+    )  # fmt: skip
