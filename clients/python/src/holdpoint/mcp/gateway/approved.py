@@ -1,0 +1,123 @@
+"""One call of a tool that needs approval: asked, waited for, begun, made and reported, so that it is made once.
+
+The same call again finds the same gate until it was made. After a crash the run knows how far it came: a call that was
+begun and not reported is never made again on a guess, people are asked whether it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+
+from ...answers import Run
+from ...awaiting import Way
+from ...calls import Allowed, AsyncCall
+from ...client import AsyncHoldpoint
+from ...exchange import Op
+from ...posting import Posting, post
+from ...sending import Api
+from .. import exact
+from ..asking import LASTS
+from ..exact import NotExact
+
+NEVER_RAN = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.PARSE_ERROR, types.INVALID_REQUEST)
+KEPT = 20_000  # characters of a result that are kept with the run
+HEARD = (
+    "People changed this call before it was made: {changes}. This is the result of the call as they approved it; do "
+    "not repeat your own."
+)
+Json = dict[str, Any]
+
+
+class Changed(NotExact):
+    """The tool changed while people decided, so the call was not made. Call it again: people are asked anew."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call as it is made: with which arguments, and how."""
+
+    send: Callable[[Json], Awaitable[types.CallToolResult]]
+    unchanged: Callable[[], Awaitable[bool]]  # whether the tool is still the one that people were asked about
+    keeps: bool  # the result, with the run
+
+
+async def perform(hp: AsyncHoldpoint, posting: Posting, made: Made) -> types.CallToolResult:
+    """Return the result of the call, made as people approved it. Raises HoldpointError, NotExact and MCPError."""
+    way = await hp._io.run(_asked(hp._api, posting))
+    await hp._io.run(way.decided())
+    with anyio.CancelScope(shield=True):  # begun and not reported, people would have to be asked whether it happened
+        allowed = await hp._io.run(_begun(way))
+        call = AsyncCall(hp._io, allowed)
+        asked = posting.body["actions"][0]["arguments"]
+        try:
+            arguments = exact.checked(asked, allowed.edits, allowed.arguments)
+            if not await made.unchanged():
+                raise Changed(Changed.__doc__)
+        except NotExact as error:
+            await call.failed(str(error))
+            raise
+        result = await _sent(call, made, arguments)
+    if call.changes:
+        told = types.TextContent(text=HEARD.format(changes="; ".join(call.changes)))
+        return result.model_copy(update={"content": [*result.content, told]})
+    return result
+
+
+async def _sent(call: AsyncCall, made: Made, arguments: Json) -> types.CallToolResult:
+    """Make the call, and report what is known of it."""
+    try:
+        result = await made.send(arguments)
+    except MCPError as error:
+        if error.code in NEVER_RAN:
+            await call.failed(error.message)
+        else:
+            await call.unknown(f"The server answered: {error.message}")
+        raise
+    except BaseException as error:
+        await call.unknown(f"{type(error).__name__}: {error}")
+        raise
+    await call.done(_kept(result, made.keeps))
+    return result
+
+
+def _kept(result: types.CallToolResult, keeps: bool) -> Json:
+    """Return what is kept of a result."""
+    told: Json = {"is_error": result.is_error}
+    whole = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    try:
+        fits = keeps and len(exact.canonical(whole)) <= KEPT
+    except NotExact:
+        fits = False
+    return told | ({"result": whole} if fits else {"result_kept": False})
+
+
+def _asked(api: Api, posting: Posting) -> Op[Way]:
+    """Ask, or find the gate of the same call if that was not made yet, or was refused a short while ago."""
+    key = posting.key
+    while True:
+        turn = yield from post(api, replace(posting, key=key), deferred=True)
+        run = yield from api.get(f"runs/{turn.run}", Run)
+        if not _is_over(run):
+            return Way(api, turn.gate or 0, timeout=posting.timeout)
+        key = f"{posting.key}-{turn.run}"
+
+
+def _is_over(run: Run) -> bool:
+    if run.status == "completed":
+        return True
+    ended = run.finished_at if run.status in ("failed", "cancelled") else None
+    return ended is not None and datetime.now(timezone.utc) - ended > timedelta(seconds=LASTS)
+
+
+def _begun(way: Way) -> Op[Allowed]:
+    found = yield from way.following()
+    if found is None:
+        raise (yield from way._end())
+    return found

@@ -1,0 +1,186 @@
+"""The gateway as an MCP server: what it passes on to the server behind it, and what it asks about first."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.server import Server, ServerRequestContext
+
+from ...client import AsyncHoldpoint
+from ...errors import AlreadyDone, Answered, HoldpointError, Invalid, StillOpen, Unknown
+from ...posting import Posting
+from .. import asking, questions
+from ..exact import NotExact
+from ..limits import REST
+from ..server import failed
+from .approved import Json, Made, perform
+from .known_tools import KnownTools
+from .policy import Policy, Rule, fingerprint
+
+Context = ServerRequestContext[Any, Any]
+PAGES = 100  # of a list of tools
+CHANGED = "The tool is described otherwise than when a call of it was last let through"
+
+
+class Gateway:
+    """Stands before the server of `behind`, by the operator's policy."""
+
+    def __init__(self, behind: Client, hp: AsyncHoldpoint, policy: Policy, known: KnownTools) -> None:
+        self.behind, self.hp, self.policy, self.known = behind, hp, policy, known
+
+    def server(self) -> Server[Any]:
+        """Return the server: it has what the one behind it has."""
+        has, told = self.behind.server_capabilities, self.behind.server_info
+        passed: dict[str, Any] = {}
+        if has.resources:
+            passed |= {"on_list_resources": self.list_resources, "on_read_resource": self.read_resource}
+            passed |= {"on_list_resource_templates": self.list_templates}
+        if has.prompts:
+            passed |= {"on_list_prompts": self.list_prompts, "on_get_prompt": self.get_prompt}
+        if has.completions:
+            passed |= {"on_completion": self.complete}
+        if has.tools:
+            passed |= {"on_list_tools": self.list_tools, "on_call_tool": self.call_tool}
+        name, version = (told.name, told.version) if told else ("gateway", "")
+        return Server(name, version=version, instructions=self.behind.instructions, **passed)
+
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Pass the list on, without the tools that the policy refuses."""
+        found = await self.behind.list_tools(cursor=_cursor(params), cache_mode="refresh")
+        for tool in found.tools:
+            self.known.changed(tool.name, fingerprint(tool))
+        return found.model_copy(
+            update={"tools": [each for each in found.tools if self.policy.rule(each).do != "refuse"]}
+        )
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Call a tool: at once where it passes, or as people approve it."""
+        tool = await self.tool(params.name)
+        rule = self.policy.rule(tool) if tool else None
+        if tool is None or rule is None or rule.do == "refuse":
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.")
+        arguments, mark = params.arguments or {}, fingerprint(tool)
+        changed = self.known.changed(tool.name, mark)
+        send = self.sender(context, tool.name)
+        if rule.do == "pass" and not changed:
+            return await send(arguments)
+        made = Made(send, lambda: self.is_still(tool.name, mark), self.policy.results)
+        try:
+            posting = self.question(tool, rule, arguments, mark, changed=changed)
+            await context.session.report_progress(0, None, f"People are asked whether {tool.name} may be called.")
+            result = await self.asked(posting, made)
+        except (HoldpointError, NotExact) as error:
+            return refused(error)
+        self.known.take(tool.name, mark)
+        return result
+
+    async def asked(self, posting: Posting, made: Made) -> types.CallToolResult:
+        """Ask and perform; people get no form where the tool's schema is none that Holdpoint can use."""
+        try:
+            return await perform(self.hp, posting, made)
+        except Invalid as invalid:
+            places = [str(each.get("parameter", "")) for each in invalid.errors]
+            if not any("/schema" in place for place in places):
+                raise
+        [action] = posting.body["actions"]
+        bare = {name: each for name, each in action.items() if name != "schema"}
+        plain = Posting(body=posting.body | {"actions": [bare]}, key=posting.key, timeout=posting.timeout)
+        return await perform(self.hp, plain, made)
+
+    def question(self, tool: types.Tool, rule: Rule, arguments: Json, mark: str, *, changed: bool) -> Posting:
+        """Return the question about a call. What the tool says of itself is shown as its words. Raises NotExact."""
+        shown = {"name": tool.name, "description": tool.description or "", "fingerprint": mark}
+        posting = questions.question(
+            tool.name, arguments, key=asking.key_of(f"gateway-{mark[:16]}", tool.name, arguments),
+            risk="high" if changed else rule.risk, reasons=[CHANGED] if changed else [], pinned=rule.pinned,
+            schema=tool.input_schema, state={"described": shown}, policy=rule.policy or self.policy.policy,
+            thread=self.policy.thread, idempotent=rule.idempotent,
+        )  # fmt: skip
+        return Posting(body=posting.body, key=posting.key, timeout=max(self.policy.wait - REST, self.policy.wait / 2))
+
+    async def tool(self, name: str) -> types.Tool | None:
+        """Return a tool as the server describes it now."""
+        cursor: str | None = None
+        for _ in range(PAGES):
+            page = await self.behind.list_tools(cursor=cursor, cache_mode="refresh")
+            found = next((each for each in page.tools if each.name == name), None)
+            cursor = page.next_cursor
+            if found is not None or cursor is None:
+                return found
+        return None
+
+    async def is_still(self, name: str, mark: str) -> bool:
+        """Tell whether the tool is described as it was."""
+        found = await self.tool(name)
+        return found is not None and fingerprint(found) == mark
+
+    def sender(self, context: Context, name: str) -> Callable[[Json], Awaitable[types.CallToolResult]]:
+        """Return the function that calls the tool; its progress is passed on."""
+
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            await context.session.report_progress(progress, total, message)
+
+        async def send(arguments: Json) -> types.CallToolResult:
+            return await self.behind.call_tool(name, arguments, progress_callback=progressed)
+
+        return send
+
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Pass it on."""
+        return await self.behind.list_resources(cursor=_cursor(params), cache_mode="refresh")
+
+    async def list_templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Pass it on."""
+        return await self.behind.list_resource_templates(cursor=_cursor(params), cache_mode="refresh")
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Pass it on."""
+        return await self.behind.read_resource(str(params.uri), cache_mode="refresh")
+
+    async def list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Pass it on."""
+        return await self.behind.list_prompts(cursor=_cursor(params), cache_mode="refresh")
+
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        """Pass it on."""
+        return await self.behind.get_prompt(params.name, params.arguments)
+
+    async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Pass it on."""
+        argument = {"name": params.argument.name, "value": params.argument.value}
+        known = params.context.arguments if params.context else None
+        return await self.behind.complete(params.ref, argument, known)
+
+
+def refused(error: Exception) -> types.CallToolResult:
+    """Return why the call was not made, or what is known of it, as the tool's error."""
+    if isinstance(error, Unknown):
+        return failed(str(error))
+    if isinstance(error, StillOpen):
+        return failed(
+            f"Nobody has decided yet at gate {error.gate}, so the call was not made. Make the same call again to get "
+            f"the decision; people decide at {error.url}"
+        )
+    if isinstance(error, Answered):
+        return failed(f"{error} {error.answer}")
+    if isinstance(error, AlreadyDone):
+        kept = error.result.get("result") if isinstance(error.result, dict) else None
+        if isinstance(kept, dict):
+            return types.CallToolResult.model_validate(kept)
+        return failed("This call was made already, once; its result was not kept.")
+    return failed(asking.in_trouble(error))
+
+
+def _cursor(params: types.PaginatedRequestParams | None) -> str | None:
+    return params.cursor if params else None
