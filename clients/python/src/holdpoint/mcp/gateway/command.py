@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     except HoldpointError as error:
         sys.stderr.write(f"holdpoint gateway: {error}\n")
         return 2
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever ended it, its caller reads why
         first = cause(error)
         sys.stderr.write(f"holdpoint gateway: {' '.join(asked.server)} failed: {type(first).__name__}: {first}\n")
         return 1

@@ -1,0 +1,192 @@
+"""The endpoint /mcp: who is let in, what is refused, and that a wait takes nothing from others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from mcp import MCPError
+from mcp_types import CallToolResult
+
+from agents.models import Token
+from approvals.models import Gate
+from checkpoints.models import Checkpoint, Run
+from tests.agents.remote.outside_program import decide
+from tests.clients.mcp.mcp_client import beside, by_http, called, said, told
+from tests.clients.world import World
+from tests.conftest import Starter
+from tests.harness import services
+from tests.harness.waiting import PATIENCE
+
+LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+TOOLS = ["permission_prompt", "request_approval", "await_decision", "save_checkpoint", "list_gates"]
+
+
+def post(world: World, body: object = LIST, **headers: str) -> httpx.Response:
+    """Send something to the endpoint; headers with a _ for each -."""
+    given = HEADERS | {"Authorization": f"Bearer {world.token}"}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    content = body if isinstance(body, bytes) else httpx.Request("POST", "http://x", json=body).content
+    return httpx.post(f"{world.url}/mcp", headers=given, content=content, timeout=PATIENCE)
+
+
+def test_it_lists_its_tools(web: str) -> None:
+    found = post(World(web))
+    assert found.status_code == 200
+    assert [tool["name"] for tool in found.json()["result"]["tools"]] == TOOLS
+
+
+@pytest.mark.parametrize("sent", ["", "Basic YTpi", "Bearer", "Bearer hp_nothing", "Bearer ä"])
+def test_without_a_valid_token_it_answers_401_with_a_challenge(web: str, sent: str) -> None:
+    found = post(World(web), Authorization=sent.encode("latin-1").decode("latin-1"))
+    assert found.status_code == 401
+    assert found.headers["www-authenticate"].startswith('Bearer realm="Holdpoint", error="invalid_')
+    assert found.json()["error"] in ("invalid_token", "invalid_request")
+
+
+def test_a_revoked_token_is_refused_at_once(web: str) -> None:
+    world = World(web)
+    assert post(world).status_code == 200
+    Token.objects.filter(user=world.owner).update(revoked_at="2026-01-01T00:00:00Z")
+    assert post(world).status_code == 401
+
+
+def test_a_session_is_no_token(web: str) -> None:
+    from tests.conftest import session_of
+    from tests.factories import ann
+
+    world = World(web)
+    found = post(world, Authorization="", Cookie=f"sessionid={session_of(ann(world.team))}")
+    assert found.status_code == 401
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+def test_a_page_of_another_site_is_refused(web: str, origin: str) -> None:
+    assert post(World(web), Origin=origin).status_code == 403
+
+
+def test_a_page_of_its_own_is_served(web: str) -> None:
+    assert post(World(web), Origin=web).status_code == 200
+
+
+def test_only_post_is_taken(web: str) -> None:
+    world = World(web)
+    for method in ("GET", "DELETE", "PUT"):
+        found = httpx.request(method, f"{web}/mcp", headers={"Authorization": f"Bearer {world.token}"})
+        assert (found.status_code, found.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"{", "cannot be read"),
+        (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "tools/list"}', "id"),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": NaN}}', "cannot be read"),
+    ],
+)
+def test_what_is_ambiguous_is_a_parse_error(web: str, body: bytes, why: str) -> None:
+    found = post(World(web), body)
+    assert found.status_code == 400
+    assert found.json()["error"]["code"] == -32700
+    assert why in found.json()["error"]["message"]
+
+
+def test_a_body_that_is_too_large_is_refused(shared_web: Callable[..., str]) -> None:
+    world = World(shared_web({"HOLDPOINT_API_BODY_LIMIT": "20000", "HOLDPOINT_UPLOAD_LIMIT": "1000"}))
+    assert post(world, b" " * 20_001).status_code == 413
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol(web: str) -> None:
+    async def do() -> CallToolResult:
+        async with by_http(World(web)) as client:
+            return await client.call_tool("delete_everything", {})
+
+    with pytest.raises(MCPError, match="There is no tool 'delete_everything'; there are permission_prompt") as refused:
+        beside(do).result(PATIENCE)
+    assert refused.value.code == -32602
+
+
+def test_a_token_reaches_no_further_here_than_in_the_api(web: str) -> None:
+    mine, other = World(web), World(web)
+    asked = called(other, "request_approval", {"action": "wire", "title": "Wire it"})
+    gate = other.gate()
+    hidden = called(mine, "await_decision", {"gate": gate.pk}).result(PATIENCE)
+    assert hidden.is_error
+    assert "404" in said(hidden)
+    assert told(called(mine, "list_gates", {}).result(PATIENCE))["gates"] == []
+    assert [each["id"] for each in told(called(other, "list_gates", {}).result(PATIENCE))["gates"]] == [gate.pk]
+    decide(gate, "approve")
+    assert told(asked.result(PATIENCE))["status"] == "approved"
+
+
+def test_an_approval_is_asked_for_and_awaited_later(shared_web: Callable[..., str]) -> None:
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
+    wire = {"to": "ACME", "amount": "120.00"}
+    asking = {"action": "wire", "title": "Pay invoice 7", "arguments": wire, "risk": "high", "pinned": ["amount"]}
+    first = told(called(world, "request_approval", asking).result(PATIENCE))
+    assert first["status"] == "open"
+    gate = world.decides("edit", arguments={"wire": {**wire, "amount": "100.00"}}, comment="A tenth less.")
+    assert first["gate"] == gate.pk
+    later = told(called(world, "await_decision", {"gate": gate.pk}).result(PATIENCE))
+    assert later["arguments"] == {**wire, "amount": "100.00"}
+    assert (later["changes"], later["by"], later["comment"]) == (
+        ["amount is now '100.00'"], "Ann Okafor", "A tenth less.",
+    )  # fmt: skip
+
+
+def test_checkpoints_are_saved_one_after_the_other(web: str) -> None:
+    world = World(web)
+    first = told(called(world, "save_checkpoint", {"state": {"plan": [1]}, "title": "Refactor"}).result(PATIENCE))
+    more = {"run": first["run"], "state": {"plan": [1, 2]}, "note": "Split the module."}
+    second = told(called(world, "save_checkpoint", more).result(PATIENCE))
+    assert (second["run"], second["checkpoint"]) == (first["run"], first["checkpoint"] + 1)
+    run = Run.objects.get(pk=first["run"])
+    assert (run.title, run.team) == ("Refactor", world.team)
+    assert Checkpoint.objects.filter(run=run).count() == 3  # with the one that it started from
+    found = httpx.get(
+        f"{web}/api/runs/{run.pk}/checkpoints/{second['checkpoint']}",
+        headers={"Authorization": f"Bearer {world.token}"},
+    )
+    assert found.json()["state"] == {"state": {"plan": [1, 2]}}
+
+
+def test_a_process_that_ends_answers_those_who_wait(
+    start_web: Callable[..., tuple[services.Service, str]], start_service: Starter
+) -> None:
+    service, base = start_web()
+    world = World(base)
+    asked = called(world, "permission_prompt", {"tool_name": "Bash", "input": {"command": "ls"}})
+    world.gate()
+    service.process.terminate()
+    answer = told(asked.result(PATIENCE))
+    assert answer["behavior"] == "deny"
+    assert "Ask again" in answer["message"]
+    assert Gate.objects.open().filter(team=world.team).count() == 1
+
+
+def test_fifty_waits_leave_room_for_others(web: str) -> None:
+    """A wait holds neither a thread nor a connection: more wait than the process has of either."""
+    world = World(web)
+
+    async def wait_all() -> list[CallToolResult]:
+        async with by_http(world) as client:
+            calls = [
+                client.call_tool("request_approval", {"action": "note", "title": f"Note {at}", "request_id": str(at)})
+                for at in range(50)
+            ]
+            return await asyncio.gather(*calls)
+
+    asked = beside(wait_all)
+    from tests.clients.mcp.test_permission_prompt import opened
+    from tests.harness.waiting import until
+
+    gates = until(lambda: opened(world, 50), what="50 gates", within=2 * PATIENCE)
+    assert gates is not None
+    assert post(world).status_code == 200
+    for gate in gates:
+        decide(gate, "approve")
+    assert {told(each)["status"] for each in asked.result(2 * PATIENCE)} == {"approved"}

@@ -1,0 +1,185 @@
+"""Claude Code asks by --permission-prompt-tool: what it gets is its contract, to the letter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from mcp_types import CallToolResult
+
+from approvals.gates import closing
+from approvals.models import Gate
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Run
+from tests.agents.remote.outside_program import decide
+from tests.clients.mcp.mcp_client import beside, by_http, by_stdio, called, said, told
+from tests.clients.world import World
+from tests.harness.waiting import PATIENCE, until
+
+PROMPT = "permission_prompt"
+EDIT = {"file_path": "/src/app.py", "old_string": "x = 1\n", "new_string": "x = 2\n"}
+Way = Callable[[World, dict[str, Any]], Future[CallToolResult]]
+
+
+def use(input: dict[str, Any], *, tool: str = "Edit", id: str = "") -> dict[str, Any]:
+    """What Claude Code sends about the use of a tool."""
+    return {"tool_name": tool, "input": input} | ({"tool_use_id": id} if id else {})
+
+
+@pytest.fixture(params=["legacy", "auto", "stdio"])
+def prompt(request: pytest.FixtureRequest) -> Way:
+    """Prompts by each transport and each age of the protocol."""
+    way = str(request.param)
+
+    def ask(world: World, arguments: dict[str, Any]) -> Future[CallToolResult]:
+        if way != "stdio":
+            return called(world, PROMPT, arguments, mode=way)
+
+        async def do() -> CallToolResult:
+            async with by_stdio(world, "mcp") as client:
+                return await client.call_tool(PROMPT, arguments)
+
+        return beside(do)
+
+    return ask
+
+
+def test_what_is_approved_may_be_done_as_it_was_asked(web: str, prompt: Way) -> None:
+    world = World(web)
+    asked = prompt(world, use(EDIT, id="toolu_01"))
+    gate = world.decides()
+    assert told(asked.result(PATIENCE)) == {"behavior": "allow", "updatedInput": EDIT}
+    assert gate.title == "Edit /src/app.py"
+
+
+def test_what_people_change_is_what_may_be_done(web: str, prompt: Way) -> None:
+    world = World(web)
+    asked = prompt(world, use(EDIT))
+    world.decides("edit", arguments={"Edit": {**EDIT, "new_string": "x = 3\n"}})
+    assert told(asked.result(PATIENCE)) == {"behavior": "allow", "updatedInput": {**EDIT, "new_string": "x = 3\n"}}
+
+
+def test_a_no_is_told_with_its_reason(web: str, prompt: Way) -> None:
+    world = World(web)
+    asked = prompt(world, use({"command": "rm -rf build"}, tool="Bash"))
+    world.decides("reject", comment="Not while the release runs")
+    answer = told(asked.result(PATIENCE))
+    assert answer == {
+        "behavior": "deny",
+        "message": "Ann Okafor said no to Bash: Not while the release runs. Do not do it another way.",
+    }
+
+
+def test_a_deadline_that_passed_is_told_as_such(web: str) -> None:
+    world = World(web)
+    asked = called(world, PROMPT, use(EDIT))
+    gate = world.gate()
+    closing.pass_deadline(gate)
+    closing.expire(gate, by=SYSTEM)
+    answer = told(asked.result(PATIENCE))
+    assert answer["behavior"] == "deny"
+    assert "Nobody answered gate" in answer["message"]
+
+
+@pytest.mark.parametrize("id", ["toolu_01", ""])
+def test_what_takes_longer_than_the_client_waits_is_not_lost(shared_web: Callable[..., str], id: str) -> None:
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
+    early = told(called(world, PROMPT, use(EDIT, id=id)).result(PATIENCE))
+    gate = world.gate()
+    assert early["behavior"] == "deny"
+    assert f"Nobody has decided yet at gate {gate.pk}, so nothing was done. Ask again" in early["message"]
+    still = told(called(world, PROMPT, use(EDIT, id=id)).result(PATIENCE))
+    assert still == early
+    decide(gate, "approve")
+    late = told(called(world, PROMPT, use(EDIT, id=id)).result(PATIENCE))
+    assert late == {"behavior": "allow", "updatedInput": EDIT}
+    assert Gate.objects.filter(team=world.team).count() == 1
+
+
+def test_a_decision_about_a_use_without_an_id_counts_for_a_while(
+    web: str, monkeypatch: pytest.MonkeyPatch, shared_web: Callable[..., str]
+) -> None:
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
+    called(world, PROMPT, use(EDIT)).result(PATIENCE)
+    gate = world.decides()
+    assert told(called(world, PROMPT, use(EDIT)).result(PATIENCE))["behavior"] == "allow"
+    age_decision(gate)
+    again = told(called(world, PROMPT, use(EDIT)).result(PATIENCE))
+    newer = world.gate()
+    assert f"at gate {newer.pk}" in again["message"]
+    assert newer.pk != gate.pk
+    assert f"at gate {newer.pk}" in told(called(world, PROMPT, use(EDIT)).result(PATIENCE))["message"]
+
+
+def age_decision(gate: Gate) -> None:
+    """Let the decision have been taken eleven minutes ago."""
+    from datetime import timedelta
+
+    from approvals.models import Outcome
+
+    outcome = Outcome.objects.get(gate=gate)
+    Outcome.objects.filter(pk=outcome.pk).update(created_at=outcome.created_at - timedelta(minutes=11))
+
+
+def test_an_id_is_good_for_one_input_only(web: str) -> None:
+    world = World(web)
+    asked = called(world, PROMPT, use(EDIT, id="toolu_01"))
+    world.decides()
+    assert told(asked.result(PATIENCE))["behavior"] == "allow"
+    other = called(world, PROMPT, use({**EDIT, "new_string": "import os\n"}, id="toolu_01"))
+    answer = told(other.result(PATIENCE))
+    assert answer["behavior"] == "deny"
+    assert "used before for another call" in answer["message"]
+    assert Gate.objects.filter(team=world.team).count() == 1
+
+
+def test_a_hundred_prompts_at_once_get_the_answers_of_two_people(web: str) -> None:
+    """The mark: none is misrouted, none is asked twice, and the run of each has ended."""
+    world = World(web)
+    number = 100
+
+    async def ask_all() -> list[CallToolResult]:
+        async with by_http(world, mode="auto") as client:
+            uses = [use({"command": f"echo {at}"}, tool="Bash", id=f"toolu_{at:03}") for at in range(number)]
+            return await asyncio.gather(*(client.call_tool(PROMPT, each) for each in uses))
+
+    asked = beside(ask_all)
+    gates = until(lambda: opened(world, number), what=f"{number} gates", within=2 * PATIENCE)
+    assert gates is not None
+    for at, gate in enumerate(gates):  # by turns, as two people do
+        if at % 2:
+            decide(gate, "approve")
+        else:
+            decide(gate, "reject", comment=f"No {gate.pk}")
+    answers = [told(each) for each in asked.result(4 * PATIENCE)]
+    assert Counter(each["behavior"] for each in answers) == {"allow": number // 2, "deny": number // 2}
+    allowed = {f"echo {at}" for at, each in enumerate(answers) if each["behavior"] == "allow"}
+    assert allowed == {each["updatedInput"]["command"] for each in answers if each["behavior"] == "allow"}
+    by_title = {gate.title.removeprefix("Run "): gate for gate in gates}
+    for at, each in enumerate(answers):
+        if each["behavior"] == "deny":
+            assert f"No {by_title[f'echo {at}'].pk}" in each["message"]
+    assert Gate.objects.filter(team=world.team).count() == number
+    live = Run.objects.filter(team=world.team, status__in=Run.LIVE)
+    until(lambda: not live.exists(), what="all runs end")
+
+
+def opened(world: World, number: int) -> list[Gate] | None:
+    """All gates, once there are so many."""
+    found = list(Gate.objects.open().filter(team=world.team).order_by("pk"))
+    return found if len(found) == number else None
+
+
+def test_what_it_cannot_take_is_an_error_of_the_tool_that_says_what_to_correct(web: str) -> None:
+    world = World(web)
+    wrong = called(world, PROMPT, {"tool_name": "Bash", "input": "ls"}).result(PATIENCE)
+    assert wrong.is_error
+    assert "input: Input should be a valid dictionary" in said(wrong)
+    odd = told(called(world, PROMPT, use({}, tool="Ba sh")).result(PATIENCE))
+    assert odd["behavior"] == "deny"
+    assert "letters, digits" in odd["message"]
+    assert not Gate.objects.filter(team=world.team).exists()
