@@ -45,7 +45,7 @@ def test_the_hook_of_the_claude_code_page_works_as_its_settings_say(web: str, tm
     script.chmod(0o755)
     env = {**os.environ, **world.env, "PYTHONPATH": SOURCE, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(["sh", "-c", hook["command"]], env=env, cwd=ROOT, **pipes)  # type: ignore[call-overload]
+    process = subprocess.Popen(["/bin/sh", "-c", hook["command"]], env=env, cwd=ROOT, **pipes)  # type: ignore[call-overload]
     answer = POOL.submit(lambda: heard(process, event()))
     world.decides()
     found = answer.result(PATIENCE)
@@ -57,5 +57,7 @@ def test_the_hook_blocks_where_it_cannot_be_started(tmp_path: Path) -> None:
     import subprocess
 
     [matcher] = json.loads(first("claude-code.md", "json"))["hooks"]["PreToolUse"]
-    missing = subprocess.run(["sh", "-c", matcher["hooks"][0]["command"]], env={"PATH": str(tmp_path)}, check=False)
+    missing = subprocess.run(
+        ["/bin/sh", "-c", matcher["hooks"][0]["command"]], env={"PATH": str(tmp_path)}, check=False
+    )
     assert missing.returncode == 2
