@@ -153,9 +153,9 @@ class Registered(Schema):
 def register_version(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
     """Register a version of an external agent, for the teams in which you may start runs.
 
-    The same version again with the same plan changes nothing.
+    The same version again with the same plan changes nothing. `-` as the agent is the one that the token is for.
     """
-    name = agent_of(request, agent)
+    name = agent_of(request, agent.removeprefix("-"))
     teams = list(teams_where(reader_of(request), START_RUN).values_list("pk", flat=True))
     if not teams:
         raise WorkNotAllowed

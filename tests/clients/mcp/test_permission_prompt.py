@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from holdpoint.mcp import asking, questions
 from mcp_types import CallToolResult
 
 from approvals.gates import closing
@@ -100,29 +101,21 @@ def test_what_takes_longer_than_the_client_waits_is_not_lost(shared_web: Callabl
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_a_decision_about_a_use_without_an_id_counts_for_a_while(
-    web: str, monkeypatch: pytest.MonkeyPatch, shared_web: Callable[..., str]
-) -> None:
-    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
-    called(world, PROMPT, use(EDIT)).result(PATIENCE)
+def test_a_decision_about_a_use_without_an_id_counts_for_a_while(web: str) -> None:
+    world = World(web)
+    posting = questions.question("Edit", EDIT, key=asking.key_of("permission", "Edit", EDIT))
+
+    def asked(lasts: float) -> asking.Answer:
+        now = lambda hp: hp._api.habits.clock()  # noqa: E731
+        return world.awaits(lambda hp: asking.ask(hp, posting, until=now(hp), lasts=lasts)).result(PATIENCE)
+
+    assert asked(600.0).status == "open"
     gate = world.decides()
-    assert told(called(world, PROMPT, use(EDIT)).result(PATIENCE))["behavior"] == "allow"
-    age_decision(gate)
-    again = told(called(world, PROMPT, use(EDIT)).result(PATIENCE))
-    newer = world.gate()
-    assert f"at gate {newer.pk}" in again["message"]
-    assert newer.pk != gate.pk
-    assert f"at gate {newer.pk}" in told(called(world, PROMPT, use(EDIT)).result(PATIENCE))["message"]
-
-
-def age_decision(gate: Gate) -> None:
-    """Let the decision have been taken eleven minutes ago."""
-    from datetime import timedelta
-
-    from approvals.models import Outcome
-
-    outcome = Outcome.objects.get(gate=gate)
-    Outcome.objects.filter(pk=outcome.pk).update(created_at=outcome.created_at - timedelta(minutes=11))
+    assert (asked(600.0).status, asked(600.0).gate) == ("approved", gate.pk)
+    newer = asked(0.0)
+    assert newer.status == "open"
+    assert newer.gate != gate.pk
+    assert asked(0.0).gate == newer.gate
 
 
 def test_an_id_is_good_for_one_input_only(web: str) -> None:

@@ -21,6 +21,7 @@ from ..client import AsyncHoldpoint
 from ..endings import decision_of, refused, sentence
 from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
 from ..exchange import Op
+from ..holding import LOG, claim
 from ..posting import Posting
 from ..sending import Api
 from . import exact
@@ -85,8 +86,20 @@ def _asked(api: Api, posting: Posting, until: float, lasts: float | None) -> Op[
             ) from None
         found = yield from _answered(api, pending.id, until)
         if not _is_over(found, lasts):
+            yield from _ended(api, pending.run, found)
             return _exact(found, action["arguments"])
         key = f"{posting.key}-{pending.id}"
+
+
+def _ended(api: Api, run: int, found: Answer) -> Op[None]:
+    """End the run of a decided gate now: it performs nothing, and would wait in the queue for a worker to end it."""
+    if found.status == "open":
+        return
+    try:
+        held, _ = yield from claim(api, run)
+        held.let_go()
+    except HoldpointError as error:
+        LOG.debug("Run %s ends by itself: %s", run, error)
 
 
 def _answered(api: Api, number: int, until: float) -> Op[Answer]:

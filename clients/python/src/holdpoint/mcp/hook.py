@@ -86,13 +86,11 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
     if not settings.asks(use.tool_name):
         return None
     limits = Limits(settings.wait)
-    found: Answer | None = None
+    told = decided("deny", "Holdpoint did not answer in time, so this is not allowed. Ask again.")
     with limits.within():
         async with AsyncHoldpoint(patience=limits.patient) as hp:
-            found = await asked_of_people(hp, use, settings, limits)
-    if found is None:
-        return decided("deny", "Holdpoint did not answer in time, so this is not allowed. Ask again.")
-    return in_terms(found, use, settings)
+            told = in_terms(await asked_of_people(hp, use, settings, limits), use, settings)
+    return told
 
 
 async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limits: Limits) -> Answer:

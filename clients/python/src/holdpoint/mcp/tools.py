@@ -20,6 +20,7 @@ AGAIN = (
     "that finds their decision."
 )
 SAVES, VERSION = "save", "mcp-checkpoints-1"
+OF_TOKEN = "-"  # the agent that the token is for
 OWN = ("posted-", "mcp-")  # the beginnings of versions that no program of the agent's own registered
 Json = dict[str, Any]
 GateNumber = Annotated[int, Field(ge=1, le=2**62, description="The gate's number.")]
@@ -140,7 +141,6 @@ class SaveCheckpoint(Call):
     async def _started(self, hp: AsyncHoldpoint) -> int:
         """Start a run of the token's agent. Raises HoldpointError where the agent has a plan of its own."""
         agents = (await hp._io.run(hp._api.get("agents", Agents))).items
-        name = agents[0].name if len(agents) == 1 else ""
         others = [
             version for each in agents for version in each.versions if not version.startswith(("posted-", "mcp-"))
         ]
@@ -151,9 +151,9 @@ class SaveCheckpoint(Call):
             )
         plan = [Step(name=SAVES, title="Save a checkpoint", writes=["state"], jumps=[SAVES], ends=True)]
         schema = {"type": "object", "properties": {"state": {"type": "object"}}, "required": ["state"]}
-        await hp.register(VERSION, plan, agent=name, state=schema, doc="Saves checkpoints by MCP.")
+        await hp.register(VERSION, plan, agent=OF_TOKEN, state=schema, doc="Saves checkpoints by MCP.")
         words = self.title or "Checkpoints"
-        return int((await hp.start({"state": {}}, agent=name, version=VERSION, title=words)).id)
+        return int((await hp.start({"state": {}}, version=VERSION, title=words)).id)
 
 
 class ListGates(Call):
