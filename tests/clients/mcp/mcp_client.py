@@ -85,6 +85,28 @@ def told(result: CallToolResult) -> Json:
     return found
 
 
+def still_open(ask: Callable[[], Future[Any]]) -> str:
+    """Ask until the answer is that nobody has decided at a gate: on a slow machine it may come before there is one."""
+    return until(lambda: _at_gate(ask()), what="a gate opens", within=2 * PATIENCE) or ""
+
+
+def _at_gate(asked: Future[Any]) -> str | None:
+    found = asked.result(PATIENCE)
+    text = said(found) if isinstance(found, CallToolResult) else json.dumps(found)
+    return text if "Nobody has decided yet at gate" in text else None
+
+
+def decided(ask: Callable[[], Future[Any]]) -> Any:
+    """Ask until there is an answer that is another one than that nobody has decided."""
+    return until(lambda: _decided(ask()), what="a decision", within=2 * PATIENCE)
+
+
+def _decided(asked: Future[Any]) -> Any:
+    found = asked.result(PATIENCE)
+    text = said(found) if isinstance(found, CallToolResult) else json.dumps(found)
+    return None if "Nobody has decided yet" in text or "did not answer in time" in text else found
+
+
 def children(words: Sequence[str]) -> list[int]:
     """The processes below this one whose command has all these words."""
     parents: dict[int, int] = {}

@@ -15,7 +15,7 @@ from agents.models import Token
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.agents.remote.outside_program import decide
-from tests.clients.mcp.mcp_client import beside, by_http, called, said, told
+from tests.clients.mcp.mcp_client import beside, by_http, called, decided, said, still_open, told
 from tests.clients.world import POOL, World
 from tests.harness import services
 from tests.harness.waiting import PATIENCE
@@ -123,11 +123,11 @@ def test_an_approval_is_asked_for_and_awaited_later(shared_web: Callable[..., st
     world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
     wire = {"to": "ACME", "amount": "120.00"}
     asking = {"action": "wire", "title": "Pay invoice 7", "arguments": wire, "risk": "high", "pinned": ["amount"]}
-    first = told(called(world, "request_approval", asking).result(PATIENCE))
+    first = json.loads(still_open(lambda: called(world, "request_approval", asking)))
     assert first["status"] == "open"
     gate = world.decides("edit", arguments={"wire": {**wire, "amount": "100.00"}}, comment="A tenth less.")
     assert first["gate"] == gate.pk
-    later = told(called(world, "await_decision", {"gate": gate.pk}).result(PATIENCE))
+    later = told(decided(lambda: called(world, "await_decision", {"gate": gate.pk})))
     assert later["arguments"] == {**wire, "amount": "100.00"}
     assert (later["changes"], later["by"], later["comment"]) == (
         ["amount is now '100.00'"], "Ann Okafor", "A tenth less.",

@@ -15,7 +15,7 @@ import pytest
 
 from approvals.models import Gate
 from tests.agents.remote.outside_program import decide
-from tests.clients.mcp.mcp_client import SOURCE, Json
+from tests.clients.mcp.mcp_client import SOURCE, Json, decided, still_open
 from tests.clients.world import POOL, World
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
@@ -111,22 +111,19 @@ def test_settings_name_what_is_asked_about(web: str, tmp_path: Path) -> None:
     file = settings(tmp_path, ask=["Bash", "mcp__github__*"], **{"pass": ["mcp__github__get_*"]}, wait=1)
     assert asked(world, event("Write", {"file_path": "a", "content": ""}), file).result(PATIENCE) is None
     assert asked(world, event("mcp__github__get_issue", {}), file).result(PATIENCE) is None
-    found = asked(world, event("mcp__github__merge", {"number": 7}), file).result(PATIENCE)
-    assert found is not None
-    assert found["permissionDecision"] == "defer"
+    found = still_open(lambda: asked(world, event("mcp__github__merge", {"number": 7}), file))
+    assert json.loads(found)["permissionDecision"] == "defer"
 
 
 def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(web: str, tmp_path: Path) -> None:
     world = World(web)
     file = settings(tmp_path, wait=1)
-    found = asked(world, event(), file).result(PATIENCE)
+    found = json.loads(still_open(lambda: asked(world, event(), file)))
     gate = world.gate()
-    assert found is not None
     assert found["permissionDecision"] == "defer"
     assert f"gate {gate.pk}" in found["permissionDecisionReason"]
     decide(gate, "approve")
-    resumed = asked(world, event() | {"session_id": "another", "cwd": "/elsewhere"}, file).result(PATIENCE)
-    assert resumed is not None
+    resumed = decided(lambda: asked(world, event() | {"session_id": "another", "cwd": "/elsewhere"}, file))
     assert (resumed["permissionDecision"], resumed["updatedInput"]) == ("allow", BASH)
     assert Gate.objects.filter(team=world.team).count() == 1
 
@@ -135,8 +132,8 @@ def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(web: str, tm
 def test_settings_say_what_is_answered_when_people_take_longer(
     web: str, tmp_path: Path, late: str, id: str | None
 ) -> None:
-    found = asked(World(web), event(id=id), settings(tmp_path, wait=1, late=late)).result(PATIENCE)
-    assert found is not None
+    world, file = World(web), settings(tmp_path, wait=1, late=late)
+    found = json.loads(still_open(lambda: asked(world, event(id=id), file)))
     assert found["permissionDecision"] == (late if id else "deny")  # nothing would find a use without an id again
 
 
@@ -148,7 +145,8 @@ def test_a_hook_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None
     first.stdin.close()
     gate = world.gate()
     first.send_signal(signal.SIGKILL)
-    first.wait(PATIENCE)
+    with first:
+        first.wait(PATIENCE)
     decide(gate, "approve")
     found = asked(world, event()).result(PATIENCE)
     assert found is not None
@@ -164,7 +162,6 @@ def test_a_hook_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None
         (b'{"tool_name": "Bash", "tool_input": "ls"}', "tool_input: Input should be an object"),
         ({**event(), "hook_event_name": "Stop"}, "this hook is for PreToolUse, not for Stop"),
         (event(tool="Ba sh"), "letters, digits"),
-        (event(input={"command": "x" * 20_000_000}), "Holdpoint refused the question"),
     ],
 )
 def test_it_fails_closed_on_what_it_cannot_take(web: str, sent: object, why: str) -> None:

@@ -19,8 +19,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..client import AsyncHoldpoint
+from ..errors import HoldpointError
 from . import asking, questions
 from .asking import Answer
+from .exact import NotExact
 from .limits import Limits
 
 EVENT = "PreToolUse"
@@ -88,8 +90,11 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
     limits = Limits(settings.wait)
     told = decided("deny", "Holdpoint did not answer in time, so this is not allowed. Ask again.")
     with limits.within():
-        async with AsyncHoldpoint(patience=limits.patient) as hp:
-            told = in_terms(await asked_of_people(hp, use, settings, limits), use, settings)
+        try:
+            async with AsyncHoldpoint(patience=limits.patient) as hp:
+                told = in_terms(await asked_of_people(hp, use, settings, limits), use, settings)
+        except (HoldpointError, NotExact) as error:
+            told = decided("deny", asking.in_trouble(error))
     return told
 
 

@@ -20,7 +20,7 @@ AGAIN = (
     "that finds their decision."
 )
 SAVES, VERSION = "save", "mcp-checkpoints-1"
-OF_TOKEN = "-"  # the agent that the token is for
+TOKENS_OWN = "-"  # the agent that the token is for
 OWN = ("posted-", "mcp-")  # the beginnings of versions that no program of the agent's own registered
 Json = dict[str, Any]
 GateNumber = Annotated[int, Field(ge=1, le=2**62, description="The gate's number.")]
@@ -151,7 +151,7 @@ class SaveCheckpoint(Call):
             )
         plan = [Step(name=SAVES, title="Save a checkpoint", writes=["state"], jumps=[SAVES], ends=True)]
         schema = {"type": "object", "properties": {"state": {"type": "object"}}, "required": ["state"]}
-        await hp.register(VERSION, plan, agent=OF_TOKEN, state=schema, doc="Saves checkpoints by MCP.")
+        await hp.register(VERSION, plan, agent=TOKENS_OWN, state=schema, doc="Saves checkpoints by MCP.")
         words = self.title or "Checkpoints"
         return int((await hp.start({"state": {}}, version=VERSION, title=words)).id)
 
