@@ -129,7 +129,7 @@ class Action:
         """Return a JSON object with every field; `settled`, `registered`, `missing` and `draws` only where set."""
         apart = ("settled", "registered", "missing", "draws")
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
-        lists = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
+        lists: dict[str, Any] = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
         lists |= {"missing": list(self.missing)} if self.missing else {}
         lists |= {"draws": [each.to_json() for each in self.draws]} if self.draws else {}
         told = {name: asdict(each) for name in ("settled", "registered") if (each := getattr(self, name))}

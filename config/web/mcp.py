@@ -86,7 +86,8 @@ class McpEndpoint:
             told = f"The body cannot be read: {error}"
             await answer(send, 400, {"jsonrpc": "2.0", "id": None, "error": {"code": PARSE_ERROR, "message": told}})
             return
-        await self.sessions.handle_request(scope, again(body, receive), send)
+        whole: Any = again(body, receive)
+        await self.sessions.handle_request(scope, whole, send)
 
     async def refusal(self, scope: Scope, headers: Headers) -> tuple[int, dict[str, Any], Headers] | None:
         """Return the answer to a request that is not let in, as RFC 6750 has it; None where its token is valid."""
@@ -105,7 +106,8 @@ class McpEndpoint:
     @asynccontextmanager
     async def connect(self, context: Context) -> AsyncIterator[AsyncHoldpoint]:
         """Yield a client of the API for one call, with the token that it came with."""
-        scope = context.request.scope
+        request: Any = context.request  # Starlette's: this transport always has one
+        scope: Scope = request.scope
         token = headers_of(scope)["authorization"].partition(" ")[2].strip()
         inside = Inside(self.application, scope)
         async with AsyncHoldpoint(base_of(scope), token, patience=self.limits.patient, transport=inside) as hp:

@@ -69,11 +69,9 @@ def _all(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
     head, tail = shared_ends(old, new)
     yield from _same(old, range(head), 0)
     middle = old[head : len(old) - tail], new[head : len(new) - tail]
-    if max(map(len, middle)) > COMPARED:
-        verbs = [("replace", 0, len(middle[0]), 0, len(middle[1]))]
-    else:
-        verbs = SequenceMatcher(None, *middle).get_opcodes()
-    for verb, a, b, c, d in verbs:
+    whole = max(map(len, middle)) > COMPARED
+    replaced = [("replace", 0, len(middle[0]), 0, len(middle[1]))]
+    for verb, a, b, c, d in replaced if whole else SequenceMatcher(None, *middle).get_opcodes():
         if verb == "equal":
             yield from _same(old, range(head + a, head + b), c - a)
         else:

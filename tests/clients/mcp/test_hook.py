@@ -181,7 +181,7 @@ def test_it_fails_closed_on_what_it_cannot_take(web: str, sent: object, why: str
     ],
 )
 def test_it_fails_closed_where_it_is_not_set_up(web: str, env: dict[str, str], why: str) -> None:
-    found = asked(World(web), event(), **env).result(PATIENCE)
+    found = asked(World(web), event(), None, **env).result(PATIENCE)
     assert found is not None
     assert found["permissionDecision"] == "deny"
     assert why in found["permissionDecisionReason"]
