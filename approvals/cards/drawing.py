@@ -1,4 +1,4 @@
-"""How an action's arguments are drawn: as a diff of two texts, or as a command.
+"""Says how an action's arguments are drawn: as a diff of two texts, or as a command.
 
 A drawing is a hint of whoever asks. It shows arguments and nothing else, and the exact arguments stay beside it.
 """

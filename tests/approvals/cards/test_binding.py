@@ -12,6 +12,7 @@ from approvals.cards.action import Action, SettledAction, ToolVersion
 from approvals.cards.binding import Approved, ProposalTarget
 from approvals.cards.card import Card
 from approvals.cards.chart import Chart
+from approvals.cards.drawing import Drawing
 from approvals.cards.precondition import Precondition
 from approvals.cards.quote import Quote
 from checkpoints.runs.plans import PlanSpec, StepSpec
@@ -147,6 +148,7 @@ ACTIONS: dict[str, Any] = {
     "response": {"type": "string"},
     "settled": SettledAction(verdict="reject", by="Ann Okafor", reason="No."),
     "missing": ["/amount"],
+    "draws": [Drawing(kind="command", at="/amount")],
     "registered": ToolVersion(version=1, risk="high"),
 }
 

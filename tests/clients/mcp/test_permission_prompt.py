@@ -19,9 +19,10 @@ from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.agents.remote.outside_program import decide
-from tests.clients.mcp.mcp_client import beside, by_http, by_stdio, called, decided, said, still_open, told
+from tests.clients.mcp.mcp_client import beside, by_http, by_stdio, called, decided, kill, said, still_open, told
 from tests.clients.world import World
 from tests.factories import ann, make_user
+from tests.harness import services
 from tests.harness.waiting import PATIENCE, until
 
 PROMPT = "permission_prompt"
@@ -100,6 +101,39 @@ def test_what_takes_longer_than_the_client_waits_is_not_lost(shared_web: Callabl
     assert json.loads(still_open(ask)) == early
     decide(gate, "approve")
     assert told(decided(ask)) == {"behavior": "allow", "updatedInput": EDIT}
+    assert Gate.objects.filter(team=world.team).count() == 1
+
+
+def test_a_server_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None:
+    world = World(web)
+
+    async def ask() -> CallToolResult:
+        async with by_stdio(world, "mcp") as client:
+            return await client.call_tool(PROMPT, use(EDIT, id="toolu_01"))
+
+    first = beside(ask)
+    gate = world.gate()
+    kill("holdpoint.command", " mcp ")
+    with pytest.raises(Exception):  # noqa: B017, PT011 - however the SDK says that the connection is closed
+        first.result(PATIENCE)
+    decide(gate, "approve")
+    assert told(beside(ask).result(PATIENCE)) == {"behavior": "allow", "updatedInput": EDIT}
+    assert Gate.objects.filter(team=world.team).count() == 1
+
+
+def test_a_web_process_that_was_killed_while_it_waited_leaves_the_gate_to_the_next(
+    start_web: Callable[..., tuple[services.Service, str]], web: str
+) -> None:
+    service, base = start_web()
+    world = World(base)
+    first = called(world, PROMPT, use(EDIT, id="toolu_01"))
+    gate = world.gate()
+    service.kill()
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        first.result(PATIENCE)
+    decide(gate, "approve")
+    world.url = web
+    assert told(called(world, PROMPT, use(EDIT, id="toolu_01")).result(PATIENCE))["behavior"] == "allow"
     assert Gate.objects.filter(team=world.team).count() == 1
 
 

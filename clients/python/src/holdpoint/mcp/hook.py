@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 class Settings(BaseModel):
-    """Which tools people are asked about, and how. Names may be globs, as mcp__github__get_*."""
+    """The operator's settings: the tools that people are asked about. Names may be globs, as mcp__github__get_*."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     ask: list[str] = Field(["*"], description="Tools to ask about.")
@@ -52,7 +52,7 @@ class Settings(BaseModel):
 
 
 class Use(BaseModel):
-    """What Claude Code says of the use of a tool."""
+    """The use of a tool, as Claude Code describes it."""
 
     model_config = ConfigDict(extra="ignore")
     hook_event_name: str = EVENT

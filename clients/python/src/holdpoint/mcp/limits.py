@@ -12,7 +12,7 @@ REST = 2.0  # seconds of it in which the answer is read and sent
 
 
 class Limits:
-    """How long a call may wait for people; `leave` ends every wait, each of which then answers that it is open."""
+    """Limits how long a call waits for people; `leave` ends every wait, each of which then answers that it is open."""
 
     def __init__(self, wait: float = WAIT) -> None:
         if not 0 < wait <= 3600:

@@ -27,7 +27,7 @@ GateNumber = Annotated[int, Field(ge=1, le=2**62, description="The gate's number
 
 
 class Call(BaseModel):
-    """What a tool takes."""
+    """The arguments of a tool, and the call that they make."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     name: ClassVar[str]

@@ -22,7 +22,7 @@ Verb = Literal["pass", "ask", "refuse"]
 
 
 class Rule(BaseModel):
-    """What is done about calls of a tool."""
+    """The rule for calls of a tool: they pass, are asked about, or are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     do: Verb
