@@ -96,6 +96,7 @@ def question(
     undo: str = "",
     idempotent: bool = False,
     tool: str = "",
+    draws: Sequence[Mapping[str, str]] = (),
     policy: str = "",
     agent: str = "",
     team: str = "",
@@ -108,13 +109,14 @@ def question(
     `state` is shown beside them; `quotes` point at people's own words in it. `pinned` names the arguments that are
     shown first. `schema` describes them, as a model or a JSON Schema; the arguments may be a model themselves.
     `respond`: people may answer instead (by this JSON Schema). `undo` names what undoes it,
-    `idempotent` says that it may be sent twice under one key. `thread` names the conversation that it is a part of.
+    `idempotent` says that it may be sent twice under one key. `draws` shows arguments as a diff or a command, see Ask.
+    `thread` names the conversation that it is a part of.
     `key`: the same one again asks nothing new but goes on with the first gate. `timeout`: seconds to wait for people;
     None waits for ever.
 
     Raises Rejected, Expired, Withdrawn, Stopped, Answered and AlreadyDone (all of them Refused), StillOpen and Unknown.
     """
-    action = Ask(name, arguments, title, pinned, schema, respond, undo, idempotent, tool)
+    action = Ask(name, arguments, title, pinned, schema, respond, undo, idempotent, tool, draws)
     return question_each(
         [action], state=state, title=title or name, summary=summary, for_whom=for_whom, amount=amount,
         resource=resource, risk=risk, reasons=reasons, quotes=quotes, policy=policy, agent=agent, team=team,
