@@ -15,7 +15,7 @@ from agents.definition.feedback import Words
 from agents.session.run_session import RunSession
 from agents.text import one_line
 from approvals.cards import answer as answering
-from approvals.cards.action import RESPOND, SettledAction
+from approvals.cards.action import LATER, RESPOND, SettledAction
 from approvals.engine_rules.gates import DECISION
 from approvals.models import Gate, Outcome
 from approvals.schema import redact
@@ -45,6 +45,8 @@ def by_action(session: RunSession, field: str, gate: Gate, outcome: Outcome) -> 
     for action in outcome.proposal.card.actions:
         common = Words(at=outcome.created_at, gate=gate.pk, action=action.id)
         before = asked.action(action.id)
+        if action.settled_as == LATER:
+            continue
         if settled := action.masked_settled:
             yield common | Words(text=_refusal(settled), by=settled.by, pointer=action.pointer)
         elif edits and before is not None:

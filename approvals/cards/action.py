@@ -18,19 +18,20 @@ from checkpoints.values.patch import same
 from . import drawing
 from .drawing import Drawing
 
-APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
-VERDICTS = (APPROVE, EDIT, REJECT, RESPOND)
+APPROVE, EDIT, REJECT, RESPOND, LATER = "approve", "edit", "reject", "respond", "later"
+VERDICTS = (APPROVE, EDIT, REJECT, RESPOND, LATER)
+SETTLES = (REJECT, RESPOND, LATER)  # the action does not run
 MOST_PINNED = 100_000  # bytes of one action's pinned values
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettledAction:
-    """The refusal of an action, or an answer in its place: the action does not run as it was shown.
+    """The refusal of an action, an answer in its place, or its postponement: the action does not run as it was shown.
 
     It is part of the proposal, so that whoever approves the proposal approves this too.
     """
 
-    verdict: str  # reject or respond
+    verdict: str  # of SETTLES
     by: str  # a person's name
     reason: str = ""  # of a rejection
     response: Any = None  # what the agent gets instead of the effect's result
@@ -64,7 +65,7 @@ class Action:
     missing: Sequence[str] = ()  # pointers within the arguments that a reviewer has to fill in or change to approve it
     irreversible: bool = False
     undo: str = ""  # the step or tool that undoes it
-    verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: all but respond
+    verdicts: Sequence[str] = ()  # of VERDICTS, those that it takes; empty: approve, edit and reject
     response: Mapping[str, Any] = field(default_factory=dict)  # the JSON Schema of a response; empty: a text
     draws: Sequence[Drawing] = ()  # how people see the arguments, beside their exact values
     settled: SettledAction | None = None
@@ -104,7 +105,7 @@ class Action:
 
     @property
     def settled_as(self) -> str:
-        """Return the verdict that keeps it from running as shown, reject or respond; "" where it runs."""
+        """Return the verdict that keeps it from running as shown, of SETTLES; "" where it runs."""
         return self.settled.verdict if self.settled else ""
 
     def takes(self, verdict: str) -> bool:

@@ -21,7 +21,7 @@ from checkpoints.values import canonical_json, json_pointer
 from checkpoints.values.ops import Append
 from checkpoints.values.patch import same
 
-from .action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, SettledAction
+from .action import APPROVE, EDIT, LATER, REJECT, RESPOND, SETTLES, VERDICTS, Action, SettledAction
 from .card import Card
 
 LIMIT = 20_000  # characters of a reason, and of a response in words
@@ -104,7 +104,7 @@ def _verdict_of(action: Action, asked: Action | None) -> str:
 
 
 def _settled(action: Action, each: ActionVerdict, by: str) -> Action:
-    if each.verdict not in (REJECT, RESPOND):
+    if each.verdict not in SETTLES:
         return replace(action, settled=None)
     made = SettledAction(verdict=each.verdict, by=by, reason=each.reason, response=each.response)
     before = action.settled
@@ -152,6 +152,9 @@ def _faults(word: ActionVerdicts, card: Card) -> list[Problem]:
             faults += _response_faults(action, each.response)
         if len(each.reason) > LIMIT:
             faults.append(problem(_too_long(), action=action.id, part="reason"))
+    if not faults and all(each.verdict == LATER for each in word.said.values()):
+        words = _("Decide about at least one action; the others may be decided later.")
+        faults.append(problem(words, action=card.actions[0].id, part="verdict"))
     return faults
 
 

@@ -5,6 +5,7 @@ import { gettext, ngettext } from "./i18n.js";
 
 const WORDS = {
   approve: gettext("Approve"), edit: gettext("Edit"), reject: gettext("Reject"), respond: gettext("Answer instead"),
+  later: gettext("Decide later"),
 };
 
 export class Ballots {

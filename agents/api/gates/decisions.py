@@ -38,7 +38,7 @@ MARK = "2a1f0c9b8d7e5c0e1f2a3b4d"
 class OnAction(Order):
     """The verdict on one action."""
 
-    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond"))] = Field(
+    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))] = Field(
         description="One of the action's `verdicts` in the card.", examples=["reject"]
     )
     arguments: Any = Field(None, description="For an edit: all of its new arguments.", examples=[LINES])

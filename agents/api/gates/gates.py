@@ -104,8 +104,8 @@ class AgreementAnswer(Schema):
 class ActionOutcomeAnswer(Schema):
     """The outcome of one action."""
 
-    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond"))] = Field(
-        description="approve and edit: the action may run. reject and respond: it does not.", examples=["reject"]
+    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))] = Field(
+        description="approve and edit: the action may run. reject, respond and later: it does not.", examples=["reject"]
     )
     by: str = Field(description="Who rejected it or answered instead; otherwise empty.", examples=["Ann Okafor"])
     reason: str = Field(description="Why it was rejected: data, never markup.", examples=["Too dear."])

@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from approvals.cards import verdicts
-from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
+from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND, Action
 from approvals.decisions import per_action
 from approvals.decisions.edit import CurrentProposal, NextProposal
 from approvals.errors import DecisionRefused
@@ -45,6 +45,8 @@ def _so_far(action: Action, chosen: ChosenVerdict, typed: TypedDecision) -> dict
     if chosen.verdict == RESPOND and (chosen.response or verdict_choice.takes_text(action)):
         with suppress(ValueRefused):
             return {"verdict": RESPOND, "response": verdict_choice.response_of(action, chosen.response or "…")}
+    if chosen.verdict == LATER:
+        return {"verdict": LATER}
     if not chosen.sends_fields:
         return {"verdict": REJECT, "reason": chosen.reason or "…"}
     settled = action.settled.verdict if action.settled and not chosen.verdict else APPROVE

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from approvals.cards.action import EDIT, REJECT, RESPOND
+from approvals.cards.action import EDIT, SETTLES
 from approvals.cards.card import Card, Question
 from approvals.cards.verdicts import ActionVerdict, wordless
 from approvals.decisions import edit_state, per_action
@@ -136,7 +136,7 @@ def as_edit(form: Mapping[str, str], card: Card) -> Mapping[str, str]:
     if form.get("verdict") not in ("approve", EACH) or card.question is not None:
         return form
     wanted = form.get(INSTEAD) == EDIT
-    if len(card.actions) < 2:
+    if not verdict_choice.has_ballots(card):
         return {**form, "verdict": EDIT} if wanted else form
     if form["verdict"] == "approve" and contradicted(card, verdict_choice.chosen_in(form, card)):
         return form  # a contradiction: nobody's rejection is turned into an approval
@@ -191,7 +191,7 @@ def contradicted(card: Card, each: Mapping[str, ChosenVerdict]) -> list[Problem]
     return [
         problem(CONTRADICTED, action=action.id, part="verdict")
         for action, verdict in said
-        if verdict in (REJECT, RESPOND) and action.settled_as != verdict
+        if verdict in SETTLES and action.settled_as != verdict
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, Action
+from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND, Action
 from approvals.cards.card import Card
 from approvals.consequences.verbs import third
 from approvals.english import listed
@@ -50,6 +50,7 @@ def deciding(
     parts = [f"{_verb(EDIT in said)}: {does}"] if running or set(card.allows) - own else []
     parts += [_("reject %(count)s") % {"count": said.count(REJECT)}] if REJECT in said else []
     parts += [_("answer %(count)s instead") % {"count": said.count(RESPOND)}] if RESPOND in said else []
+    parts += [_("leave %(count)s for later") % {"count": said.count(LATER)}] if LATER in said else []
     words = "; ".join(parts)
     return _with_votes(words[:1].upper() + words[1:], votes)
 

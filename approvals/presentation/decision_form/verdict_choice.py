@@ -9,7 +9,17 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND, VERDICTS, Action, SettledAction
+from approvals.cards.action import (
+    APPROVE,
+    EDIT,
+    LATER,
+    REJECT,
+    RESPOND,
+    SETTLES,
+    VERDICTS,
+    Action,
+    SettledAction,
+)
 from approvals.cards.card import Card
 from approvals.errors import Problem, problem
 from approvals.schema import redact
@@ -22,6 +32,7 @@ CHOICES = {
     EDIT: (gettext_lazy("Edit"), "pencil", "e"),
     REJECT: (gettext_lazy("Reject"), "x", "r"),
     RESPOND: (gettext_lazy("Answer instead"), "reply", "p"),
+    LATER: (gettext_lazy("Decide later"), "clock", "l"),
 }
 UNSAID = gettext_lazy("Choose a verdict for this action.")
 UNSENT = gettext_lazy("You changed a field but chose Approve. Send your change, or restore the original value.")
@@ -51,8 +62,8 @@ class ChosenVerdict:
 
     @property
     def sends_fields(self) -> bool:
-        """Tell whether the action's fields are sent, as they are not with a rejection or an answer instead."""
-        return self.verdict not in (REJECT, RESPOND)
+        """Tell whether the action's fields are sent, as they are only if the action is to run."""
+        return self.verdict not in SETTLES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +94,14 @@ class Ballot:
 
 def ballots(card: Card, chosen: Mapping[str, ChosenVerdict], errors: Sequence[Problem] = ()) -> dict[str, Ballot]:
     """Return ballots by action id for a card with several actions; {} for any other, which has one choice for all."""
-    if card.question is not None or len(card.actions) < 2:
+    if not has_ballots(card):
         return {}
     return {action.id: _ballot(action, chosen.get(action.id), errors) for action in card.actions}
+
+
+def has_ballots(card: Card) -> bool:
+    """Tell whether each action has a choice of its own: there are several, or the only one may be answered instead."""
+    return card.question is None and (len(card.actions) > 1 or any(each.takes(RESPOND) for each in card.actions))
 
 
 def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem]) -> Ballot:

@@ -71,7 +71,7 @@ def _run(impact: Impact, *, later: bool) -> ImpactLine:
 
 def _skipped(impact: Impact) -> list[ImpactLine]:
     """List the skipped effects, a line for each reason."""
-    words = {"reject": _("rejected"), "respond": _("answered instead")}
+    words = {"reject": _("rejected"), "respond": _("answered instead"), "later": _("left for later")}
     by_why = {row.why: [each for each in impact.skipped if each.why == row.why] for row in impact.skipped}
     return [
         ImpactLine(effect="skip", title=_("Skipped"), names=impact.called(rows), said=words.get(why, why))

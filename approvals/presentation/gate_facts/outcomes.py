@@ -33,9 +33,10 @@ DONE = {
     "edit": gettext_lazy("edited"),
     "reject": gettext_lazy("rejected"),
     "respond": gettext_lazy("answered"),
+    "later": gettext_lazy("left for later"),
 }
-STATES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited"}
-SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply"}
+STATES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited", "later": "open"}
+SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply", "later": "clock"}
 
 
 @dataclass(frozen=True, kw_only=True)
