@@ -1,0 +1,233 @@
+"""The checkpointer of one superstep: it serves the step's input, and collects what LangGraph saves.
+
+Everything is kept as JSON, as it goes into the run's state: so nothing that a node changes in place changes what was
+saved. The root graph begins with the one checkpoint that the state holds, and a subgraph under its namespace with all
+of its own, since its channels may store only what was added.
+
+What has finished is handed to `keep` at once: the writes of a task, a subgraph's checkpoint, the result of a call. A
+worker that takes the step over begins with it.
+"""
+
+from __future__ import annotations
+
+import threading
+from asyncio import to_thread
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from holdpoint.langgraph.state import to_field
+from holdpoint.langgraph.values import Allowed, decode, encode
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+    writes_sort_key,
+)
+
+INTERRUPT, ERROR = "__interrupt__", "__error__"
+HEAD = ("v", "id", "ts", "channel_versions", "versions_seen", "updated_channels")
+
+
+class Bridge(BaseCheckpointSaver[int]):
+    """A checkpointer in memory. `threads`: namespace -> checkpoint id -> {head, metadata, parent, values, writes}.
+
+    `writes` are lists of [task id, index, channel, value, task path]. `calls`: results of calls made once, by key.
+    """
+
+    def __init__(self, thread: str, *, allow: Allowed, keep: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__()
+        self.thread = thread
+        self.allow = allow
+        self.keep = keep
+        self.threads: dict[str, dict[str, dict[str, Any]]] = {}
+        self.calls: dict[str, Any] = {}
+        self.began = ""  # the checkpoint from which the superstep began; "" where the run begins
+        self.lock = threading.RLock()
+
+    def begin(self, root: Mapping[str, Any], under: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
+        """Load the root's checkpoint, its subgraphs', and the results of calls."""
+        self.began = root["head"]["id"]
+        self.threads = {"": {self.began: dict(root)}, **{name: dict(each) for name, each in under.items()}}
+        self.calls = dict(calls)
+
+    def take_up(self, kept: Mapping[str, Any] | None) -> None:
+        """Add what an earlier attempt kept of the same superstep."""
+        if kept and kept.get("began") == self.began:
+            self.threads[""][self.began]["writes"] = list(kept["writes"])
+            self.threads |= {name: dict(each) for name, each in kept["under"].items()}
+            self.calls = dict(kept["calls"])
+
+    def kept(self) -> dict[str, Any]:
+        """Return what has finished, for `take_up`. A task that failed runs again."""
+        writes = [each for each in self.threads[""][self.began]["writes"] if each[2] != ERROR]
+        return {"began": self.began, "writes": writes, "under": self.under(), "calls": dict(self.calls)}
+
+    def under(self) -> dict[str, Any]:
+        """Return the subgraphs' checkpoints by namespace."""
+        return {name: dict(each) for name, each in self.threads.items() if name}
+
+    def newest(self) -> dict[str, Any]:
+        """Return the root graph's newest checkpoint. Raises KeyError before there is one."""
+        return self.threads[""][max(self.threads[""])]
+
+    def remember(self, key: str, value: Any) -> None:
+        """Keep the result of a call."""
+        with self.lock:
+            self.calls[key] = encode(value, allow=self.allow)
+            self._keep()
+
+    def config_of(self, saved: Mapping[str, Any], where: str = "") -> RunnableConfig:
+        """Return the config that names a checkpoint."""
+        return self._config(where, saved["head"]["id"])
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint, the newest unless the config names one."""
+        where = config["configurable"].get("checkpoint_ns", "")
+        with self.lock:
+            asked = get_checkpoint_id(config)
+            found = self.threads.get(where, {}).get(asked) if asked else self._newest(where)
+            return self._tuple(where, found) if found else None
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield the checkpoints of a namespace, or of all, the newest first."""
+        wanted = config["configurable"].get("checkpoint_ns") if config else None
+        until = get_checkpoint_id(before) if before else None
+        with self.lock:
+            found = [
+                self._tuple(where, each)
+                for where, all in self.threads.items()
+                if wanted is None or where == wanted
+                for id, each in sorted(all.items(), reverse=True)
+                if until is None or id < until
+            ]
+        kept = [each for each in found if all(each.metadata.get(k) == v for k, v in (filter or {}).items())]
+        yield from kept[:limit]
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint; values whose version is not new are its parent's."""
+        where = config["configurable"].get("checkpoint_ns", "")
+        parent = get_checkpoint_id(config)
+        with self.lock:
+            before = self.threads.get(where, {}).get(parent or "", {}).get("values", {})
+            values = {
+                name: before[name] if name in before and name not in new_versions else self._json(name, value)
+                for name, value in checkpoint["channel_values"].items()
+            }
+            head = {name: checkpoint.get(name) for name in HEAD}
+            said = encode(dict(get_checkpoint_metadata(config, metadata)), allow=self.allow)
+            saved = self.threads.setdefault(where, {}).setdefault(checkpoint["id"], _stub(checkpoint["id"]))
+            saved |= {"head": head, "metadata": said, "parent": parent, "values": values}
+            if where:
+                self._keep()
+        return self._config(where, checkpoint["id"])
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save a task's writes with their checkpoint; those of a special channel replace the ones before."""
+        where, id = config["configurable"].get("checkpoint_ns", ""), config["configurable"]["checkpoint_id"]
+        with self.lock:
+            held = self.threads.setdefault(where, {}).setdefault(id, _stub(id))["writes"]
+            known = {(each[0], each[1]): at for at, each in enumerate(held)}
+            for number, (channel, value) in enumerate(writes):
+                index = WRITES_IDX_MAP.get(channel, number)
+                row = [task_id, index, channel, self._json(channel, value), task_path]
+                at = known.get((task_id, index))
+                if at is None:
+                    held.append(row)
+                elif index < 0:
+                    held[at] = row
+            if any(channel not in (INTERRUPT, ERROR) for channel, _ in writes):
+                self._keep()
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Forget everything."""
+        with self.lock:
+            self.threads.clear()
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Do as `get_tuple`."""
+        return self.get_tuple(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Do as `list`."""
+        for each in self.list(config, filter=filter, before=before, limit=limit):
+            yield each
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Do as `put`, outside the event loop: what is kept is written to the database."""
+        return await to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Do as `put_writes`, outside the event loop."""
+        await to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    def _newest(self, where: str) -> dict[str, Any] | None:
+        found = self.threads.get(where)
+        return found[max(found)] if found else None
+
+    def _tuple(self, where: str, saved: Mapping[str, Any]) -> CheckpointTuple:
+        id = saved["head"]["id"]
+        values = {name: decode(value, allow=self.allow) for name, value in saved["values"].items()}
+        head = {name: value for name, value in saved["head"].items() if name != "versions_seen"}
+        seen = {node: dict(versions) for node, versions in saved["head"]["versions_seen"].items()}
+        whole = {**head, "channel_versions": dict(head["channel_versions"]), "versions_seen": seen}
+        writes = sorted(saved["writes"], key=lambda each: writes_sort_key(each[4], each[0], each[1]))
+        parent = saved["parent"]
+        return CheckpointTuple(
+            config=self._config(where, id),
+            checkpoint=cast(Checkpoint, {**whole, "channel_values": values}),
+            metadata=decode(saved["metadata"], allow=self.allow),
+            parent_config=self._config(where, parent) if parent in self.threads.get(where, {}) else None,
+            pending_writes=[(each[0], each[2], decode(each[3], allow=self.allow)) for each in writes],
+        )
+
+    def _config(self, where: str, id: str) -> RunnableConfig:
+        return {"configurable": {"thread_id": self.thread, "checkpoint_ns": where, "checkpoint_id": id}}
+
+    def _json(self, channel: str, value: Any) -> Any:
+        return to_field(channel, value, allow=self.allow)
+
+    def _keep(self) -> None:
+        if self.began and max(self.threads[""]) == self.began:  # else the superstep is over, and its step returns
+            self.keep(self.kept())
+
+
+def _stub(id: str) -> dict[str, Any]:
+    """Return the place of a checkpoint whose writes come before it."""
+    head = {"v": 4, "id": id, "ts": "", "channel_versions": {}, "versions_seen": {}, "updated_channels": None}
+    return {"head": head, "metadata": {}, "parent": None, "values": {}, "writes": []}

@@ -1,0 +1,67 @@
+"""For tools and nodes inside a graph: calls made once, and keys for providers.
+
+LangGraph runs an interrupted node again from its start, and a failed one too. `once` keeps the result of a call in the
+run: across the interrupt, a crash, a retry, and until the superstep is over. `idempotency_key` is the same for the
+same task in all of these, and another after a person's edit of the state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from holdpoint.langgraph.values import decode, encode
+from langgraph.config import get_config
+
+from agents.errors import AgentError
+from checkpoints.values import digests
+
+from .bridge import Bridge
+
+_here: ContextVar[tuple[Bridge, int] | None] = ContextVar("holdpoint_superstep", default=None)
+
+
+@contextmanager
+def inside(bridge: Bridge, run: int) -> Iterator[None]:
+    """Let `once` and `idempotency_key` find the superstep inside the block."""
+    token = _here.set((bridge, run))
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
+def once(name: str, fn: Callable[..., Any], *args: Any) -> Any:
+    """Call fn(*args) once in this task and keep its result; a later call returns the kept result.
+
+    Outside a run of Holdpoint it just calls, so that tools are tested as they are. A crash before the result is kept
+    repeats the call: give the provider `idempotency_key()`. Raises holdpoint.langgraph.errors.Unsaveable for a result
+    that cannot be kept.
+    """
+    here = _here.get()
+    if here is None:
+        return fn(*args)
+    bridge, _ = here
+    told = digests.of_value([encode(each, allow=bridge.allow) for each in args]).hex()
+    key = f"{_task()} {name} {told}"
+    if key in bridge.calls:
+        return decode(bridge.calls[key], allow=bridge.allow)
+    result = fn(*args)
+    bridge.remember(key, result)
+    return result
+
+
+def idempotency_key(name: str = "") -> str:
+    """Return the key of this task's call `name` for a provider: 32 hex digits. Raises AgentError outside a run."""
+    here = _here.get()
+    if here is None:
+        raise AgentError("idempotency_key() was called outside a run of a GraphAgent.")
+    return hashlib.sha256(f"R-{here[1]} {_task()} {name}".encode()).hexdigest()[:32]
+
+
+def _task() -> str:
+    """Return the namespace of the task at hand, which has the ids of all tasks above it."""
+    return str(get_config()["configurable"].get("checkpoint_ns", ""))

@@ -1,0 +1,139 @@
+"""Where a graph is: the fields of the state as the checkpoint that LangGraph goes on from, and back.
+
+The field `langgraph` holds:
+
+    root      {head, metadata, values: of LangGraph's own channels, writes: of finished and interrupted tasks}
+    under     the subgraphs' checkpoints, by namespace
+    calls     results of calls made once in the superstep at hand
+    digests   of each channel's value as the graph left it: another value is a person's edit
+    asks      the pending interrupts: [{id, value, schema, node}]
+    stops     a breakpoint at which the graph waits: {where, nodes}, or null
+    told      what the model has to be told by a message: [{text, unless}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from holdpoint.langgraph.values import TYPE, encode
+from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.base.id import uuid6
+
+from checkpoints.values import digests
+from checkpoints.values.ops import Append
+from checkpoints.values.patch import same
+
+from .bridge import Bridge
+from .channels import Channels
+
+SNAPSHOT = {TYPE: "snapshot"}
+SHORT = 16  # hex digits of a digest: it tells an edit, nobody gains by a collision
+
+
+def load(bridge: Bridge, channels: Channels, values: Mapping[str, Any], position: Mapping[str, Any]) -> None:
+    """Let the bridge begin where the state is."""
+    own = dict(position["root"]["values"])
+    for name, field in channels.fields.items():
+        if name in position["digests"]:
+            value = values[field]
+            own[name] = {**SNAPSHOT, "value": value} if name in channels.deltas else value
+    bridge.begin({**position["root"], "parent": None, "values": own}, position["under"], position["calls"])
+
+
+def edited(channels: Channels, values: Mapping[str, Any], position: Mapping[str, Any]) -> list[str]:
+    """List the channels whose values a person changed since the graph left them."""
+    known = position["digests"]
+    return [
+        name
+        for name, field in channels.fields.items()
+        if known.get(name) != (None if name not in known and values[field] is None else _digest(values[field]))
+    ]
+
+
+def moved(position: Mapping[str, Any], names: Sequence[str], *, values: Mapping[str, Any], channels: Channels) -> Any:
+    """Return the position after an edit, as `update_state` leaves it.
+
+    It is a new checkpoint with higher versions of these channels, so that tasks which were interrupted start anew and
+    see the edit.
+    """
+    root = position["root"]
+    head, versions = root["head"], dict(root["head"]["channel_versions"])
+    newest = max(versions.values(), default=0)
+    digests_now = dict(position["digests"])
+    for name in names:
+        versions[name] = newest + 1
+        digests_now[name] = _digest(values[channels.fields[name]])
+    made = {
+        **head, "id": str(uuid6()), "ts": datetime.now(UTC).isoformat(),
+        "channel_versions": versions, "updated_channels": None,
+    }  # fmt: skip
+    step = root["metadata"].get("step", -1) + 1
+    metadata = {**root["metadata"], "source": "update", "step": step}
+    root = {**root, "head": made, "metadata": metadata, "writes": []}
+    lasting = {name: each for name, each in position["under"].items() if ":" not in name}
+    return {**position, "root": root, "under": lasting, "calls": {}, "digests": digests_now, "asks": [], "stops": None}
+
+
+def saved(bridge: Bridge, channels: Channels, before: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the bridge holds as (the writes of the fields, the position without what it asks)."""
+    root = bridge.newest()
+    over = root["head"]["id"] != bridge.began
+    values = {**root["values"], **_added(bridge, channels, root)}
+    writes: dict[str, Any] = {}
+    known: dict[str, str] = {}
+    for name, field in channels.fields.items():
+        there = name in values
+        value = _opened(values[name]) if there else None
+        if there:
+            known[name] = _digest(value)
+        if not same(before.get(field), value):
+            writes[field] = _write(before.get(field), value)
+    own = {name: value for name, value in root["values"].items() if name not in channels.fields}
+    under = {name: each for name, each in bridge.under().items() if not over or ":" not in name}
+    position = {
+        "root": {"head": root["head"], "metadata": root["metadata"], "values": own, "writes": root["writes"]},
+        "under": under,
+        "calls": {} if over else bridge.calls,
+        "digests": known,
+    }
+    return writes, position
+
+
+def _added(bridge: Bridge, channels: Channels, root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the channels that stored only what was added, put together as LangGraph does."""
+    versions = root["head"]["channel_versions"]
+    names = [name for name in channels.deltas if name in versions and name not in root["values"]]
+    if not names:
+        return {}
+    config = bridge.config_of(root)
+    found: dict[str, Any] = {}
+    for name, history in bridge.get_delta_channel_history(config=config, channels=names).items():
+        made = cast("DeltaChannel[Any]", channels.specs[name]).from_checkpoint(history.get("seed"))
+        made.replay_writes(history["writes"])
+        found[name] = encode(made.get(), allow=bridge.allow)
+    return found
+
+
+def _opened(value: Any) -> Any:
+    return value["value"] if isinstance(value, dict) and value.get(TYPE) == SNAPSHOT[TYPE] else value
+
+
+def _write(before: Any, after: Any) -> Any:
+    """Return the write that makes `after` of a field: a list that only grew is appended to."""
+    grew = isinstance(before, list) and isinstance(after, list) and len(after) > len(before) > 0
+    return Append(after[len(before) :]) if grew and same(before, after[: len(before)]) else after
+
+
+def _digest(value: Any) -> str:
+    return digests.of_value(value).hex()[:SHORT]
+
+
+def raised(position: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Return the position after a value was set beside the graph, as by `Command(update=…)`: its tasks stay."""
+    root, head = position["root"], position["root"]["head"]
+    versions = {**head["channel_versions"]}
+    versions[name] = max(versions.values(), default=0) + 1
+    told = {**position["digests"], name: _digest(value)}
+    return {**position, "root": {**root, "head": {**head, "channel_versions": versions}}, "digests": told}

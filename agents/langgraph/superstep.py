@@ -1,0 +1,164 @@
+"""Takes a graph one superstep further: to its next checkpoint, or to where it interrupts.
+
+The graph is stopped before each node that is next (`interrupt_before="*"`), so that one call is one superstep. It is
+called without input from the second on, as LangGraph is when it goes on from a checkpoint: tasks that have finished
+are not run again, and interrupted ones run from their start with the answers that they have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, connections
+from holdpoint.langgraph.errors import Unreadable, Unsaveable
+from holdpoint.langgraph.values import decode
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import is_invalid_resume
+from langgraph.types import Command
+from pydantic import ValidationError
+
+from agents.definition.agent import Agent
+from agents.errors import StepFailed
+
+from . import calls, position, telling
+from .bridge import Bridge
+from .compiled import CompiledGraph
+
+
+@dataclass
+class Superstep:
+    """What came of one superstep. `refused`: why an answer was not taken; then nothing else is known."""
+
+    writes: dict[str, Any] = field(default_factory=dict)
+    asks: bool = False
+    ends: bool = False
+    refused: str = ""
+    notes: Sequence[str] = ()
+
+
+def take(agent: Agent, graph: CompiledGraph, values: Mapping[str, Any]) -> Superstep:
+    """Take the graph on from the state `values`. Raises StepFailed for a value that cannot be saved or read."""
+    try:
+        return _take(agent, graph, dict(values))
+    except (Unsaveable, Unreadable) as error:
+        raise StepFailed(str(error)) from error
+
+
+def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any]) -> Superstep:
+    bridge = Bridge(f"R-{agent.run.id}", allow=graph.allow, keep=Keeper(agent.checkpoint))
+    at, answers, notes = values["langgraph"], values["answers"], list[str]()
+    before = dict(values)
+    if at is None:
+        given: Any = decode(graph.channels.input_of(values), allow=graph.allow)
+        told = list[Any]()
+    else:
+        if names := position.edited(graph.channels, values, at):
+            at = position.moved(at, names, values=values, channels=graph.channels)
+            notes.append(f"{', '.join(names)} was edited: the graph goes on with the new value.")
+            if answers:
+                notes.append("It asks again, since the answers were about the value before.")
+            answers = {}
+        at, told = telling.told(graph, at, values, _words(values), answering=bool(answers))
+        position.load(bridge, graph.channels, values, at)
+        bridge.take_up(agent.checkpointed())
+        given = Command(resume=answers) if answers and not at["stops"] else None
+    try:
+        nodes = _run(agent, graph, bridge, given)
+    except ValidationError as error:
+        if not is_invalid_resume(error):
+            raise
+        return Superstep(refused="; ".join(each["msg"] for each in error.errors(include_url=False)))
+    return _came_of(graph, bridge, before, nodes, told, notes)
+
+
+def _words(values: Mapping[str, Any]) -> list[str]:
+    """Return what people said since the graph last got their words, where they sent the run back to here."""
+    said = [each for each in values["feedback"][values["heard"] :] if not each.action]
+    return [each.text for each in said if each.text.strip()]
+
+
+def _run(agent: Agent, graph: CompiledGraph, bridge: Bridge, given: Any) -> list[str]:
+    """Run the superstep, and return the nodes that ran in it."""
+    runnable = graph.graph.copy(update={"checkpointer": bridge})
+    bound: Any = graph.graph.config or {}
+    config: RunnableConfig = {"configurable": {**bound.get("configurable", {}), "thread_id": bridge.thread}}
+    options: dict[str, Any] = {"stream_mode": "updates", "interrupt_before": "*", "durability": "sync"}
+    if agent.config is not None:
+        options["context"] = graph.context_of(agent.config)
+    ran: list[str] = []
+    with calls.inside(bridge, agent.run.id):
+        if graph.is_async:
+            asyncio.run(_stream(runnable, given, config, options, ran))
+        else:
+            for chunk in runnable.stream(given, config, **options):
+                ran += chunk
+    return [name for name in ran if not name.startswith("__")]
+
+
+async def _stream(
+    runnable: Any, given: Any, config: RunnableConfig, options: Mapping[str, Any], ran: list[str]
+) -> None:
+    async for chunk in runnable.astream(given, config, **options):
+        ran += chunk
+
+
+def _came_of(
+    graph: CompiledGraph, bridge: Bridge, before: Mapping[str, Any], nodes: Sequence[str], told: Sequence[Any],
+    notes: Sequence[str],
+) -> Superstep:  # fmt: skip
+    writes, at = position.saved(bridge, graph.channels, before)
+    runnable = graph.graph.copy(update={"checkpointer": bridge})
+    state = runnable.get_state({"configurable": {"thread_id": bridge.thread}})
+    node_of = {each.id: task.name for task in state.tasks for each in task.interrupts}
+    asks = [
+        {"id": each.id, "value": _shown(each.value), "schema": each.response_schema, "node": node_of.get(each.id, "")}
+        for each in state.interrupts
+    ]
+    over = at["root"]["head"]["id"] != bridge.began
+    stops = graph.stops(after=nodes, before=state.next) if over and state.next else None
+    at |= {"asks": asks, "stops": stops, "told": list(told)}
+    return Superstep({**writes, "langgraph": at}, bool(asks or stops), not state.next, notes=_said(nodes, notes))
+
+
+def _said(nodes: Sequence[str], notes: Sequence[str]) -> list[str]:
+    ran = ", ".join(dict.fromkeys(nodes))
+    return [*notes, *([f"Ran {ran}."] if ran else [])]
+
+
+def _shown(value: Any) -> Any:
+    """Return an interrupt's value as JSON that a reviewer reads."""
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _shown(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shown(each) for each in value]
+    dump = getattr(value, "model_dump", None)
+    return _shown(dump(mode="json")) if dump is not None else str(value)
+
+
+class Keeper:
+    """Keeps what has finished, from whichever thread LangGraph saves it in.
+
+    A thread that is not the step's has a database connection of its own, which is closed again. In a test whose
+    transaction is open that would not see the run, so there only the step's own thread keeps anything.
+    """
+
+    def __init__(self, keep: Callable[[Any], None]) -> None:
+        self.keep = keep
+        self.thread = threading.get_ident()
+        self.alone = connection.in_atomic_block
+
+    def __call__(self, kept: Mapping[str, Any]) -> None:
+        """Keep it. Raises RunLost."""
+        if threading.get_ident() == self.thread:
+            self.keep(kept)
+        elif not self.alone:
+            try:
+                self.keep(kept)
+            finally:
+                connections.close_all()
