@@ -108,6 +108,12 @@ class Action:
         """Return the verdict that keeps it from running as shown, of SETTLES; "" where it runs."""
         return self.settled.verdict if self.settled else ""
 
+    def may_run(self, asked: Action) -> bool:
+        """Tell whether it may run as it is now: as it was `asked` only if it takes an approval."""
+        if self.settled is not None or not self.verdicts or self.takes(APPROVE):
+            return True
+        return self.takes(EDIT) and not same(self.arguments, asked.arguments)
+
     def takes(self, verdict: str) -> bool:
         """Tell whether this verdict is offered for the action."""
         return verdict in self.verdicts
@@ -254,8 +260,11 @@ def _with_verdicts(action: Action, step: StepSpec) -> Action:
 def _verdict_faults(action: Action, step: StepSpec, plan: PlanSpec) -> list[str]:
     unknown = [each for each in action.verdicts if each not in VERDICTS]
     faults = [f"action {action.id!r} takes no verdict {each!r}; there is {', '.join(VERDICTS)}" for each in unknown]
-    if action.verdicts and APPROVE not in action.verdicts and action.settled is None:
-        faults.append(f"action {action.id!r} does not take {APPROVE!r}; what cannot be approved is not asked about")
+    if action.verdicts and not {APPROVE, EDIT, RESPOND} & set(action.verdicts) and action.settled is None:
+        faults.append(
+            f"action {action.id!r} takes none of {APPROVE!r}, {EDIT!r} and {RESPOND!r}; "
+            "what can only be refused is not asked about"
+        )
     if action.takes(EDIT) and not action.edits:
         faults.append(f"action {action.id!r} takes {EDIT!r}, but the gate lets nobody edit what is at its pointer")
     effect = next((each for each in plan.steps if each.name == action.effect), None)

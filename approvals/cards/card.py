@@ -97,6 +97,11 @@ class Card:
         before = {action.id: action for action in asked.actions}
         return [(each, place) for each in self.actions if each.id in before for place in each.unfilled(before[each.id])]
 
+    def untaken(self, asked: Card) -> list[Action]:
+        """List the actions that would run as they were `asked`, though they may only be edited or answered instead."""
+        before = {action.id: action for action in asked.actions}
+        return [each for each in self.actions if each.id in before and not each.may_run(before[each.id])]
+
     @property
     def settled(self) -> bool:
         """Tell whether somebody refused one of the actions, or answered in its place."""

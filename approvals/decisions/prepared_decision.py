@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.cards import answer as answering
-from approvals.cards.action import is_empty
+from approvals.cards.action import APPROVE, is_empty
 from approvals.cards.card import Card
 from approvals.cards.verdicts import ActionVerdicts
 from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, TokenMayNotDecide, problem
@@ -83,6 +83,7 @@ def prepare(reading: GateReading, submission: Submission, *, by: User) -> Prepar
     following = _next(gate, proposal, submission, by_action, by)
     if submission.verdict in (Verdict.APPROVE, Verdict.EDIT, Verdict.MIXED):
         _refuse_unfilled(gate.asked, following.card if following else card)
+        _refuse_untaken(gate.asked, following.card if following else card)
     if following is not None:
         after = patch.apply(following.patch, gate.saved.state)
         uploads.refuse_foreign(gate, proposal, gate.saved.state, following.card.to_json(), following.answer, after)
@@ -95,6 +96,17 @@ def _refuse_unfilled(asked: Card, card: Card) -> None:
     for action, place in card.unfilled(asked):
         there = not is_empty(json_pointer.get(action.arguments, place))
         faults.append(problem(UNCHANGED if there else UNFILLED, action=action.id, pointer=place))
+    if faults:
+        raise Invalid(faults)
+
+
+def _refuse_untaken(asked: Card, card: Card) -> None:
+    """Raise Invalid for each action that would run with a verdict which it does not take."""
+    faults = []
+    for action in card.untaken(asked):
+        words = _("This action does not take %(verdict)s. Choose one of %(verdicts)s.")
+        words %= {"verdict": APPROVE, "verdicts": ", ".join(action.verdicts)}
+        faults.append(problem(words, action=action.id))
     if faults:
         raise Invalid(faults)
 

@@ -118,10 +118,12 @@ def deadline_approves(gate: Gate, standing: Proposal) -> bool:
     """Tell whether the deadline approves the current proposal, where too few people approve in time.
 
     Only where the policy's `on_expiry` says so, in its newest version too; only the agent's own first proposal, since
-    people's changes need people's approval; never a question, nor a proposal that lacks a value.
+    people's changes need people's approval; never a question, nor a proposal that lacks a value or takes no approval.
     """
     approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1
     if not approves or standing.card.question is not None or standing.card.unfilled(gate.asked):
+        return False
+    if standing.card.untaken(gate.asked):
         return False
     return versions.newest(gate.policy).on_expiry == Policy.OnExpiry.APPROVE
 

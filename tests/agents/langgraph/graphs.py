@@ -1,0 +1,239 @@
+"""Graphs as their authors write them, as agents."""
+
+from __future__ import annotations
+
+import operator
+import os
+import signal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.tools import tool
+from langgraph.config import get_config
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import interrupt
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from agents.langgraph import GraphAgent, idempotency_key, once
+from agents.models import StepCheckpoint
+from tests.harness.waiting import until
+
+from .scripted import Scripted, first
+
+
+def did(folder: str, what: str) -> None:
+    """Note in a file that something was done: tests count the lines, in whichever process it was."""
+    with (Path(folder) / "did.txt").open("a") as out:
+        out.write(f"{what}\n")
+
+
+class Both(TypedDict, total=False):
+    folder: str
+    said: Annotated[list[str], operator.add]
+    end: str
+
+
+def left(state: Both) -> Any:
+    did(state["folder"], "left")
+    return {"said": [f"left {interrupt('Left?')}", f"again {interrupt('Left again?')}"]}
+
+
+def right(state: Both) -> Any:
+    did(state["folder"], "right")
+    return {"said": [f"right {interrupt({'question': 'Right?', 'why': 'to know'})}"]}
+
+
+def finish(state: Both) -> Any:
+    return {"end": " / ".join(state["said"])}
+
+
+def both() -> Any:
+    graph = StateGraph(Both)
+    graph.add_node(left)
+    graph.add_node(right)
+    graph.add_node(finish)
+    graph.add_edge(START, "left")
+    graph.add_edge(START, "right")
+    graph.add_edge(["left", "right"], "finish")
+    graph.add_edge("finish", END)
+    return graph
+
+
+class TwoQuestions(GraphAgent):
+    """Asks two things at once, and one of them twice."""
+
+    graph = both()
+
+
+class Refund(BaseModel):
+    """What a person fills in."""
+
+    amount: int = Field(ge=1, le=100, title="Amount")
+    reason: Literal["late", "broken"] = "late"
+
+
+class Case(TypedDict, total=False):
+    customer: str
+    answer: str
+
+
+def ask_refund(state: Case) -> Any:
+    found = interrupt({"message": f"How much for {state['customer']}?"}, response_schema=Refund)
+    return {"answer": f"{found.amount} because it was {found.reason}"}
+
+
+class Typed(GraphAgent):
+    """Asks for a refund, in a form."""
+
+    graph = StateGraph(Case).add_node(ask_refund).add_edge(START, "ask_refund")
+
+
+def inner() -> Any:
+    def deepest(state: Both) -> Any:
+        did(state["folder"], "deepest")
+        return {"said": [f"deep {interrupt('How deep?')}"]}
+
+    graph = StateGraph(Both)
+    graph.add_node("before", lambda state: did(state["folder"], "before") or {})
+    graph.add_node("deepest", deepest)
+    graph.add_edge(START, "before")
+    graph.add_edge("before", "deepest")
+    return graph.compile()
+
+
+def middle() -> Any:
+    graph = StateGraph(Both)
+    graph.add_node("inner", inner())
+    graph.add_edge(START, "inner")
+    return graph.compile()
+
+
+class Nested(GraphAgent):
+    """Asks from a graph in a graph in a graph."""
+
+    graph = StateGraph(Both).add_node("middle", middle()).add_edge(START, "middle").compile()
+
+
+@tool
+def pay(to: str, amount: int) -> str:
+    """Pay somebody."""
+    return once("pay", lambda: f"paid {amount} to {to}")
+
+
+@tool
+def write(to: str, text: str) -> str:
+    """Write to somebody."""
+    return f"wrote to {to}: {text}"
+
+
+CALLS = (("pay", {"to": "Ada", "amount": 5}), ("write", {"to": "Ada", "text": "It comes."}))
+EVERY = {"allowed_decisions": ["approve", "edit", "reject", "respond"]}
+
+
+def calling(mode: Any, *calls: Any, **options: Any) -> Any:
+    gates: Any = {"pay": EVERY, "write": EVERY}
+    middleware = HumanInTheLoopMiddleware(interrupt_on=gates, interrupt_mode=mode, **options)
+    return create_agent(Scripted(turns=first(*calls)), tools=[pay, write], middleware=[middleware])
+
+
+class Batched(GraphAgent):
+    """Makes two calls, about which LangChain asks at once."""
+
+    graph = calling("batched", *CALLS)
+
+
+class PerCall(GraphAgent):
+    """Makes two calls, about each of which LangChain asks by itself."""
+
+    graph = calling("per_call", *CALLS)
+
+
+class OneCall(GraphAgent):
+    """Makes one call."""
+
+    graph = calling("batched", CALLS[0])
+
+
+class Untold(GraphAgent):
+    """Makes one call; LangChain is told to say nothing of an edit."""
+
+    graph = calling("batched", CALLS[0], edit_notice="")
+
+
+def inbox(state: MessagesState) -> Any:
+    request = {
+        "action_request": {"action": "send_invoice", "args": {"to": "Ada", "amount": 7}},
+        "config": {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": True},
+        "description": "An invoice for Ada.",
+    }
+    [said] = interrupt([request])
+    return {"messages": [("ai", f"{said['type']}: {said['args']}")]}
+
+
+def sums_up(state: MessagesState) -> Any:
+    return {"messages": [("ai", "I heard: " + str(state["messages"][-1].content))]}
+
+
+class Inbox(GraphAgent):
+    """Asks as Agent Inbox's programs do."""
+
+    graph = (
+        StateGraph(MessagesState)
+        .add_node(inbox)
+        .add_node(sums_up)
+        .add_edge(START, "inbox")
+        .add_edge("inbox", "sums_up")
+    )
+
+
+@task
+def costly(folder: str, item: str) -> str:
+    did(folder, f"costly {item}")
+    return item.upper()
+
+
+@entrypoint()
+def functional(given: dict[str, Any]) -> str:
+    found = [costly(given["folder"], item) for item in ("a", "b")]
+    first_of_them = [each.result() for each in found]
+    return f"{''.join(first_of_them)} {interrupt('Go on?')}"
+
+
+class Functional(GraphAgent):
+    """A function with tasks."""
+
+    graph = functional
+
+
+def dies(state: Both) -> Any:
+    """End the worker the first time, once the other node is done."""
+    if (once_only := Path(state["folder"]) / "died").exists():
+        did(state["folder"], f"survivor {idempotency_key('x')}")
+        return {"said": ["survivor"]}
+    run = int(get_config()["configurable"]["thread_id"].removeprefix("R-"))
+    until(lambda: StepCheckpoint.objects.filter(run=run).exists(), what="the other node is kept")
+    once_only.touch()
+    did(state["folder"], f"victim {idempotency_key('x')}")
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def works(state: Both) -> Any:
+    did(state["folder"], "works")
+    return {"said": ["works"]}
+
+
+class Dying(GraphAgent):
+    """Two nodes at once, of which one ends the worker once the other is done."""
+
+    graph = StateGraph(Both).add_node(dies).add_node(works).add_edge(START, "dies").add_edge(START, "works")
+
+
+class Stopping(GraphAgent):
+    """A graph that was compiled to stop before a node."""
+
+    graph = StateGraph(Both).add_node(works).add_edge(START, "works").compile(interrupt_before=["works"])
