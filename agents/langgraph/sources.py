@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -17,7 +18,7 @@ from langgraph.pregel import Pregel
 from agents.definition.inferred_writes import source_of
 from agents.errors import AgentError
 
-INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("purelib", "platlib", "stdlib"))
+INSTALLED = ("site-packages", "dist-packages")
 HELD = ("func", "afunc", "coroutine", "bound", "steps", "mapper", "writers", "ends", "tools_by_name", "_tools_by_name")
 
 
@@ -78,7 +79,7 @@ def _walk(thing: Any, seen: set[int]) -> Iterator[Any]:
 
 def _is_authors(function: FunctionType) -> bool:
     file = inspect.getsourcefile(function) or ""
-    return bool(file) and not file.startswith(INSTALLED)
+    return bool(file) and not file.startswith(sysconfig.get_path("stdlib")) and not {*INSTALLED} & {*Path(file).parts}
 
 
 def _readable(function: Callable[..., Any]) -> bool:

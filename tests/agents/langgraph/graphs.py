@@ -152,6 +152,15 @@ class PerCall(GraphAgent):
     graph = calling("per_call", *CALLS)
 
 
+FOUR = (*CALLS, ("pay", {"to": "Bob", "amount": 8}), ("write", {"to": "Bob", "text": "Call me."}))
+
+
+class FourCalls(GraphAgent):
+    """Makes four calls, about which LangChain asks at once."""
+
+    graph = calling("batched", *FOUR)
+
+
 class OneCall(GraphAgent):
     """Makes one call."""
 

@@ -115,7 +115,6 @@ def test_a_graph_that_was_compiled_to_stop_asks_before_it_goes_on(tmp_path: Path
 def test_each_superstep_is_a_checkpoint_with_the_channels_as_fields(tmp_path: Path) -> None:
     run = begun("two-questions", folder=str(tmp_path))
     say(run, each=answers(run, **{"Left?": "L", "Right?": "R"}))
-    assert [step for _, step in trail(advance_to_rest(run))] == [
-        "", "go", "go", "prepare", "ask", "hear", "go", "prepare",
-    ]  # fmt: skip
+    steps = [step for _, step in trail(advance_to_rest(run))]
+    assert steps == ["input", "go", "go", "prepare", "ask", "hear", "go", "prepare"]
     assert state(run)["folder"] == str(tmp_path)
