@@ -15,7 +15,7 @@ from agents.definition.options import GateOptions, StepOptions
 from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 
-from . import answers, cards, channels, questions, superstep, telling
+from . import answers, cards, channels, position, questions, superstep, telling
 from .channels import Feedback, Question
 from .compiled import CompiledGraph, compiled
 from .questions import Asked
@@ -30,8 +30,7 @@ class GraphAgent(Agent):
     @entrypoint; or a function that returns one of these. Its checkpointer is Holdpoint's.
     `name`: made of the class's name, unless it has one. `policy`: of its gate. `risks`: tool -> its risk on the card.
     `allow`: classes beside LangGraph's own that its state may hold. `supersteps`: after which a person is asked.
-    `timeout` and `retry`: of a superstep. `reads_world`: the graph looks outside its state, so after a rewind its
-    supersteps run again, also where nothing that they read has changed. `is_async`: run it by `astream`; where it is
+    `timeout` and `retry`: of a superstep. `is_async`: run it by `astream`; where it is
     not said, a graph with a node or tool that can only be awaited is.
     """
 
@@ -43,7 +42,6 @@ class GraphAgent(Agent):
     supersteps: ClassVar[int] = 1000
     timeout: ClassVar[float] = 600.0
     retry: ClassVar[int] = 3
-    reads_world: ClassVar[bool] = False
     is_async: ClassVar[bool | None] = None
     libraries: ClassVar[tuple[str, ...]] = ("langgraph",)
 
@@ -87,16 +85,15 @@ def _declare(cls: type[GraphAgent]) -> None:
             [*inputs, *fields, "langgraph", "answers", "feedback", "heard"],
             StepOptions(
                 title="Run the graph", writes=[*fields, "langgraph", "answers", "questions", "decision", "heard"],
-                uses=cls.compiled.functions, timeout=cls.timeout, retry=cls.retry, reads_world=cls.reads_world,
-                loop_guard=cls.supersteps,
+                uses=cls.compiled.functions, timeout=cls.timeout, retry=cls.retry, loop_guard=cls.supersteps,
             ),
         ),
-        "prepare": (["langgraph", "questions", "decision"], StepOptions(title="Prepare the questions")),
+        "prepare": (["langgraph", "questions", "decision"], StepOptions(title="Pass on a rejection, or ask")),
         "ask": (
-            ["questions"],
+            [*fields, "langgraph", "questions"],
             GateOptions(
                 title="Ask about the graph's interrupts", policy=cls.policy, edits=["questions"], on_reject="prepare",
-                on_expire="prepare", uses=[cards.drawn],
+                on_expire="prepare", on_skip="go", uses=[cards.drawn],
             ),
         ),
         "hear": (
@@ -151,8 +148,10 @@ def prepare(self: GraphAgent, **values: Any) -> Any:
     return Jump("ask", {"questions": now})
 
 
-def ask(self: GraphAgent, **values: Any) -> Card:
-    """Ask about every question that nobody has decided."""
+def ask(self: GraphAgent, **values: Any) -> Card | None:
+    """Ask about every question that nobody has decided; nothing where an edit of the state has outdated them."""
+    if position.edited(type(self).compiled.channels, values, values["langgraph"]):
+        return None
     return type(self).draw(values["questions"])
 
 

@@ -8,6 +8,7 @@ The field `langgraph` holds:
     digests   of each channel's value as the graph left it: another value is a person's edit
     asks      the pending interrupts: [{id, value, schema, node}]
     stops     a breakpoint at which the graph waits: {where, nodes}, or null
+    mark      of the execution that led here
     told      what the model has to be told by a message: [{text, unless}]
 """
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from django.db import connection, connections
 from holdpoint.langgraph.errors import Unreadable, Unsaveable
@@ -120,7 +121,9 @@ def _came_of(
     ]
     over = at["root"]["head"]["id"] != bridge.began
     stops = graph.stops(after=nodes, before=state.next) if over and state.next else None
-    at |= {"asks": asks, "stops": stops, "told": list(told)}
+    # A superstep that is run again has another mark, so that what follows is asked and run again too: the same calls
+    # under an approval that was given once would be made twice.
+    at |= {"asks": asks, "stops": stops, "told": list(told), "mark": uuid4().hex}
     return Superstep({**writes, "langgraph": at}, bool(asks or stops), not state.next, notes=_said(nodes, notes))
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from approvals.errors import Invalid
+from approvals.gates import closing
+from approvals.models import Gate
 from checkpoints.models import Run
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate, state
@@ -124,11 +126,10 @@ def test_not_everything_can_be_left_for_later(mode: str) -> None:
 
 
 def test_nobodys_decision_is_no_rejection() -> None:
-    from approvals.gates import closing
-    from checkpoints.actors import SYSTEM
-
     run = asking("one-call")
-    closing.expire(open_gate(run), by=SYSTEM)
+    gate = open_gate(run)
+    closing.pass_deadline(gate)
+    closing.expire(Gate.objects.get(pk=gate.pk))
     told = heard(run)
     assert "Nobody decided in time" in told
     assert "This is not a rejection" in told

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from tests.agents.moves.moved_runs import after, before, edit, rewind
+from checkpoints.models import Run
+from tests.agents.moves.moved_runs import after, edit, rewind
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.approvals.cards.verdicts.verdict_forms import say
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate, state
@@ -49,12 +50,11 @@ def test_an_edit_of_the_messages_changes_what_is_asked_and_run() -> None:
     assert heard(run) == "tool: paid 1 to Cyd"
 
 
-def test_a_rewind_runs_the_superstep_again_and_what_it_asks_is_asked_anew(tmp_path: Path) -> None:
+def test_a_rewind_to_a_question_asks_it_anew(tmp_path: Path) -> None:
     run = begun("two-questions", folder=str(tmp_path))
     say(run, each=answers(run, **{"Left?": "L", "Right?": "R"}))
     run = advance_to_rest(run)
-    run = rewind(run, before(run, "prepare"))
-    run = advance_to_rest(rewind(run, _first(run, "go")))
+    run = advance_to_rest(rewind(run, first(run, "prepare")))
     assert titles(run) == ["Left?", "Right?"]
     say(run, each=answers(run, **{"Left?": "l", "Right?": "r"}))
     run = advance_to_rest(run)
@@ -66,7 +66,7 @@ def test_finished_tasks_are_reused_after_a_rewind_to_the_question(tmp_path: Path
     run = begun("functional", input={"folder": str(tmp_path)})
     say(run, each=answers(run, **{"Go on?": "yes"}))
     run = advance_to_rest(run)
-    run = advance_to_rest(rewind(run, after(run, "prepare")))
+    run = advance_to_rest(rewind(run, first(run, "prepare")))
     say(run, each=answers(run, **{"Go on?": "no"}))
     assert state(advance_to_rest(run))["output"] == "AB no"
     assert lines(tmp_path).count("costly") == 2
@@ -75,9 +75,20 @@ def test_finished_tasks_are_reused_after_a_rewind_to_the_question(tmp_path: Path
 def test_who_sends_a_run_back_reaches_the_model_with_their_words() -> None:
     run = asking("one-call")
     decide(run, "reject", then="back", back_to="go", comment="Ask for the sum first.")
-    told = str(state(advance_to_rest(run))["messages"])
-    assert "A reviewer sent you back to here: Ask for the sum first." in told
+    run = advance_to_rest(run)
+    decide(run)
+    told = heard(run)
+    assert told == "tool: paid 5 to Ada || human: A reviewer sent you back to here: Ask for the sum first."
 
 
-def _first(run: object, step: str) -> int:
-    return after(run, step, last=False)  # type: ignore[arg-type]
+def first(run: Run, step: str) -> int:
+    """The number of the checkpoint that `step` first led to."""
+    return after(run, step, last=False)
+
+
+def test_a_rewind_runs_the_superstep_again_and_asks_anew(tmp_path: Path) -> None:
+    run = begun("two-questions", folder=str(tmp_path))
+    say(run, each=answers(run, **{"Left?": "L", "Right?": "R"}))
+    run = advance_to_rest(rewind(advance_to_rest(run), first(run, "go")))
+    assert lines(tmp_path).count("right") == 3, "it ran again"
+    assert titles(run) == ["Left?", "Right?"]
