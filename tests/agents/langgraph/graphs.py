@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 import os
 import signal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
@@ -246,3 +248,38 @@ class Stopping(GraphAgent):
     """A graph that was compiled to stop before a node."""
 
     graph = StateGraph(Both).add_node(works).add_edge(START, "works").compile(interrupt_before=["works"])
+
+
+async def only_awaited(state: Both) -> Any:
+    did(state["folder"], "awaited")
+    return {"said": [str(await asyncio.to_thread(str.upper, interrupt("Awaited?")))]}
+
+
+class Awaited(GraphAgent):
+    """A graph whose node can only be awaited."""
+
+    graph = StateGraph(Both).add_node(only_awaited).add_edge(START, "only_awaited")
+
+
+def subagents() -> Any:
+    """Two subagents at work at the same time, each with a tool that asks."""
+
+    def delegates(messages: Any) -> Any:
+        if (task := str(messages[-1].content)).startswith("Subtask: pay "):
+            return "", [("pay", {"to": task.removeprefix("Subtask: pay "), "amount": 1})]
+        return first(*(("task", {"description": f"Subtask: pay {who}", "subagent_type": "payer"}) for who in ("Ada", "Bob")))(
+            messages
+        )
+
+    model = Scripted(turns=delegates)
+    payer: Any = {
+        "name": "payer", "description": "Pays.", "system_prompt": "Pay.", "tools": [pay], "model": model,
+        "interrupt_on": {"pay": True},
+    }  # fmt: skip
+    return create_deep_agent(model=model, tools=[], subagents=[payer])
+
+
+class Subagents(GraphAgent):
+    """A Deep Agent with two subagents that ask at the same time."""
+
+    graph = subagents()

@@ -158,3 +158,18 @@ def test_agent_inboxs_form_is_ignored_with_a_message_that_says_why() -> None:
     messages = str(state(advance_to_rest(run))["messages"])
     assert "ignore: None" in messages
     assert "A reviewer refused your call of send_invoice. She left." in messages
+
+
+def test_subagents_at_work_at_once_each_get_their_own_answer() -> None:
+    """Requests of subagents were dropped, or answered for one another (langgraph #6626)."""
+    run = asking("subagents")
+    asked = {each.arguments["to"]: each.id for each in open_gate(run).asked.actions}
+    assert set(asked) == {"Ada", "Bob"}
+    say(run, each={asked["Ada"]: LATER, asked["Bob"]: reject("Bob is paid.")})
+    run = advance_to_rest(run)
+    assert [each.arguments["to"] for each in open_gate(run).asked.actions] == ["Ada"]
+    decide(run)
+    told = heard(run)
+    assert "paid 1 to Ada" in told
+    assert "Bob is paid." in told
+    assert "paid 1 to Bob" not in told

@@ -118,3 +118,10 @@ def test_each_superstep_is_a_checkpoint_with_the_channels_as_fields(tmp_path: Pa
     steps = [step for _, step in trail(advance_to_rest(run))]
     assert steps == ["input", "go", "go", "prepare", "ask", "hear", "go", "prepare"]
     assert state(run)["folder"] == str(tmp_path)
+
+
+def test_a_graph_that_can_only_be_awaited_is(tmp_path: Path) -> None:
+    run = begun("awaited", folder=str(tmp_path))
+    say(run, each=answers(run, **{"Awaited?": "yes"}))
+    run = advance_to_rest(run)
+    assert state(run)["said"] == ["YES"], run.reason
