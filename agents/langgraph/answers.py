@@ -16,7 +16,7 @@ from approvals.schema import validate
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.patch import same
 
-from .channels import Question
+from .channels import GraphQuestion
 from .questions import ANSWER, BATCHED, BREAKPOINT, INBOX, INBOXES, PER_CALL, TEXT
 
 EXPIRED = "expired"
@@ -32,11 +32,11 @@ class Heard(NamedTuple):
     """The answers by interrupt, the questions that still wait, and what the model has to be told by a message."""
 
     answers: dict[str, Any]
-    questions: list[Question]
+    questions: list[GraphQuestion]
     told: list[dict[str, Any]]
 
 
-def hear(questions: Sequence[Question], decision: Mapping[str, Any], words: str) -> Heard:
+def hear(questions: Sequence[GraphQuestion], decision: Mapping[str, Any], words: str) -> Heard:
     """Return what a decision means. `words`: what was said with a rejection of everything."""
     decided = [each if each.decided else _decided(each, decision, words) for each in questions]
     answers: dict[str, Any] = {}
@@ -48,17 +48,17 @@ def hear(questions: Sequence[Question], decision: Mapping[str, Any], words: str)
     return Heard(answers, [each for each in decided if (each.interrupt or each.id) not in answers], told)
 
 
-def takes_silence(question: Question) -> bool:
+def takes_silence(question: GraphQuestion) -> bool:
     """Tell whether the graph can be told that nobody decided in time."""
     return bool({REJECT, RESPOND} & set(question.allowed))
 
 
-def takes_refusal(question: Question) -> bool:
+def takes_refusal(question: GraphQuestion) -> bool:
     """Tell whether the graph can be told that a call was refused."""
     return REJECT in question.allowed
 
 
-def _decided(question: Question, decision: Mapping[str, Any], words: str) -> Question:
+def _decided(question: GraphQuestion, decision: Mapping[str, Any], words: str) -> GraphQuestion:
     kind, said = decision["kind"], dict(decision.get("verdicts", {}).get(question.id, {}))
     if kind == "rejected" and not takes_refusal(question):
         return question.model_copy(update={"fault": NO_REFUSAL})
@@ -75,7 +75,7 @@ def _decided(question: Question, decision: Mapping[str, Any], words: str) -> Que
     return question.model_copy(update={"decided": {**said, "verdict": verdict}, "fault": ""})
 
 
-def _answer(mine: Sequence[Question]) -> Any:
+def _answer(mine: Sequence[GraphQuestion]) -> Any:
     """Return the answer to one interrupt, of which these are all questions."""
     first = mine[0]
     if first.form == BATCHED:
@@ -89,7 +89,7 @@ def _answer(mine: Sequence[Question]) -> Any:
     return _filled_in(first)
 
 
-def _decision(question: Question) -> dict[str, Any]:
+def _decision(question: GraphQuestion) -> dict[str, Any]:
     said = _verdict(question)
     name = question.name
     if said == EDIT:
@@ -101,7 +101,7 @@ def _decision(question: Question) -> dict[str, Any]:
     return {"type": "approve"}
 
 
-def _response(question: Question) -> dict[str, Any]:
+def _response(question: GraphQuestion) -> dict[str, Any]:
     said = _verdict(question)
     if said == EDIT:
         return {"type": "edit", "args": {"action": question.name, "args": question.arguments}}
@@ -110,7 +110,7 @@ def _response(question: Question) -> dict[str, Any]:
     return {"type": "ignore" if said == REJECT else "accept", "args": None}
 
 
-def _verdict(question: Question) -> str:
+def _verdict(question: GraphQuestion) -> str:
     """Return the verdict; an expired question is refused, or answered where it takes no refusal."""
     said = str((question.decided or {})["verdict"])
     if said != EXPIRED:
@@ -118,12 +118,12 @@ def _verdict(question: Question) -> str:
     return REJECT if takes_refusal(question) else RESPOND
 
 
-def _response_text(question: Question) -> str:
+def _response_text(question: GraphQuestion) -> str:
     decided = question.decided or {}
     return NOBODY if decided["verdict"] == EXPIRED else str(decided.get("response", ""))
 
 
-def reason(question: Question) -> str:
+def reason(question: GraphQuestion) -> str:
     """Return what the model is told of a refusal."""
     decided = question.decided or {}
     if decided["verdict"] == EXPIRED:
@@ -131,7 +131,7 @@ def reason(question: Question) -> str:
     return " ".join(filter(None, [str(decided.get("reason", "")).strip(), NO_OTHER_WAY]))
 
 
-def _filled_in(question: Question) -> Any:
+def _filled_in(question: GraphQuestion) -> Any:
     """Return the answer that was filled in. A text that is no answer to a schema may be JSON, such as `true`."""
     if question.takes.get("required") != ["answer"] or set(question.takes.get("properties", {})) != {"answer"}:
         return question.arguments
@@ -144,7 +144,7 @@ def _filled_in(question: Question) -> Any:
         return value
 
 
-def _notes(question: Question) -> list[dict[str, Any]]:
+def _notes(question: GraphQuestion) -> list[dict[str, Any]]:
     """Return what the model has to know of an edit, or of a refusal that its form has no words for.
 
     `unless`: a text by which one sees that somebody else has told it, as LangChain's middleware does of an edit.

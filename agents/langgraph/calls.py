@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from holdpoint.langgraph.values import decode, encode
 from langgraph.config import get_config
@@ -21,6 +21,7 @@ from checkpoints.values import digests
 
 from .bridge import Bridge
 
+Result = TypeVar("Result")
 _here: ContextVar[tuple[Bridge, int] | None] = ContextVar("holdpoint_superstep", default=None)
 
 
@@ -34,7 +35,7 @@ def inside(bridge: Bridge, run: int) -> Iterator[None]:
         _here.reset(token)
 
 
-def once(name: str, fn: Callable[..., Any], *args: Any) -> Any:
+def once(name: str, fn: Callable[..., Result], *args: Any) -> Result:
     """Call fn(*args) once in this task and keep its result; a later call returns the kept result.
 
     Outside a run of Holdpoint it just calls, so that tools are tested as they are. A crash before the result is kept
@@ -48,7 +49,8 @@ def once(name: str, fn: Callable[..., Any], *args: Any) -> Any:
     told = digests.of_value([encode(each, allow=bridge.allow) for each in args]).hex()
     key = f"{_task()} {name} {told}"
     if key in bridge.calls:
-        return decode(bridge.calls[key], allow=bridge.allow)
+        kept: Result = decode(bridge.calls[key], allow=bridge.allow)
+        return kept
     result = fn(*args)
     bridge.remember(key, result)
     return result

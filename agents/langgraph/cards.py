@@ -10,13 +10,13 @@ from approvals.cards.card import Card
 from approvals.cards.quote import Quote
 
 from . import answers
-from .channels import Question
+from .channels import GraphQuestion
 from .questions import ANSWER, BREAKPOINT, offered
 
 LINE = 200  # characters of a title
 
 
-def drawn(asked: Sequence[Question], *, risk: str) -> Card:
+def drawn(asked: Sequence[GraphQuestion], *, risk: str) -> Card:
     """Return the card for the questions that nobody has decided."""
     waiting = [(at, each) for at, each in enumerate(asked) if not each.decided]
     only = waiting[0][1] if len(waiting) == 1 else None
@@ -39,7 +39,7 @@ def drawn(asked: Sequence[Question], *, risk: str) -> Card:
     )
 
 
-def _action(at: int, question: Question, *, several: bool) -> Action:
+def _action(at: int, question: GraphQuestion, *, several: bool) -> Action:
     return Action(
         id=question.id,
         title=question.title,

@@ -35,7 +35,7 @@ class Feedback(BaseModel):
     pointer: str = ""
 
 
-class Question(BaseModel):
+class GraphQuestion(BaseModel):
     """One thing that the graph asks: an interrupt, or one of the calls that an interrupt asks about."""
 
     id: str  # the interrupt's; with the call's number where it asks about several
@@ -57,7 +57,7 @@ class Question(BaseModel):
 
 OWN: dict[str, Any] = {
     "langgraph": (dict[str, Any] | None, Field(default=None, title="LangGraph's position")),
-    "questions": (list[Question], Field(default_factory=list, title="What the graph asks")),
+    "questions": (list[GraphQuestion], Field(default_factory=list, title="What the graph asks")),
     "answers": (dict[str, Any], Field(default_factory=dict, title="Answers that the graph gets")),
     "decision": (dict[str, Any] | None, Field(default=None, title="The last decision")),
     "feedback": (list[Feedback], Field(default_factory=list, title="Feedback")),

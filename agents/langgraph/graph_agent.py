@@ -16,7 +16,7 @@ from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 
 from . import answers, cards, channels, position, questions, superstep, telling
-from .channels import Feedback, Question
+from .channels import Feedback, GraphQuestion
 from .compiled import CompiledGraph, compiled
 from .questions import Asked
 
@@ -70,7 +70,7 @@ class GraphAgent(Agent):
         return cards.last_words(dict(state))
 
     @classmethod
-    def draw(cls, asked: Sequence[Question]) -> Card:
+    def draw(cls, asked: Sequence[GraphQuestion]) -> Card:
         """Return the card for questions; override it to add to `super().draw(asked)`."""
         risks = [cls.risks.get(each.name, cls.risk) for each in asked if not each.decided]
         return cards.drawn(asked, risk=max(risks, key=RISKS.index, default=cls.risk))
@@ -129,7 +129,7 @@ def go(self: GraphAgent, **values: Any) -> Any:
         self.note(f"The graph did not take the answer: {came.refused}")
         asked = {**values["langgraph"], "fault": came.refused}
         return Jump("prepare", {"langgraph": asked, "answers": {}, "decision": None})
-    heard = {"answers": {}, "decision": None, "heard": len(values["feedback"])}
+    heard: dict[str, Any] = {"answers": {}, "decision": None, "heard": len(values["feedback"])}
     if came.asks:
         return Jump("prepare", {**came.writes, **heard})
     writes = {**came.writes, **heard, "questions": []}
@@ -157,7 +157,7 @@ def ask(self: GraphAgent, **values: Any) -> Card | None:
 
 def hear(self: GraphAgent, **values: Any) -> Any:
     """Turn the decision into the answers that the graph gets."""
-    asked: list[Question] = values["questions"]
+    asked: list[GraphQuestion] = values["questions"]
     said: list[Feedback] = values["feedback"][values["heard"] :]
     words = next((each.text for each in reversed(said) if not each.action), "")
     decision = values["decision"] or {"kind": "approved"}

@@ -1,4 +1,4 @@
-"""Where a graph is: the fields of the state as the checkpoint that LangGraph goes on from, and back.
+"""Maps the fields of the state to the checkpoint that LangGraph goes on from, and back.
 
 The field `langgraph` holds:
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND
 from checkpoints.values.json_pointer import join
 
-from .channels import Question
+from .channels import GraphQuestion
 
 FORMS = BATCHED, PER_CALL, INBOX, INBOXES, ANSWER, BREAKPOINT = (
     "batched", "per_call", "inbox", "inboxes", "answer", "breakpoint",
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
     node: str
 
 
-def of(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[Question]:
+def of(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     """Yield the questions of one interrupt. `schemas`: the JSON Schema of each known tool's arguments, by name."""
     value = asked.value
     if _is_batched(value):
@@ -55,17 +55,17 @@ def of(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[Question]:
         yield _answer(asked)
 
 
-def stop(checkpoint: str, where: str, nodes: Sequence[str]) -> Question:
+def stop(checkpoint: str, where: str, nodes: Sequence[str]) -> GraphQuestion:
     """Return the question of a breakpoint, `where`: "before" or "after" these nodes."""
     named = ", ".join(nodes)
     title = f"Go on {where} {named}"
-    return Question(
+    return GraphQuestion(
         id=checkpoint, form=BREAKPOINT, tool=_identifier(nodes[0]), title=title, node="", allowed=[APPROVE],
         description=f"The graph stops {where} {named}, as it was compiled to.",
     )  # fmt: skip
 
 
-def carried(now: Sequence[Question], before: Sequence[Question], *, fault: str = "") -> list[Question]:
+def carried(now: Sequence[GraphQuestion], before: Sequence[GraphQuestion], *, fault: str = "") -> list[GraphQuestion]:
     """Return the questions as they are now, with verdicts and faults of before that they still wait with.
 
     `fault`: why the graph did not take the last answers.
@@ -84,7 +84,7 @@ def _is_batched(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("action_requests"), list) and "review_configs" in value
 
 
-def _batched(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[Question]:
+def _batched(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     requests = asked.value["action_requests"]
     configs = {each["action_name"]: each for each in asked.value["review_configs"]}
     for number, each in enumerate(requests):
@@ -95,7 +95,7 @@ def _batched(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[Question]:
         yield _call(asked, id, BATCHED, each["name"], each["args"], each.get("description", ""), schema, allowed)
 
 
-def _per_call(asked: Asked, schemas: Mapping[str, Any]) -> Question:
+def _per_call(asked: Asked, schemas: Mapping[str, Any]) -> GraphQuestion:
     value, allowed, schema = asked.value, [], schemas.get(asked.value["name"], {})
     for branch in _branches(asked.schema or {}):
         kind = _const(branch.get("properties", {}).get("type", {}))
@@ -108,8 +108,8 @@ def _per_call(asked: Asked, schemas: Mapping[str, Any]) -> Question:
 
 def _call(
     asked: Asked, id: str, form: str, name: str, arguments: Any, description: Any, schema: Any, allowed: Sequence[str]
-) -> Question:
-    return Question(
+) -> GraphQuestion:
+    return GraphQuestion(
         id=id, interrupt=asked.id, form=form, name=name, tool=_identifier(name), title=in_words(name), node=asked.node,
         description=str(description or ""), asked=arguments, arguments=arguments, takes=dict(schema),
         allowed=[each for each in (APPROVE, EDIT, REJECT, RESPOND) if each in allowed],
@@ -125,7 +125,7 @@ def _is_inbox(value: Any) -> bool:
     )
 
 
-def _inbox(asked: Asked, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> Question:
+def _inbox(asked: Asked, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> GraphQuestion:
     request, config = value["action_request"], value["config"]
     offered = {
         APPROVE: config.get("allow_accept"), EDIT: config.get("allow_edit"),
@@ -137,7 +137,7 @@ def _inbox(asked: Asked, value: Mapping[str, Any], id: str, form: str, schemas: 
     return _call(asked, id, form, name, arguments, value.get("description", ""), schema, allowed)
 
 
-def _answer(asked: Asked) -> Question:
+def _answer(asked: Asked) -> GraphQuestion:
     title, description = _told(asked.value)
     schema = asked.schema if isinstance(asked.schema, dict) else None
     if schema is not None and schema.get("type") == "object" and schema.get("properties"):
@@ -149,7 +149,7 @@ def _answer(asked: Asked) -> Question:
         missing = ["/answer"] if arguments["answer"] is None else []
         defs = {"$defs": schema["$defs"]} if schema and "$defs" in schema else {}
         schema = {"type": "object", "properties": {"answer": shown}, "required": ["answer"], **defs}
-    return Question(
+    return GraphQuestion(
         id=asked.id, interrupt=asked.id, form=ANSWER, tool=_identifier(asked.node or "answer"), title=title,
         description=description, node=asked.node, asked=arguments, arguments=arguments, takes=schema,
         allowed=[EDIT] if missing else [APPROVE, EDIT], missing=missing,
@@ -205,6 +205,6 @@ def in_words(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def offered(question: Question, *, several: bool) -> list[str]:
+def offered(question: GraphQuestion, *, several: bool) -> list[str]:
     """Return the verdicts that a question's action takes; of several, one may be left for later."""
     return [*question.allowed, *[LATER] * several]

@@ -55,7 +55,7 @@ def tide_table(date: str) -> str:
 def build(model: BaseChatModel | None = None) -> Pregel[Any, Any, Any, Any]:
     """Return the graph: a Deep Agent with three tools and a subagent."""
     model = model or ScriptedModel()
-    return create_deep_agent(
+    made: Pregel[Any, Any, Any, Any] = create_deep_agent(
         model=model,
         tools=[free_berths, book_berth, send_letter],
         system_prompt=HOW,
@@ -74,6 +74,7 @@ def build(model: BaseChatModel | None = None) -> Pregel[Any, Any, Any, Any]:
             "send_letter": {"allowed_decisions": ["approve", "edit", "reject", "respond"]},
         },
     )
+    return made
 
 
 class Harbour(GraphAgent):

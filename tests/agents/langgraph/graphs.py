@@ -94,13 +94,18 @@ class Typed(GraphAgent):
     graph = StateGraph(Case).add_node(ask_refund).add_edge(START, "ask_refund")
 
 
+def starts(state: Both) -> Any:
+    did(state["folder"], "before")
+    return {}
+
+
 def inner() -> Any:
     def deepest(state: Both) -> Any:
         did(state["folder"], "deepest")
         return {"said": [f"deep {interrupt('How deep?')}"]}
 
     graph = StateGraph(Both)
-    graph.add_node("before", lambda state: did(state["folder"], "before") or {})
+    graph.add_node("before", starts)
     graph.add_node("deepest", deepest)
     graph.add_edge(START, "before")
     graph.add_edge("before", "deepest")
@@ -267,9 +272,9 @@ def subagents() -> Any:
     def delegates(messages: Any) -> Any:
         if (task := str(messages[-1].content)).startswith("Subtask: pay "):
             return "", [("pay", {"to": task.removeprefix("Subtask: pay "), "amount": 1})]
-        return first(*(("task", {"description": f"Subtask: pay {who}", "subagent_type": "payer"}) for who in ("Ada", "Bob")))(
-            messages
-        )
+        return first(
+            *(("task", {"description": f"Subtask: pay {who}", "subagent_type": "payer"}) for who in ("Ada", "Bob"))
+        )(messages)
 
     model = Scripted(turns=delegates)
     payer: Any = {
@@ -283,3 +288,13 @@ class Subagents(GraphAgent):
     """A Deep Agent with two subagents that ask at the same time."""
 
     graph = subagents()
+
+
+class AsksAPerson(GraphAgent):
+    """Makes one call that only a person can answer."""
+
+    graph = create_agent(
+        Scripted(turns=first(CALLS[1])),
+        tools=[write],
+        middleware=[HumanInTheLoopMiddleware(interrupt_on={"write": {"allowed_decisions": ["respond"]}})],
+    )

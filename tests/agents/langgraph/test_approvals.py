@@ -173,3 +173,12 @@ def test_subagents_at_work_at_once_each_get_their_own_answer() -> None:
     assert "paid 1 to Ada" in told
     assert "Bob is paid." in told
     assert "paid 1 to Bob" not in told
+
+
+def test_a_call_that_takes_only_an_answer_cannot_be_approved() -> None:
+    run = asking("asks-aperson")
+    [action] = open_gate(run).asked.actions
+    with pytest.raises(Invalid, match="does not take approve"):
+        decide(run)
+    say(run, each={action.id: respond("She knows.")})
+    assert heard(run) == "tool: She knows."

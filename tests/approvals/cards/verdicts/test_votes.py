@@ -199,7 +199,7 @@ def test_an_edit_that_changes_nothing_is_named_by_its_action(ledger: Path) -> No
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (Action(id="a", effect="do_one", pointer="/one", verdicts=["reject"]), "does not take 'approve'"),
+        (Action(id="a", effect="do_one", pointer="/one", verdicts=["reject"]), "takes none of 'approve'"),
         (Action(id="a", effect="do_one", verdicts=["approve", "edit"]), "lets nobody edit"),
         (Action(id="a", effect="do_one", verdicts=["approve", "allow"]), "no verdict 'allow'"),
     ],
