@@ -53,7 +53,9 @@ class GraphAgent(Agent):
         given = inspect.getattr_static(cls, "graph")
         if given is None:
             return
-        cls.name = cls.__dict__.get("name") or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower().strip("_")
+        cls.name = cls.__dict__.get("name") or re.sub(
+            r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__
+        ).lower().strip("_")
         cls.compiled = compiled(given, where=f"The agent {cls.__name__}", allow=cls.allow, is_async=cls.is_async)
         if "State" not in cls.__dict__:
             cls.State = channels.state_of(cls.compiled.channels, cls.__name__)

@@ -32,7 +32,7 @@ from .compiled import CompiledGraph
 
 @dataclass
 class Superstep:
-    """What came of one superstep. `refused`: why an answer was not taken; then nothing else is known."""
+    """The result of one superstep. `refused`: why an answer was not taken; then nothing else is known."""
 
     writes: dict[str, Any] = field(default_factory=dict)
     asks: bool = False

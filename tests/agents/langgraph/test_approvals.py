@@ -176,7 +176,7 @@ def test_subagents_at_work_at_once_each_get_their_own_answer() -> None:
 
 
 def test_a_call_that_takes_only_an_answer_cannot_be_approved() -> None:
-    run = asking("asks-aperson")
+    run = asking("asks-a-person")
     [action] = open_gate(run).asked.actions
     with pytest.raises(Invalid, match="does not take approve"):
         decide(run)
