@@ -20,7 +20,7 @@ from .channels import Feedback, GraphQuestion
 from .compiled import CompiledGraph, compiled
 from .questions import Asked
 
-OWN = tuple(channels.OWN)
+WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # between the words of a class's name
 
 
 class GraphAgent(Agent):
@@ -53,7 +53,7 @@ class GraphAgent(Agent):
         given = inspect.getattr_static(cls, "graph")
         if given is None:
             return
-        cls.name = cls.__dict__.get("name") or re.sub(
+        cls.name = cls.__dict__.get("name") or WORDS.sub("-", cls.__name__).lower().strip("_")
             r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__
         ).lower().strip("_")
         cls.compiled = compiled(given, where=f"The agent {cls.__name__}", allow=cls.allow, is_async=cls.is_async)
