@@ -8,6 +8,7 @@ from typing import Any
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.quote import Quote
+from approvals.english import listed
 
 from . import answers
 from .channels import GraphQuestion
@@ -23,8 +24,9 @@ def drawn(asked: Sequence[GraphQuestion], *, risk: str) -> Card:
     calls = all(each.form not in (ANSWER, BREAKPOINT) for _, each in waiting)
     several = f"{len(waiting)} calls to review" if calls else f"{len(waiting)} questions of the graph"
     faults = [f"The last answer to “{each.title}” was not taken: {each.fault}." for _, each in waiting if each.fault]
-    nodes = ", ".join(dict.fromkeys(f"“{each.node}”" for _, each in waiting if each.node))
-    again = f"With the answer the node {nodes} runs again from its start." if nodes else ""
+    nodes = list(dict.fromkeys(f"“{each.node}”" for _, each in waiting if each.node))
+    runs = "the node {} runs again from its start" if len(nodes) == 1 else "the nodes {} run again from their start"
+    again = f"With the answer {runs.format(listed(nodes))}." if nodes else ""
     return Card(
         title=only.title if only else several,
         summary="\n\n".join(filter(None, [*faults, only.description if only else "", again])),

@@ -54,8 +54,6 @@ class GraphAgent(Agent):
         if given is None:
             return
         cls.name = cls.__dict__.get("name") or WORDS.sub("-", cls.__name__).lower().strip("_")
-            r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__
-        ).lower().strip("_")
         cls.compiled = compiled(given, where=f"The agent {cls.__name__}", allow=cls.allow, is_async=cls.is_async)
         if "State" not in cls.__dict__:
             cls.State = channels.state_of(cls.compiled.channels, cls.__name__)
@@ -94,7 +92,7 @@ def _declare(cls: type[GraphAgent]) -> None:
         "ask": (
             [*fields, "langgraph", "questions"],
             GateOptions(
-                title="Ask about the graph's interrupts", policy=cls.policy, edits=["questions"], on_reject="prepare",
+                title="Review what the graph asks", policy=cls.policy, edits=["questions"], on_reject="prepare",
                 on_expire="prepare", on_skip="go", uses=[cards.drawn],
             ),
         ),

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND
+from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND, is_empty
 from checkpoints.values.json_pointer import join
 
 from .channels import GraphQuestion
@@ -27,6 +27,7 @@ FORMS = BATCHED, PER_CALL, INBOX, INBOXES, ANSWER, BREAKPOINT = (
 )  # fmt: skip
 TITLE = 120  # characters
 ASKS = ("question", "message", "prompt", "title", "description", "instruction")  # keys of a question in a dict
+USUAL = "Tool execution requires approval"
 TEXT: dict[str, Any] = {"type": "string", "title": "Answer", "format": "multiline"}
 
 
@@ -111,9 +112,15 @@ def _call(
 ) -> GraphQuestion:
     return GraphQuestion(
         id=id, interrupt=asked.id, form=form, name=name, tool=_identifier(name), title=in_words(name), node=asked.node,
-        description=str(description or ""), asked=arguments, arguments=arguments, takes=dict(schema),
+        description=_own_words(str(description or ""), name, arguments),
+        asked=arguments, arguments=arguments, takes=dict(schema),
         allowed=[each for each in (APPROVE, EDIT, REJECT, RESPOND) if each in allowed],
     )  # fmt: skip
+
+
+def _own_words(description: str, name: str, arguments: Any) -> str:
+    """Return a description without what LangChain puts there of itself, since the action shows the call."""
+    return description.removesuffix(f"Tool: {name}\nArgs: {arguments}").strip().removeprefix(USUAL).strip()
 
 
 def _is_inbox(value: Any) -> bool:
@@ -141,12 +148,13 @@ def _answer(asked: Asked) -> GraphQuestion:
     title, description = _told(asked.value)
     schema = asked.schema if isinstance(asked.schema, dict) else None
     if schema is not None and schema.get("type") == "object" and schema.get("properties"):
-        arguments = {name: part.get("default") for name, part in schema["properties"].items()}
-        missing = [join("", name) for name in schema.get("required", []) if arguments.get(name) is None]
+        begun = {name: _begun(_resolved(part, schema)) for name, part in schema["properties"].items()}
+        arguments = {name: value for name, value in begun.items() if value is not None}
+        missing = [join("", name) for name in schema.get("required", []) if is_empty(begun.get(name))]
     else:
         shown = {name: part for name, part in (schema or TEXT).items() if name != "$defs"}
-        arguments = {"answer": shown.get("default")}
-        missing = ["/answer"] if arguments["answer"] is None else []
+        arguments = {"answer": _begun(shown)}
+        missing = ["/answer"] if is_empty(arguments["answer"]) else []
         defs = {"$defs": schema["$defs"]} if schema and "$defs" in schema else {}
         schema = {"type": "object", "properties": {"answer": shown}, "required": ["answer"], **defs}
     return GraphQuestion(
@@ -156,16 +164,28 @@ def _answer(asked: Asked) -> GraphQuestion:
     )  # fmt: skip
 
 
+def _begun(schema: Mapping[str, Any]) -> Any:
+    """Return the value with which a field begins: its default, or an empty text; None for nothing."""
+    return schema["default"] if "default" in schema else "" if schema.get("type") == "string" else None
+
+
 def _told(value: Any) -> tuple[str, str]:
     """Return the title and the whole text of a question that may be anything."""
     if isinstance(value, dict):
-        said = next((value[name] for name in ASKS if isinstance(value.get(name), str) and value[name].strip()), "")
-        whole = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+        asks = next((name for name in ASKS if isinstance(value.get(name), str) and value[name].strip()), "")
+        said = value.get(asks, "")
+        whole = "\n".join(f"{name}: {_said(each)}" for name, each in value.items() if name != asks)
     else:
         said = value if isinstance(value, str) else ""
-        whole = said or json.dumps(value, indent=2, ensure_ascii=False, default=str)
+        whole = _said(value)
     line = " ".join(said.split()) or "Answer the graph"
-    return (line if len(line) <= TITLE else line[: TITLE - 1] + "…"), ("" if whole == line else whole)
+    if len(line) > TITLE:
+        return line[: TITLE - 1] + "…", "\n".join(filter(None, dict.fromkeys([said, whole])))
+    return line, "" if whole == line else whole
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _branches(schema: Mapping[str, Any]) -> list[Any]:

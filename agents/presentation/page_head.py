@@ -136,7 +136,7 @@ def outside(effects: Sequence[TimelineEffect]) -> HeadCell:
     """Return what the run did in the outside world. An undo is counted with its effect, never by itself."""
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed:
-        return HeadCell(gettext("External effects"), gettext("No effects"), gettext("no external changes"))
+        return HeadCell(gettext("External effects"), gettext("No effects"), gettext("no external changes recorded"))
     counts = Counter(_counted_as(done) for done in performed)
     parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
     number = len(performed)

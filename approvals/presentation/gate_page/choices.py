@@ -134,7 +134,9 @@ class OfferedChoices:
     def summary(self) -> str:
         """Say what an approval does: `Pays a refund €5.25 and sends an e-mail, each once`."""
         if not self.page.card.allows:
+            recorded = any(step.kind == "effect" for step in self.page.plan.steps)  # else its steps may do anything
             acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
+            acts |= not recorded
             return _("The agent continues") if acts else _("The agent continues. Nothing is paid or sent yet")
         return send_button.once(self.page.card, self.page.plan, stands=self._stands("approve"))
 

@@ -298,3 +298,16 @@ class AsksAPerson(GraphAgent):
         tools=[write],
         middleware=[HumanInTheLoopMiddleware(interrupt_on={"write": {"allowed_decisions": ["respond"]}})],
     )
+
+
+def charges(state: Both) -> Any:
+    once("charge", did, state["folder"], "charged")
+    key = idempotency_key("charge")
+    did(state["folder"], f"key {key}")
+    return {"said": [str(interrupt("Charged. Go on?"))]}
+
+
+class ChargesFirst(GraphAgent):
+    """Acts before it asks, in the same node."""
+
+    graph = StateGraph(Both).add_node(charges).add_edge(START, "charges")

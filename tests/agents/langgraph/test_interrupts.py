@@ -61,7 +61,7 @@ def test_the_second_is_answered_first_and_the_first_waits_under_its_own_id(tmp_p
 
 def test_the_card_says_that_the_node_runs_again_from_its_start(tmp_path: Path) -> None:
     run = begun("two-questions", folder=str(tmp_path))
-    assert "the node “left”, “right” runs again from its start" in open_gate(run).asked.summary
+    assert "the nodes “left” and “right” run again from their start" in open_gate(run).asked.summary
 
 
 def test_a_response_schema_is_the_form_and_its_rules_hold(tmp_path: Path) -> None:
@@ -125,3 +125,15 @@ def test_a_graph_that_can_only_be_awaited_is(tmp_path: Path) -> None:
     say(run, each=answers(run, **{"Awaited?": "yes"}))
     run = advance_to_rest(run)
     assert state(run)["said"] == ["YES"], run.reason
+
+
+def test_what_a_node_did_once_before_it_asked_is_not_done_again_when_it_runs_again(tmp_path: Path) -> None:
+    """Side effects ran twice on a resume (langgraph #6577)."""
+    run = begun("charges-first", folder=str(tmp_path))
+    say(run, each=answers(run, **{"Charged. Go on?": "yes"}))
+    run = advance_to_rest(run)
+    assert state(run)["said"] == ["yes"], run.reason
+    done = (tmp_path / "did.txt").read_text().splitlines()
+    assert done.count("charged") == 1
+    [before, after] = [each for each in done if each.startswith("key")]
+    assert before == after
