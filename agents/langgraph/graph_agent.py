@@ -93,13 +93,13 @@ def _declare(cls: type[GraphAgent]) -> None:
             [*fields, "langgraph", "questions"],
             GateOptions(
                 title="Review what the graph asks", policy=cls.policy, edits=["questions"], on_reject="prepare",
-                on_expire="prepare", on_skip="go", uses=[cards.drawn],
+                on_expire="prepare", on_skip="go",
             ),
         ),
         "hear": (
             ["langgraph", "questions", "decision", "feedback", "heard"],
             StepOptions(
-                title="Hear the decision", uses=[answers.hear],
+                title="Hear the decision",
                 writes=["langgraph", "questions", "decision", "heard", "answers"],
             ),
         ),
