@@ -125,8 +125,9 @@ def test_not_everything_can_be_left_for_later(mode: str) -> None:
         say(run, each=dict.fromkeys(ids(run), LATER))
 
 
-def test_nobodys_decision_is_no_rejection() -> None:
-    run = asking("one-call")
+@pytest.mark.parametrize("agent", ["one-call", "asks-a-person"])
+def test_nobodys_decision_is_no_rejection(agent: str) -> None:
+    run = asking(agent)
     gate = open_gate(run)
     closing.pass_deadline(gate)
     closing.expire(Gate.objects.get(pk=gate.pk))
