@@ -12,7 +12,6 @@ LIBRARIES = {
     "rollout": None,
     "research": None,
     "assistant": "openai",
-    "harbour": "deepagents",
 }
 AGENTS = tuple(
     f"agents.examples.{name}" for name, library in LIBRARIES.items() if library is None or find_spec(library)
