@@ -22,6 +22,7 @@ from checkpoints.runs.plans import PlanSpec, StepSpec
 
 from .starting import POLICY, VERSION, agent_of
 
+OWN = "-"  # no agent's name
 router = Router(tags=["agents"], auth=needs(TokenScope.START))
 
 
@@ -153,9 +154,9 @@ class Registered(Schema):
 def register_version(request: HttpRequest, agent: AgentName, order: Version, key: Key) -> HttpResponse:
     """Register a version of an external agent, for the teams in which you may start runs.
 
-    The same version again with the same plan changes nothing. `-` as the agent is the one that the token is for.
+    The same version again with the same plan changes nothing. With a token for one agent, `-` stands for that agent.
     """
-    name = agent_of(request, agent.removeprefix("-"))
+    name = agent_of(request, "" if agent == OWN else agent)
     teams = list(teams_where(reader_of(request), START_RUN).values_list("pk", flat=True))
     if not teams:
         raise WorkNotAllowed

@@ -64,12 +64,12 @@ class _Client(ABC, Generic[W, A, B]):
         version: str,
         steps: Sequence[Step],
         *,
-        agent: str,
+        agent: str = "-",
         state: type[BaseModel] | Mapping[str, Any],
         doc: str = "",
         signals: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Op[Version]:
-        """Register a version of an agent: its steps, and its state as a model or a JSON Schema.
+        """Register a version of an agent, by default the token's: its steps, and its state as a model or a schema.
 
         `signals` are those that its runs take, each with the JSON Schema of its value.
         """

@@ -152,6 +152,18 @@ class ToTakeBack(HoldpointError):
         self.run, self.effect, self.key = run, effect, key
 
 
+class CannotAsk(HoldpointError):
+    """The calls of a framework's agent cannot be asked about: there are none, too many, or two under one id."""
+
+
+class CannotResume(HoldpointError):
+    """The saved state of a framework's agent cannot be resumed here; the message says what to do."""
+
+
+class StateTooLarge(HoldpointError):
+    """The framework's state is larger than the server keeps."""
+
+
 BY_CODE: Mapping[str, type[Problem]] = {
     "stale_token": StaleToken,
     "not_claimable": NotClaimable,

@@ -1,0 +1,181 @@
+"""The SDK's agent under a Holdpoint run: its interruptions become calls to approve, its RunState the checkpoint.
+
+Approved calls run one after the other: the SDK is given one approval at a time, and comes back while others are
+pending. So each is begun as an effect before it runs, and reported as soon as it has. A call that ran before a crash
+is not run again: it is answered by its recorded output.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents import Agent, RunConfig, RunHooks, Runner, RunResult, RunState, Session, ToolCallOutputItem
+from agents.exceptions import UserError
+from agents.items import ToolApprovalItem
+
+from ..calls import one_line
+from ..endings import sentence
+from ..errors import CannotResume
+from ..tool_runs.driving import Came, ToolRun, input_of
+from ..tool_runs.plan import digest
+from ..tool_runs.verdicts import OTHERWISE, Verdict
+from .items import arguments_of, called, corrected, name_of
+from .watching import Watched, watched_by, watching_nested
+
+NO_EDITS = "This framework cannot change a call: an edit rejects it and tells the agent to make the corrected one."
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `Runner.run` that an adapter passes on."""
+
+    context: Any = None
+    run_config: RunConfig | None = None
+    hooks: RunHooks[Any] | None = None
+    session: Session | None = None
+    max_turns: int | None = 10
+
+
+class OpenAIAgent:
+    """An agent of the SDK."""
+
+    name = "openai_agents"
+    told = NO_EDITS
+
+    def __init__(self, agent: Agent[Any], options: Options) -> None:
+        self.sdk, self.options = agent, options
+        self.agent = agent.name
+
+    async def start(self, input: Any) -> Came[RunResult]:
+        """Run it from its input."""
+        return self._came(await self._run(input_of({"input": input}, self.name)), {})
+
+    async def go_on(self, run: ToolRun[RunResult]) -> Came[RunResult]:
+        """Run it from its RunState: one approved call after the other, then on to the next stop."""
+        saved = run.state.get("checkpoint") or {}
+        state, taken = await self._restored(saved.get("state")), dict(saved.get("taken") or {})
+        while True:
+            items = state.get_interruptions()
+            sorted_out = _Sorted.of(items, run.verdicts, taken)
+            if sorted_out.newly_taken:
+                taken |= sorted_out.newly_taken
+                await run.save("go_on", "go_on", checkpoint={"state": self._json(state), "taken": taken})
+            for item, words in sorted_out.told:
+                state.reject(item, rejection_message=words)
+            if not sorted_out.runs and not sorted_out.told and items:
+                return self._asks(state, sorted_out.fresh, {})
+            result = await self._performed(run, state, sorted_out.next(run.standing))
+            if not result.interruptions:
+                return self._came(result, taken)
+            state = result.to_state()
+
+    async def _performed(
+        self, run: ToolRun[RunResult], state: RunState[Any], approved: tuple[ToolApprovalItem, Verdict] | None
+    ) -> RunResult:
+        """Run the SDK with one approved call, which is an effect; without one, on from the rejections."""
+        if approved is None:
+            return await self._run(state)
+        item, verdict = approved
+        begun = await run.begin(verdict, arguments_of(item))
+        state.approve(item)
+        seen = Watched(name_of(item), item.call_id or "", begun.done)
+        try:
+            with watched_by(seen):
+                result = await self._run(state, seen)
+        except BaseException as error:
+            await begun.unknown(one_line(error))
+            raise
+        await begun.done(_output(result, item.call_id or ""))
+        return result
+
+    async def _run(self, input: Any, seen: Watched | None = None) -> RunResult:
+        watching_nested(self.sdk)
+        options: dict[str, Any] = {name: each for name, each in vars(self.options).items() if each is not None}
+        if seen is not None:
+            options["hooks"] = seen.hooks(self.options.hooks)
+        return await Runner.run(self.sdk, input, **options)
+
+    async def _restored(self, state: Any) -> RunState[Any]:
+        """Return the saved RunState. Raises CannotResume."""
+        context: Callable[[Mapping[str, Any]], Any] | None = None
+        if self.options.context is not None and not isinstance(self.options.context, Mapping):
+            context = lambda _: self.options.context  # noqa: E731
+        try:
+            return await RunState.from_json(self.sdk, copy.deepcopy(state), context_deserializer=context)
+        except (UserError, ValueError, TypeError, KeyError) as error:
+            raise CannotResume(
+                f"The saved RunState cannot be restored: {sentence(one_line(error))} Resume with the agents that saved "
+                "it and the version of openai-agents that did, or run the agent anew."
+            ) from error
+
+    def _json(self, state: RunState[Any]) -> Any:
+        return state.to_json(context_serializer=lambda _: {})
+
+    def _came(self, result: RunResult, taken: dict[str, str]) -> Came[RunResult]:
+        if result.interruptions:
+            return self._asks(result.to_state(), result.interruptions, taken)
+        return Came(result, output=result.final_output)
+
+    def _asks(self, state: RunState[Any], items: list[ToolApprovalItem], taken: dict[str, str]) -> Came[Any]:
+        return Came(None, [called(each) for each in items], {"state": self._json(state), "taken": taken})
+
+
+@dataclass
+class _Sorted:
+    """The pending calls: what runs, what the agent is told of the others, and what nobody has decided."""
+
+    runs: list[tuple[ToolApprovalItem, Verdict]]
+    told: list[tuple[ToolApprovalItem, str]]
+    fresh: list[ToolApprovalItem]
+    newly_taken: dict[str, str]  # the ids of corrected calls, and what approved them
+
+    @classmethod
+    def of(cls, items: list[ToolApprovalItem], verdicts: list[Verdict], taken: Mapping[str, str]) -> _Sorted:
+        """Sort the pending calls by the verdicts of the newest gate.
+
+        A call that is exactly what people edited an earlier one to has their approval, once.
+        """
+        found, left = cls([], [], [], {}), {each.id: each for each in verdicts}
+        by_call = {each.call: each for each in verdicts}
+        open_edits = [each for each in verdicts if each.kind == "edit" and each.id not in taken.values()]
+        for item in items:
+            call = item.call_id or ""
+            verdict, corrects = by_call.get(call), left.get(taken.get(call, ""))
+            if corrects is None and verdict is None:
+                made = digest(name_of(item), arguments_of(item))
+                corrects = next((each for each in open_edits if each.digest == made), None)
+                if corrects is not None:
+                    open_edits.remove(corrects)
+                    found.newly_taken[call] = corrects.id
+            found._place(item, verdict, corrects)
+        return found
+
+    def next(self, standing: str) -> tuple[ToolApprovalItem, Verdict] | None:
+        """Return the call to run now: the one at which the run stands, or else the first."""
+        return next((each for each in self.runs if each[1].id == standing), self.runs[0] if self.runs else None)
+
+    def _place(self, item: ToolApprovalItem, verdict: Verdict | None, corrects: Verdict | None) -> None:
+        approved = corrects or (verdict if verdict is not None and verdict.kind == "approve" else None)
+        if approved is not None and approved.done:
+            self.told.append((item, str(approved.result)))
+        elif approved is not None:
+            self.runs.append((item, approved))
+        elif verdict is None:
+            self.fresh.append(item)
+        else:
+            self.told.append((item, corrected(verdict) if verdict.kind == "edit" else verdict.words))
+
+
+def _output(result: RunResult, call: str) -> str:
+    """Return what the call gave, as the agent reads it."""
+    for each in result.new_items:
+        if isinstance(each, ToolCallOutputItem) and _call_id(each.raw_item) == call:
+            return str(each.output)
+    return f"It ran inside another agent. {OTHERWISE}"
+
+
+def _call_id(raw: Any) -> Any:
+    return raw.get("call_id") if isinstance(raw, Mapping) else getattr(raw, "call_id", None)

@@ -1,0 +1,58 @@
+"""The SDK's interruptions as calls to approve, and the words for an edited one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agents import FunctionTool
+from agents.items import ToolApprovalItem
+
+from ..tool_runs.plan import ToolCall
+from ..tool_runs.verdicts import OTHERWISE, Verdict
+
+
+def called(item: ToolApprovalItem) -> ToolCall:
+    """Return the interruption as a call."""
+    name = name_of(item)
+    tools = getattr(item.agent, "tools", None) or []
+    tool = next((each for each in tools if isinstance(each, FunctionTool) and each.name == item.tool_name), None)
+    return ToolCall(
+        id="", tool=name, call=item.call_id or "", arguments=arguments_of(item), agent=getattr(item.agent, "name", ""),
+        schema=tool.params_json_schema if tool is not None else None,
+    )  # fmt: skip
+
+
+def name_of(item: ToolApprovalItem) -> str:
+    """Return the tool's name, with its namespace where it has one."""
+    return item.qualified_name or item.name or "tool"
+
+
+def arguments_of(item: ToolApprovalItem) -> dict[str, Any]:
+    """Return the arguments; a text that is no JSON object is shown as it is, under `input`."""
+    given = item.arguments or "{}"
+    try:
+        found = json.loads(given, object_pairs_hook=_once, parse_constant=_no_constant)
+    except ValueError:
+        return {"input": given}
+    return found if isinstance(found, dict) else {"input": given}
+
+
+def corrected(verdict: Verdict) -> str:
+    """Return what the agent is told of an edited call: who corrected it, how, and what to do."""
+    call = f"{verdict.tool}({json.dumps(verdict.arguments, ensure_ascii=False)})"
+    return (
+        f"{verdict.by} did not allow this call but a corrected one ({'; '.join(verdict.changes)}). Make exactly this "
+        f"call now: {call}. It is approved already, once. {OTHERWISE}"
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

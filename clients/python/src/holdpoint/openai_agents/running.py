@@ -1,0 +1,67 @@
+"""`run`, `defer` and `resume`: `Runner.run` of the SDK, with people in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents import Agent, RunConfig, RunHooks, RunResult, Session, TResponseInputItem
+from typing_extensions import Unpack
+
+from ..approvals import Pending
+from ..client import AsyncHoldpoint
+from ..tool_runs.starting import Asked, Placed, Shown, ended, found, started
+from .framework import OpenAIAgent, Options
+
+
+class Resuming(Shown, total=False):
+    """What people read at further gates, and the arguments of `Runner.run`: those that the run was started with."""
+
+    context: Any
+    run_config: RunConfig
+    hooks: RunHooks[Any]
+    session: Session
+    max_turns: int
+
+
+class Asking(Resuming, Placed, total=False):
+    """What people read at the gates, the arguments of `Runner.run`, and where the run belongs."""
+
+
+async def run(
+    agent: Agent[Any],
+    input: str | list[TResponseInputItem],
+    *,
+    hp: AsyncHoldpoint,
+    timeout: float | None = None,
+    **asking: Unpack[Asking],
+) -> RunResult:
+    """Run the agent to its end; whenever calls need approval, wait for people.
+
+    `key`: your own name for this run; after a crash, the same call goes on from where it was. `timeout`: seconds to
+    wait for people at a gate.
+
+    Raises StillOpen after the timeout, Rejected, Withdrawn and Stopped where people ended the run, AlreadyDone for a
+    key whose run has ended (`result` is its output), CannotAsk, CannotResume, StateTooLarge and KeyReused.
+    """
+    asked = Asked.of(asking)
+    return await ended(await started(hp, OpenAIAgent(agent, Options(**asked.own)), input, asked), timeout)
+
+
+async def defer(
+    agent: Agent[Any], input: str | list[TResponseInputItem], *, hp: AsyncHoldpoint, **asking: Unpack[Asking]
+) -> RunResult | Pending:
+    """Run the agent until calls need approval, and return the open gate without waiting; or its result, if none do."""
+    asked = Asked.of(asking)
+    begun = await started(hp, OpenAIAgent(agent, Options(**asked.own)), input, asked)
+    return await begun.to_the_end(timeout=None, defer=True)
+
+
+async def resume(
+    agent: Agent[Any], gate: int, *, hp: AsyncHoldpoint, timeout: float | None = None, **asking: Unpack[Resuming]
+) -> RunResult:
+    """Go on from a gate by its number, whichever process asked, to the agent's end. Raises what `run` does.
+
+    Calls that ran are not run again: the agent gets their recorded results.
+    """
+    asked = Asked.of(asking)
+    return await ended(await found(hp, OpenAIAgent(agent, Options(**asked.own)), gate, asked), timeout)

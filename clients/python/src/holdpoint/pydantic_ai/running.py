@@ -1,0 +1,63 @@
+"""`run`, `defer` and `resume`: `Agent.run` of Pydantic AI, with people in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_ai import Agent, AgentRunResult
+from typing_extensions import Unpack
+
+from ..approvals import Pending
+from ..client import AsyncHoldpoint
+from ..tool_runs.starting import Asked, Placed, Shown, ended, found, started
+from .framework import External, Options, PydanticAgent
+
+
+class Resuming(Shown, total=False):
+    """What people read at further gates, and what the run was started with.
+
+    `options` are arguments of `Agent.run`, such as `deps` and `model`. `external` answers the calls that are done
+    elsewhere (`DeferredToolRequests.calls`): it is awaited with each, and again after a crash.
+    """
+
+    options: dict[str, Any]
+    external: External
+
+
+class Asking(Resuming, Placed, total=False):
+    """What people read at the gates, what `Agent.run` gets, and where the run belongs."""
+
+
+async def run(
+    agent: Agent[Any, Any], prompt: str, *, hp: AsyncHoldpoint, timeout: float | None = None, **asking: Unpack[Asking]
+) -> AgentRunResult[Any]:
+    """Run the agent to its end; whenever calls need approval, wait for people.
+
+    `key`: your own name for this run; after a crash, the same call goes on from where it was. `timeout`: seconds to
+    wait for people at a gate.
+
+    Raises StillOpen after the timeout, Rejected, Withdrawn and Stopped where people ended the run, AlreadyDone for a
+    key whose run has ended (`result` is its output), CannotAsk, CannotResume, StateTooLarge and KeyReused.
+    """
+    asked = Asked.of(asking)
+    return await ended(await started(hp, PydanticAgent(agent, Options(**asked.own)), prompt, asked), timeout)
+
+
+async def defer(
+    agent: Agent[Any, Any], prompt: str, *, hp: AsyncHoldpoint, **asking: Unpack[Asking]
+) -> AgentRunResult[Any] | Pending:
+    """Run the agent until calls need approval, and return the open gate without waiting; or its result, if none do."""
+    asked = Asked.of(asking)
+    begun = await started(hp, PydanticAgent(agent, Options(**asked.own)), prompt, asked)
+    return await begun.to_the_end(timeout=None, defer=True)
+
+
+async def resume(
+    agent: Agent[Any, Any], gate: int, *, hp: AsyncHoldpoint, timeout: float | None = None, **asking: Unpack[Resuming]
+) -> AgentRunResult[Any]:
+    """Go on from a gate by its number, whichever process asked, to the agent's end. Raises what `run` does.
+
+    Calls that ran are not run again: the agent gets their recorded results.
+    """
+    asked = Asked.of(asking)
+    return await ended(await found(hp, PydanticAgent(agent, Options(**asked.own)), gate, asked), timeout)

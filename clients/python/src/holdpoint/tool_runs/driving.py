@@ -1,0 +1,290 @@
+"""Takes such a run from wherever it is to its end, or to the question that it waits for.
+
+Every step reads what it needs from the run's state, so it does not matter which process took the one before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from ..answers import Turn
+from ..approvals import Pending
+from ..calls import FORGOTTEN, kept, one_line
+from ..client import AsyncHoldpoint
+from ..endings import refused, sentence
+from ..errors import (
+    AlreadyDone,
+    CannotResume,
+    HoldpointError,
+    Invalid,
+    NotClaimable,
+    Problem,
+    ReportedBefore,
+    RunEnded,
+    StateTooLarge,
+    Stopped,
+)
+from ..plans import Card
+from ..runs import AsyncRun
+from .plan import ToolCall, Words, digest, named
+from .verdicts import Verdict, verdicts
+
+R = TypeVar("R")
+LOG = logging.getLogger("holdpoint")
+AGAIN = 1.0  # seconds between two attempts to claim a run that another process has
+
+
+@dataclass
+class Came(Generic[R]):
+    """Where the framework stopped: with calls that ask and a checkpoint, or at its end with an output."""
+
+    result: R
+    calls: list[ToolCall] = field(default_factory=list)
+    checkpoint: Any = None
+    output: Any = None
+
+
+class Framework(Protocol[R]):
+    """What an adapter does for its framework. `told` is shown on every card."""
+
+    name: str
+    agent: str
+    told: str
+
+    async def start(self, input: Any) -> Came[R]:
+        """Run the agent from its input."""
+
+    async def go_on(self, run: ToolRun[R]) -> Came[R]:
+        """Run it from the checkpoint of the run's state, with the verdicts."""
+
+
+class ToolRun(Generic[R]):
+    """A run in progress, under a claim."""
+
+    def __init__(self, hp: AsyncHoldpoint, run: AsyncRun, framework: Framework[R], words: Words, gate: int = 0) -> None:
+        self.hp, self.run, self.framework, self.words = hp, run, framework, words
+        self.gate = gate  # the newest that is known
+        self.state: dict[str, Any] = {}
+        self._one_at_a_time = asyncio.Condition()
+        self._at = ""  # the id of the call at which the run stands, as far as it does
+
+    @property
+    def standing(self) -> str:
+        """Return the id of the call at which the run stands; empty where any may come next."""
+        return self._at
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Return the verdicts on the calls of the newest gate."""
+        return verdicts(self.state)
+
+    async def to_the_end(self, *, timeout: float | None, defer: bool) -> R | Pending:
+        """Work until the agent has ended, and return its result; with `defer`, until it asks.
+
+        Raises StillOpen after `timeout` seconds of waiting for people; Rejected, Withdrawn and Stopped where they ended
+        the run; AlreadyDone for a run that ended before.
+        """
+        result: R | None = None
+        try:
+            turn = await self._claimed(timeout)
+            while turn.next.kind or turn.gate is not None:
+                if turn.gate is not None and not turn.next.kind:
+                    self.gate = turn.gate
+                    if defer:
+                        return Pending(turn.gate, self.run.id, turn.gate_url or "")
+                    await self.run.wait(timeout=timeout)
+                    turn = await self._claimed(timeout)
+                    continue
+                turn, came = await self._taken(turn, defer)
+                result = came if came is not None else result
+            if turn.status == "completed" and result is not None:
+                return result
+            raise await self._ended()
+        except RunEnded:
+            raise await self._ended() from None
+        except BaseException:
+            await self._let_go()
+            raise
+
+    async def save(self, step: str, next_step: str | None = None, **fields: Any) -> Turn:
+        """Save fields of the state. Raises StateTooLarge."""
+        try:
+            turn = await self.run.save(step, set=fields, next_step=next_step)
+        except Invalid as error:
+            if "larger" in str(error) or "limit" in str(error):
+                raise StateTooLarge(
+                    f"The state of {self.framework.agent} is too large to be kept ({error.detail}): shorten the "
+                    "agent's history, keep large values outside and pass their names, or raise HOLDPOINT_STATE_LIMIT "
+                    "on the server."
+                ) from error
+            raise
+        self.state |= fields
+        return turn
+
+    async def perform(self, verdict: Verdict, arguments: Any, do: Callable[[], Awaitable[Any]]) -> Any:
+        """Perform one approved call as an effect, and return its result; the recorded one if it was done before."""
+        if verdict.done:
+            return verdict.result
+        begun = await self.begin(verdict, arguments)
+        try:
+            result = await do()
+        except BaseException as error:
+            await begun.unknown(one_line(error))
+            raise
+        await begun.done(result)
+        return result
+
+    async def begin(self, verdict: Verdict, arguments: Any) -> Performing:
+        """Begin the effect of one call; others wait meanwhile. Raises CannotResume for a call that nobody approved."""
+        if digest(verdict.tool, arguments) != verdict.digest:
+            raise CannotResume(
+                f"{verdict.tool} would run with other arguments than people approved at gate {self.gate or '?'}, so it "
+                "did not run. Start the agent anew."
+            )
+        async with self._one_at_a_time:
+            await self._one_at_a_time.wait_for(lambda: self._at in ("", verdict.id))
+            standing, self._at = self._at, verdict.id
+        if not standing:
+            await self.save("go_on", "call", calling=verdict.id)
+        effect = await self.run.begin("call")
+        stands = next((each for each in self.run.state["calls"] if each["id"] == verdict.id), None)
+        performing = Performing(self, verdict.id, effect)
+        if stands is None or digest(stands["tool"], stands["arguments"]) != digest(verdict.tool, arguments):
+            await performing.unknown("The run has other arguments than the framework.")
+            raise CannotResume(
+                f"{verdict.tool} is not what the run's state has by now, so it did not run. Resume again."
+            )
+        self.run.check()
+        return performing
+
+    async def left_call(self) -> None:
+        """Let the next call begin."""
+        async with self._one_at_a_time:
+            self._at = ""
+            self._one_at_a_time.notify_all()
+
+    async def _taken(self, turn: Turn, defer: bool) -> tuple[Turn, R | None]:
+        """Take the next step of the plan."""
+        step = turn.next.step
+        if step == "agent":
+            return await self._came("agent", await self.framework.start(self.state.get("input")))
+        if step == "ready":
+            heard = len(self.state.get("feedback") or []) > int(self.state.get("told") or 0)
+            return await self.save("ready", "go_on" if heard else None), None
+        if step == "review":
+            return await self._ask(defer), None
+        if step == "back":
+            return await self.save("back", "go_on"), None
+        if turn.next.kind == "undo":
+            raise CannotResume(f"Run {self.run.id} has to take back what it did, which this framework cannot.")
+        self._at = self.state.get("calling") or "" if step == "call" else ""
+        return await self._came("go_on", await self.framework.go_on(self))
+
+    async def _came(self, step: str, came: Came[R]) -> tuple[Turn, R | None]:
+        """Save where the framework stopped."""
+        if not came.calls:
+            return await self.save(step, "", output=kept(came.output)), came.result
+        calls = named(came.calls)
+        card = self.words.card(self.framework.agent, calls, self.framework.told)
+        turn = await self.save(
+            step, None if step == "agent" else "ready", checkpoint=came.checkpoint,
+            calls=[each.saved() for each in calls], card=card.body(), calling="", results={},
+            told=len(self.state.get("feedback") or []),
+        )  # fmt: skip
+        return turn, None
+
+    async def _ask(self, defer: bool) -> Turn:
+        """Ask about the calls; without their schemas if the model's arguments do not fit those."""
+        card = Card.model_validate(self.state["card"])
+        try:
+            return await self.run.ask("review", card, deferred=defer)
+        except Invalid as error:
+            if error.code.startswith("tool_") or not any(each.arguments_schema for each in card.actions):
+                raise
+            LOG.warning("Asked without the tools' schemas: %s", error)
+        bare = [{name: each for name, each in action.items() if name != "schema"} for action in card.body()["actions"]]
+        return await self.run.ask("review", Card.model_validate({**card.body(), "actions": bare}), deferred=defer)
+
+    async def _claimed(self, timeout: float | None) -> Turn:
+        """Claim the run, after people and other processes. Raises StillOpen, RunEnded."""
+        while True:
+            try:
+                turn = await self.run.claim()
+            except NotClaimable:
+                row = await self.run.read()
+                if row.gates:
+                    self.gate = row.gates[-1]
+                    await self.run.wait(timeout=timeout)
+                else:
+                    await asyncio.sleep(AGAIN)
+                continue
+            self.state = dict(self.run.state)
+            return turn
+
+    async def _ended(self) -> HoldpointError:
+        """Return why there is nothing to do in a run that has ended."""
+        row = await self.run.read()
+        known: dict[str, Any] = {"gate": self.gate, "run": row.id, "url": ""}
+        if row.status == "completed":
+            saved = await self.run.checkpoint(row.seq)
+            told = f"Run {row.id} of {self.framework.agent} has ended already; use its result."
+            return AlreadyDone(told, result=saved.state.get("output"), **known)
+        gate = await self.hp.gate(self.gate) if self.gate else None
+        if gate is not None and (refusal := refused(gate, gate.actions, known | {"url": gate.url})) is not None:
+            return refusal
+        return Stopped(sentence(f"Run {row.id} is {row.status}: {row.reason}"), reason=row.reason, **known)
+
+    async def _let_go(self) -> None:
+        """Release the run, so that another process need not wait for the lease to end."""
+        if self.run.turn is None or not self.run.turn.next.kind:
+            return
+        try:
+            await self.run.release()
+        except HoldpointError as error:
+            LOG.info("Run %s was not released: %s", self.run.id, error)
+
+
+@dataclass
+class Performing:
+    """A call in progress, whose end is reported once."""
+
+    of: ToolRun[Any]
+    id: str
+    effect: Any
+    reported: bool = False
+
+    async def done(self, result: Any) -> None:
+        """Report that it ran, with its result."""
+        results = {**(self.of.state.get("results") or {}), self.id: kept(result)}
+        await self._report(lambda: self.of.run.done(self.effect, {"results": results}, next_step="go_on"))
+        self.of.state["results"] = results
+
+    async def unknown(self, error: str = FORGOTTEN) -> None:
+        """Report that nobody knows whether it ran: people are asked."""
+        try:
+            await self._report(lambda: self.of.run.unknown(self.effect, error))
+        except Problem as own:
+            LOG.warning("Call %s could not be reported: %s", self.id, own)
+
+    async def _report(self, send: Callable[[], Awaitable[Any]]) -> None:
+        if self.reported:
+            return
+        self.reported = True
+        try:
+            await send()
+        except ReportedBefore:
+            LOG.info("Call %s was reported before", self.id)
+        finally:
+            await self.of.left_call()
+
+
+def input_of(state: Mapping[str, Any], framework: str) -> Any:
+    """Return the input of the framework's run. Raises CannotResume for a run of another framework."""
+    found = state.get("input")
+    if not isinstance(found, Mapping) or found.get("framework") != framework:
+        raise CannotResume(f"This run was not started by holdpoint.{framework}: resume it with what started it.")
+    return found.get("input")

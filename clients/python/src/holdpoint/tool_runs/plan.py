@@ -1,0 +1,156 @@
+"""The plan of such a run, which is one for all agents and frameworks, and the calls that it asks about.
+
+1. `agent` works until a call needs an approval, and saves the framework's state and the calls. 2. `ready` is where a
+rejection of all calls comes back to, so that nothing of the agent's work is lost. 3. `review` asks. 4. `go_on` applies
+the verdicts and works on, up to the next question or the end. 5. `call` performs one approved call, in any order. 6.
+`back` is where the run goes from a call whose end people had to enter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import CannotAsk
+from ..plans import Action, Card, Risk, Step
+from ..sending import plain
+
+FORMAT = 1  # of the state; a version of the plan carries it
+MOST = 50  # calls of one gate
+TITLE = 200  # characters of a run's title
+NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._:-]")
+WORK = ("checkpoint", "calls", "card", "calling", "results", "told", "output")
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "input": {},
+        "checkpoint": {"title": "The framework's own state"},
+        "calls": {"type": "array", "items": {"type": "object"}},
+        "card": {"type": "object"},
+        "calling": {"type": "string"},
+        "results": {"type": "object"},
+        "told": {"type": "integer"},
+        "output": {},
+        "feedback": {"type": "array", "items": {}},
+        "decision": {"type": "object"},
+    },
+    "required": ["input"],
+}
+
+
+def steps(policy: str) -> list[Step]:
+    """Return the steps, with the policy by which people decide."""
+    return [
+        Step(name="agent", title="Let the agent work", reads=["input"], writes=WORK, ends=True),
+        Step(name="ready", title="Bring the calls to people", jumps=["go_on"]),
+        Step(
+            name="review", kind="gate", title="Review the calls", reads=["calls"], allows=["call"], edits=["calls"],
+            on_reject="ready", on_expire="go_on", feedback="feedback", policy=policy,
+        ),
+        Step(
+            name="go_on", title="Go on with the verdicts", reads=["checkpoint", "calls", "results"], writes=WORK,
+            jumps=["go_on", "call", "ready"], ends=True,
+        ),
+        Step(
+            name="call", kind="effect", title="Call the tool", reads=["calls", "calling"], writes=["results"],
+            action="calling", irreversible=True, jumps=["go_on"],
+        ),
+        Step(name="back", title="Come back from the call", jumps=["go_on"], ends=True),
+    ]  # fmt: skip
+
+
+def version(framework: str, policy: str) -> str:
+    """Return the name of the plan's version, which the policy is a part of."""
+    return f"{framework}-{FORMAT}" + (f"-{hashlib.sha256(policy.encode()).hexdigest()[:12]}" if policy else "")
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that needs an approval. `call` is the framework's id of it, `id` its name at the gate."""
+
+    id: str
+    tool: str
+    call: str
+    arguments: dict[str, Any]
+    agent: str = ""
+    schema: Mapping[str, Any] | None = field(default=None, compare=False)
+    title: str = ""
+    notes: tuple[str, ...] = ()  # shown with the card's reasons
+
+    def saved(self) -> dict[str, Any]:
+        """Return what the state keeps of it."""
+        told = {"id": self.id, "tool": self.tool, "call": self.call, "agent": self.agent}
+        return {**told, "arguments": self.arguments, "asked": self.arguments}
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of the tool and its arguments."""
+        return digest(self.tool, self.arguments)
+
+
+def digest(tool: str, arguments: Any) -> str:
+    """Return the SHA-256, in hex, of a call in canonical JSON: 1 and 1.0 are two things."""
+    told = json.dumps([tool, plain(arguments)], sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def named(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """Return the calls with their names at the gate: the tool's, numbered where it is called twice.
+
+    Raises CannotAsk without calls, with too many, and for two calls under one id.
+    """
+    if not calls:
+        raise CannotAsk("The agent stopped without a call to approve. Answer what it waits for in your own code.")
+    if len(calls) > MOST:
+        raise CannotAsk(f"The agent made {len(calls)} calls at once; a gate asks about {MOST} at most. Limit its turn.")
+    found: list[ToolCall] = []
+    seen: dict[str, int] = {}
+    for each in calls:
+        if not each.call or any(each.call == other.call for other in found):
+            raise CannotAsk(
+                f"Two calls of the agent have the id {each.call!r}, so a verdict on one could reach the other. The "
+                "model must give each call an id of its own."
+            )
+        plain_name = (
+            "".join(c if c.isascii() and (c.isalnum() or c in "._:-") else "_" for c in each.tool)[:90] or "call"
+        )
+        seen[plain_name] = seen.get(plain_name, 0) + 1
+        name = plain_name if seen[plain_name] == 1 else f"{plain_name}_{seen[plain_name]}"
+        found.append(ToolCall(**{**vars(each), "id": name}))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What people read at the gates of a run, beside its calls."""
+
+    title: str = ""
+    summary: str = ""
+    risk: Risk = "medium"
+    reasons: Sequence[str] = ()
+    pinned: Sequence[str] = ()
+    for_whom: str = ""
+    resource: str = ""
+
+    def card(self, agent: str, calls: Sequence[ToolCall], told: str = "") -> Card:
+        """Return the card of a gate about these calls. `told`: what the framework cannot do."""
+        actions = [_action(number, each, self.pinned) for number, each in enumerate(calls)]
+        notes = [note for each in calls for note in each.notes]
+        return Card(
+            title=(self.title or f"{agent}: {', '.join(each.tool for each in calls)}")[:500],
+            summary="\n\n".join(filter(None, [self.summary, told])), risk=self.risk,
+            reasons=[*self.reasons, *notes][:50], for_whom=self.for_whom, resource=self.resource, actions=actions,
+        )  # fmt: skip
+
+
+def _action(number: int, call: ToolCall, pinned: Sequence[str]) -> Action:
+    title, tool = call.title or call.tool, NOT_IN_A_NAME.sub("_", call.tool)[:100]
+    known: dict[str, Any] = {"schema": dict(call.schema)} if call.schema else {}
+    return Action(
+        id=call.id, title=f"{title} ({call.agent})" if call.agent else title, tool=tool, effect="call",
+        pointer=f"/calls/{number}/arguments", pinned=[f"/{each}" for each in pinned if each in call.arguments], **known,
+    )  # fmt: skip

@@ -1,0 +1,92 @@
+"""Starts such a run, or finds it again by its key or its gate, and takes it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from typing_extensions import TypedDict
+
+from ..approvals import Pending
+from ..client import AsyncHoldpoint
+from ..errors import CannotResume, KeyReused, NotFound
+from ..plans import Risk
+from ..sending import plain
+from . import plan
+from .driving import Framework, ToolRun
+from .plan import TITLE, Words
+
+R = TypeVar("R")
+
+
+class Shown(TypedDict, total=False):
+    """What people read at the gates, beside the calls. `pinned` names arguments that are shown first."""
+
+    title: str
+    summary: str
+    risk: Risk
+    reasons: Sequence[str]
+    pinned: Sequence[str]
+    for_whom: str
+    resource: str
+
+
+class Placed(TypedDict, total=False):
+    """Where a run belongs: the members are those of `hp.approve`, `holdpoint_agent` is its `agent`."""
+
+    policy: str
+    key: str
+    holdpoint_agent: str
+    team: str
+    thread: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of an adapter's function, each where it belongs."""
+
+    words: Words
+    placed: Placed
+    own: Mapping[str, Any]  # the framework's
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Asked:
+        """Sort the arguments."""
+        words = {name: each for name, each in given.items() if name in Shown.__annotations__}
+        placed: Any = {name: each for name, each in given.items() if name in Placed.__annotations__}
+        own = {name: each for name, each in given.items() if name not in words and name not in placed}
+        return cls(Words(**words), placed, own)
+
+
+async def started(hp: AsyncHoldpoint, framework: Framework[R], input: Any, asked: Asked) -> ToolRun[R]:
+    """Start a run with this input; the same key again is the same run. Raises KeyReused."""
+    place, policy = asked.placed, asked.placed.get("policy", "")
+    agent, key = place.get("holdpoint_agent", ""), place.get("key", "")
+    version, doc = plan.version(framework.name, policy), "An agent of a framework, whose calls are approved one by one."
+    await hp.register(version, plan.steps(policy), agent=agent or "-", state=plan.SCHEMA, doc=doc)
+    given = {"input": {"framework": framework.name, "input": plain(input)}}
+    title, where = (asked.words.title or framework.agent)[:TITLE], (place.get("team", ""), place.get("thread", ""))
+    try:
+        run = await hp.start(given, agent=agent, version=version, title=title, team=where[0], thread=where[1], key=key)
+    except KeyReused as error:
+        told = f"The key {key!r} belongs to another input: go on with that one, or choose a new key for this one."
+        raise KeyReused(error.status, {"code": error.code, "detail": told}) from None
+    return ToolRun(hp, run, framework, asked.words)
+
+
+async def found(hp: AsyncHoldpoint, framework: Framework[R], gate: int, asked: Asked) -> ToolRun[R]:
+    """Return the run of a gate. Raises CannotResume for a gate that does not exist here."""
+    try:
+        of = await hp.gate(gate)
+    except NotFound:
+        raise CannotResume(f"There is no gate {gate} of this agent. Take the number that defer gave you.") from None
+    return ToolRun(hp, hp.run(of.run), framework, asked.words, gate)
+
+
+async def ended(run: ToolRun[R], timeout: float | None) -> R:
+    """Take the run to its end, and return the framework's result."""
+    result = await run.to_the_end(timeout=timeout, defer=False)
+    if isinstance(result, Pending):
+        raise AssertionError("it was to wait")
+    return result

@@ -1,0 +1,101 @@
+"""What people decided on each call, read from the run's state, and the words in which the agent is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..calls import in_words
+from ..endings import sentence
+from .plan import digest
+
+Kind = Literal["approve", "edit", "reject", "expired"]
+OTHERWISE = "Do not do it another way."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on one call. `arguments` are those to run, `done` says that it ran, with `result`."""
+
+    id: str
+    tool: str
+    call: str
+    kind: Kind
+    arguments: dict[str, Any]
+    asked: dict[str, Any]
+    by: str = ""
+    reason: str = ""
+    done: bool = False
+    result: Any = None
+
+    @property
+    def runs(self) -> bool:
+        """Tell whether the call may run."""
+        return self.kind in ("approve", "edit")
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of what may run."""
+        return digest(self.tool, self.arguments)
+
+    @property
+    def changes(self) -> list[str]:
+        """Return what people changed, in words."""
+        return in_words(_patch(self.asked, self.arguments))
+
+    @property
+    def words(self) -> str:
+        """Return what the agent is told of a call that does not run."""
+        if self.kind == "expired":
+            return (
+                f"Nobody decided about {self.tool} in time, so it was not done. This is not a rejection: say so, or "
+                "ask again if it still matters."
+            )
+        said = f"{self.by} said no to {self.tool}"
+        return f"{sentence(f'{said}: {self.reason}' if self.reason else said)} {OTHERWISE}"
+
+
+def verdicts(state: Mapping[str, Any]) -> list[Verdict]:
+    """Return the verdicts on the calls of the newest gate."""
+    return [_verdict(state, each) for each in state.get("calls") or []]
+
+
+def _verdict(state: Mapping[str, Any], call: Mapping[str, Any]) -> Verdict:
+    decision = state.get("decision") or {}
+    results = state.get("results") or {}
+    said = (decision.get("verdicts") or {}).get(call["id"]) or {}
+    changed = digest(call["tool"], call["arguments"]) != digest(call["tool"], call["asked"])
+    kind: Kind = "edit" if changed else "approve"
+    reason, by = str(said.get("reason") or ""), str(said.get("by") or decision.get("by") or "")
+    if decision.get("kind") == "expired":
+        kind = "expired"
+    elif decision.get("kind") == "rejected" or said.get("verdict") == "reject":
+        kind, reason = "reject", reason or _last(state)
+    return Verdict(
+        id=call["id"], tool=call["tool"], call=call["call"], kind=kind, arguments=dict(call["arguments"]),
+        asked=dict(call["asked"]), by=by, reason=reason, done=call["id"] in results, result=results.get(call["id"]),
+    )  # fmt: skip
+
+
+def _last(state: Mapping[str, Any]) -> str:
+    """Return people's newest words about all calls."""
+    for each in reversed(state.get("feedback") or []):
+        return str(each.get("text") or "") if isinstance(each, Mapping) else str(each)
+    return ""
+
+
+def _patch(before: Any, after: Any, at: str = "") -> list[dict[str, Any]]:
+    """Return the changes from one value to another as a JSON Patch that replaces whole lists."""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return [] if digest("", before) == digest("", after) else [{"op": "replace", "path": at, "value": after}]
+    found: list[dict[str, Any]] = []
+    for name in dict.fromkeys([*before, *after]):
+        place = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
+        if name not in after:
+            found.append({"op": "remove", "path": place})
+        elif name not in before:
+            found.append({"op": "add", "path": place, "value": after[name]})
+        else:
+            found += _patch(before[name], after[name], place)
+    return found
