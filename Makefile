@@ -4,6 +4,9 @@ VENV ?= .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 INSTALL := $(PYTHON) config/local/install.py $(VENV)
+# Agent frameworks have an environment of their own: a package of one is called `agents`, as an app here is.
+FRAMEWORKS := holdpoint/(openai_agents|pydantic_ai)/
+INSTALL_FRAMEWORKS := $(PYTHON) config/local/install.py .venv-frameworks requirements-frameworks.txt
 # Every file of a release has its hash, whatever Python, system and processor it is for.
 PIN := $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make pins"
@@ -14,7 +17,7 @@ OURS := agents approvals benchmarks checkpoints clients config docs tests confte
 # often wait for processes to start, to be missed or to come back.
 IN_PARALLEL := -n 3 --dist worksteal --durations=20
 
-.PHONY: help run reset trial test test-long chaos check types pins bench screenshots browser node
+.PHONY: help run reset trial test test-long chaos check types pins bench screenshots browser node frameworks
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
@@ -28,10 +31,10 @@ trial: ## run the tests of agents of yours, on a database of their own: TESTS=te
 	@$(INSTALL) requirements-dev.txt
 	@exec $(PY) -m pytest $(or $(TESTS),$(wildcard test_*.py))
 
-test: browser node ## test everything, on real servers, processes and a real browser
+test: browser node frameworks ## test everything, on real servers, processes and a real browser
 	@exec $(PY) -m pytest $(IN_PARALLEL) $(ARGS)
 
-test-long: browser node ## test exhaustively: every hostile string and body, every crash, many more examples
+test-long: browser node frameworks ## test exhaustively: every hostile string and body, every crash, many more examples
 	@exec $(PY) -m pytest $(IN_PARALLEL) -m long $(ARGS)
 
 chaos: ## break a whole installation at random, and check it: MINUTES=10 SEED=7
@@ -43,7 +46,10 @@ check: node ## style, types, import layers, words of pages, migrations in step
 	@$(PY) -m ruff check $(OURS)
 	@$(PY) -m ruff format --check $(OURS)
 	@$(CHECK_ENV) $(PY) -m mypy $(OURS)
-	@$(PY) -m mypy --config-file clients/python/pyproject.toml clients/python/src clients/python/examples
+	@$(PY) -m mypy --config-file clients/python/pyproject.toml --exclude '$(FRAMEWORKS)' clients/python/src clients/python/examples
+	@$(INSTALL_FRAMEWORKS)
+	@$(PY) -m mypy --config-file clients/python/pyproject.toml --python-executable .venv-frameworks/bin/python \
+		clients/python/src/holdpoint/openai_agents clients/python/src/holdpoint/pydantic_ai $(wildcard tests/clients/*/programs)
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node check
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.templates
@@ -60,12 +66,16 @@ pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the
 	@$(PIN) $(ARGS) requirements-examples.in -c requirements.txt -o requirements-examples.txt
 	@$(PIN) $(ARGS) requirements-local.in -c requirements-examples.txt -o requirements-local.txt
 	@$(PIN) $(ARGS) requirements-dev.in -c requirements-local.txt -o requirements-dev.txt
+	@$(PIN) $(ARGS) requirements-frameworks.in -o requirements-frameworks.txt
 
 bench: browser ## print the figures, with this machine's floor from the same run
 	@$(PY) -m benchmarks $(ARGS)
 
 screenshots: browser ## take the pictures in docs/screenshots and look for faults, on a stack of their own
 	@exec $(PY) -m docs.pictures
+
+frameworks:
+	@$(INSTALL_FRAMEWORKS)
 
 browser:
 	@$(INSTALL) requirements-dev.txt

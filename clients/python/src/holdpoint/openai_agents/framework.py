@@ -19,7 +19,7 @@ from agents.items import ToolApprovalItem
 from ..calls import one_line
 from ..endings import sentence
 from ..errors import CannotResume
-from ..tool_runs.driving import Came, ToolRun, input_of
+from ..tool_runs.driving import Came, ToolRun
 from ..tool_runs.plan import digest
 from ..tool_runs.verdicts import OTHERWISE, Verdict
 from .items import arguments_of, called, corrected, name_of
@@ -51,7 +51,7 @@ class OpenAIAgent:
 
     async def start(self, input: Any) -> Came[RunResult]:
         """Run it from its input."""
-        return self._came(await self._run(input_of({"input": input}, self.name)), {})
+        return self._came(await self._run(input), {})
 
     async def go_on(self, run: ToolRun[RunResult]) -> Came[RunResult]:
         """Run it from its RunState: one approved call after the other, then on to the next stop."""

@@ -17,7 +17,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ToolCal
 from ..calls import one_line
 from ..endings import sentence
 from ..errors import CannotAsk, CannotResume
-from ..tool_runs.driving import Came, ToolRun, input_of
+from ..tool_runs.driving import Came, ToolRun
 from ..tool_runs.plan import ToolCall
 from ..tool_runs.verdicts import Verdict
 from .performing import Performed
@@ -46,7 +46,7 @@ class PydanticAgent:
     async def start(self, input: Any) -> Came[AgentRunResult[Any]]:
         """Run it from its prompt."""
         watch = Performed(None, {})
-        return await self._came(await self._run(watch, user_prompt=input_of({"input": input}, self.name)), watch)
+        return await self._came(await self._run(watch, user_prompt=input), watch)
 
     async def go_on(self, run: ToolRun[AgentRunResult[Any]]) -> Came[AgentRunResult[Any]]:
         """Run it from its messages, with the verdicts."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -280,11 +280,3 @@ class Performing:
             LOG.info("Call %s was reported before", self.id)
         finally:
             await self.of.left_call()
-
-
-def input_of(state: Mapping[str, Any], framework: str) -> Any:
-    """Return the input of the framework's run. Raises CannotResume for a run of another framework."""
-    found = state.get("input")
-    if not isinstance(found, Mapping) or found.get("framework") != framework:
-        raise CannotResume(f"This run was not started by holdpoint.{framework}: resume it with what started it.")
-    return found.get("input")

@@ -65,7 +65,7 @@ async def started(hp: AsyncHoldpoint, framework: Framework[R], input: Any, asked
     agent, key = place.get("holdpoint_agent", ""), place.get("key", "")
     version, doc = plan.version(framework.name, policy), "An agent of a framework, whose calls are approved one by one."
     await hp.register(version, plan.steps(policy), agent=agent or "-", state=plan.SCHEMA, doc=doc)
-    given = {"input": {"framework": framework.name, "input": plain(input)}}
+    given = {"input": plain(input)}
     title, where = (asked.words.title or framework.agent)[:TITLE], (place.get("team", ""), place.get("thread", ""))
     try:
         run = await hp.start(given, agent=agent, version=version, title=title, team=where[0], thread=where[1], key=key)
@@ -76,12 +76,15 @@ async def started(hp: AsyncHoldpoint, framework: Framework[R], input: Any, asked
 
 
 async def found(hp: AsyncHoldpoint, framework: Framework[R], gate: int, asked: Asked) -> ToolRun[R]:
-    """Return the run of a gate. Raises CannotResume for a gate that does not exist here."""
+    """Return the run of a gate. Raises CannotResume for a gate that is not of this framework's agents."""
     try:
         of = await hp.gate(gate)
     except NotFound:
         raise CannotResume(f"There is no gate {gate} of this agent. Take the number that defer gave you.") from None
-    return ToolRun(hp, hp.run(of.run), framework, asked.words, gate)
+    run = hp.run(of.run)
+    if not (await run.read()).agent_version.startswith(plan.version(framework.name, "")):
+        raise CannotResume(f"Gate {gate} was not opened by holdpoint.{framework.name}: resume it with what opened it.")
+    return ToolRun(hp, run, framework, asked.words, gate)
 
 
 async def ended(run: ToolRun[R], timeout: float | None) -> R:

@@ -1,0 +1,105 @@
+"""A program with the OpenAI Agents SDK: `teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+from holdpoint import AsyncHoldpoint, HoldpointError, openai_agents
+
+from agents import Agent, RunContextWrapper, RunHooks, function_tool
+
+
+def say(*words: object) -> None:
+    """Write a line where the test reads it."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+@function_tool(needs_approval=True)
+def refund(order: str, amount: str) -> str:
+    """Pay money back."""
+    say("ran refund", order, amount)
+    return f"paid {amount}"
+
+
+@function_tool(needs_approval=True)
+def mail(to: str) -> str:
+    """Send a mail."""
+    say("ran mail", to)
+    return f"sent to {to}"
+
+
+@function_tool(needs_approval=True)
+def die(order: str) -> str:
+    """End the program in the middle of its work."""
+    say("ran die", order)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "never"
+
+
+@function_tool(needs_approval=True, failure_error_function=None)
+def fail(order: str) -> str:
+    """Fail in the middle of its work."""
+    say("ran fail", order)
+    raise OSError("no bank")
+
+
+@function_tool
+def look(order: str) -> str:
+    """Look something up."""
+    say("ran look", order)
+    return f"order {order} is known"
+
+
+class Said(RunHooks[Any]):
+    """A program's own hooks."""
+
+    async def on_tool_start(self, context: RunContextWrapper[Any], agent: Any, tool: Any) -> None:
+        """Say it."""
+        say("hook start", tool.name)
+
+    async def on_tool_end(self, context: RunContextWrapper[Any], agent: Any, tool: Any, result: object) -> None:
+        """Say it."""
+        say("hook end", tool.name)
+
+
+TOOLS: list[Any] = [refund, mail, die, fail, look]
+plain = Agent[Any](name="Teller", tools=TOOLS)
+clerk = Agent[Any](name="Clerk", instructions="clerk", tools=TOOLS)
+desk = Agent[Any](name="Desk", instructions="desk", handoffs=[clerk])
+chief = Agent[Any](
+    name="Chief", instructions="chief", tools=[clerk.as_tool("ask_clerk", "Ask the clerk."), mail, refund]
+)
+AGENTS = {"plain": plain, "desk": desk, "chief": chief, "renamed": Agent[Any](name="Other", tools=TOOLS)}
+
+
+async def main(name: str, how: str, *more: str) -> None:
+    """Run, defer or resume an agent, and say its end."""
+    agent, hooks = AGENTS[name], Said()
+    async with AsyncHoldpoint(lease=1.0) as hp:
+        try:
+            if how == "defer":
+                pending = await openai_agents.defer(agent, "Do it.", hp=hp, title="Do it")
+                say("pending", getattr(pending, "id", pending))
+            elif how == "resume":
+                timeout = float(more[1]) if more[1:] else None
+                result = await openai_agents.resume(agent, int(more[0]), hp=hp, hooks=hooks, timeout=timeout)
+                say("final", result.final_output)
+            else:
+                asked = " ".join(more[1:]) or "Do it."
+                result = await openai_agents.run(agent, asked, hp=hp, title="Do it", key=more[0], hooks=hooks)
+                say("final", result.final_output)
+        except HoldpointError as error:
+            say(type(error).__name__, "|", error, "|", getattr(error, "result", ""))
+        except OSError as error:
+            say("OSError", error)
+        except Exception as error:  # noqa: BLE001 - the test reads it
+            say("raised", type(error).__name__, error)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""A program with Pydantic AI: `teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+from holdpoint import AsyncHoldpoint, HoldpointError
+from holdpoint import pydantic_ai as holdpoint_ai
+from pydantic_ai import Agent, ApprovalRequired, CallDeferred, ModelRetry, RunContext
+from pydantic_ai.messages import ToolCallPart
+
+MODEL = "openai-responses:gpt-5.2"
+
+
+def say(*words: object) -> None:
+    """Write a line where the test reads it."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+plain = Agent(MODEL, name="teller", deps_type=str)
+typed = Agent(MODEL, name="typed", deps_type=str, output_type=[str, int])
+
+
+@plain.tool_plain(requires_approval=True)
+def refund(order: str, amount: float = 5.0) -> dict[str, Any]:
+    """Pay money back."""
+    say("ran refund", order, amount)
+    return {"paid": amount}
+
+
+@plain.tool
+def mail(ctx: RunContext[str], to: str) -> str:
+    """Send a mail."""
+    if not ctx.tool_call_approved:
+        raise ApprovalRequired(metadata={"why": "it leaves the house"})
+    say("ran mail", to, ctx.deps)
+    return f"sent to {to}"
+
+
+@plain.tool_plain(requires_approval=True)
+def die(order: str) -> str:
+    """End the program in the middle of its work."""
+    say("ran die", order)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "never"
+
+
+@plain.tool_plain(requires_approval=True)
+def again(order: str) -> str:
+    """Ask the model to do it again."""
+    say("ran again", order)
+    raise ModelRetry("Take order 8.")
+
+
+@plain.tool_plain
+def elsewhere(order: str) -> str:
+    """Have it done elsewhere."""
+    raise CallDeferred
+
+
+async def external(call: ToolCallPart) -> str:
+    """Do it elsewhere."""
+    say("external", call.tool_name, call.args_as_dict())
+    return "done elsewhere"
+
+
+AGENTS: dict[str, Any] = {"plain": plain, "elsewhere": plain}
+
+
+async def main(name: str, how: str, *more: str) -> None:
+    """Run, defer or resume an agent, and say its end."""
+    agent = AGENTS[name]
+    given: dict[str, Any] = {"options": {"deps": "Olga"}} | ({"external": external} if name == "elsewhere" else {})
+    async with AsyncHoldpoint(lease=1.0) as hp:
+        try:
+            if how == "defer":
+                pending = await holdpoint_ai.defer(agent, "Do it.", hp=hp, title="Do it", **given)
+                say("pending", getattr(pending, "id", pending))
+            elif how == "resume":
+                say("final", (await holdpoint_ai.resume(agent, int(more[0]), hp=hp, **given)).output)
+            else:
+                asked = " ".join(more[1:]) or "Do it."
+                result = await holdpoint_ai.run(agent, asked, hp=hp, title="Do it", key=more[0], **given)
+                say("final", result.output)
+        except HoldpointError as error:
+            say(type(error).__name__, "|", error, "|", getattr(error, "result", ""))
+        except Exception as error:  # noqa: BLE001 - the test reads it
+            say("raised", type(error).__name__, error)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,37 @@
+"""The first example of the page, as it stands: edited in a browser while it is dead, and started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.clients.framework_programs import first_example, program
+from tests.clients.scripted_model import Call, scripted
+from tests.clients.world import World, ended
+from tests.conftest import Starter
+from tests.factories import ann
+
+REFUND: Call = ("refund", {"order": "7", "amount": "20.00"})
+
+
+def test_it_is_edited_in_a_browser(
+    web: str, start_service: Starter, tmp_path: Path, new_page: Callable[..., Page]
+) -> None:
+    world, file = World(web), first_example("pydantic-ai", tmp_path)
+    with scripted([REFUND], "You have your money back.") as model:
+        first = program(start_service, world, model, file)
+        gate = world.gate()
+        first.kill()
+        page = new_page(ann(world.team))
+        page.goto(f"/gates/{gate.pk}/")
+        page.locator("#decide label[data-choice=edit]").click()
+        page.get_by_label("Amount").locator("visible=true").first.fill("10.00")
+        page.locator(".commit:visible").click()
+        expect(page.locator("#gate-line")).to_contain_text("Ann Okafor")
+        second = program(start_service, world, model, file)
+        second.says("You have your money back")
+        assert second.log.count("Paying back 10.00 for order 7") == 1
+        assert "Ann Okafor changed the call of refund before it ran: amount is now '10.00'" in model.everything()
+    assert ended(gate.run_id)["output"] == "You have your money back."
