@@ -49,7 +49,7 @@ check: node ## style, types, import layers, words of pages, migrations in step
 	@$(PY) -m mypy --config-file clients/python/pyproject.toml --exclude '$(FRAMEWORKS)' clients/python/src clients/python/examples
 	@$(INSTALL_FRAMEWORKS)
 	@$(PY) -m mypy --config-file clients/python/pyproject.toml --python-executable .venv-frameworks/bin/python \
-		clients/python/src/holdpoint/openai_agents clients/python/src/holdpoint/pydantic_ai $(wildcard tests/clients/*/programs)
+		clients/python/src/holdpoint/openai_agents clients/python/src/holdpoint/pydantic_ai tests/clients/openai_agents/programs tests/clients/pydantic_ai/programs
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node check
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.templates

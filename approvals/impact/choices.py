@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from approvals.cards.action import Action
@@ -203,7 +204,8 @@ class GateChoices:
     def _back(self, start: CheckpointHeader, before: SavedState) -> MoveTarget:
         """Return the target where a decision at the head sends the run back to the start of the execution `start`."""
         head = self.history.head
-        path = list(head.path[: head.path.index(start)])
+        earlier = {each.id for each in takewhile(lambda each: each.id != start.id, self.history.places)}
+        path = [each for each in head.path if each.id in earlier]  # `start` is none of them if it has no code hash
         on_path = [each for each in self.history.gates if each.id in head.gates and each.run == start.run_id]
         stood = [each for each in on_path if each.seq < start.seq - 1]
         mine = [each for each in stood if each.run == head.run and each.choice == RecoveryAnswer.DO_AGAIN]

@@ -1,4 +1,7 @@
-"""A model in the place of OpenAI's: it speaks the Responses API, gives what the test has in store, and remembers."""
+"""A model in the place of OpenAI's and Google's: it gives what the test has in store, and remembers the questions.
+
+It speaks the Responses API, and Gemini's generateContent.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +46,19 @@ class ScriptedModel:
                       "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}},
         }  # fmt: skip
 
+    def generated(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The next turn, as Gemini gives it."""
+        self.asked.append(request)
+        turn = self.turns.pop(0) if self.turns else "The script is over."
+        calls = [] if isinstance(turn, str) else [{"functionCall": {"name": name, "args": args}} for name, args in turn]
+        parts = [{"text": turn}] if isinstance(turn, str) else calls
+        return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+
     @property
     def env(self) -> dict[str, str]:
         """What a program is started with, to speak to it."""
-        return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "none", "OPENAI_AGENTS_DISABLE_TRACING": "1"}
+        google = {"GOOGLE_GEMINI_BASE_URL": self.url.removesuffix("/v1"), "GOOGLE_API_KEY": "none"}
+        return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "none", "OPENAI_AGENTS_DISABLE_TRACING": "1", **google}
 
     def told(self, number: int = -1) -> str:
         """What the model was told with its newest question: results of calls, and what came after them."""
@@ -83,7 +95,7 @@ def scripted(*turns: str | list[Call]) -> Iterator[ScriptedModel]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            told = json.dumps(model.answer(body)).encode()
+            told = json.dumps(model.generated(body) if "generateContent" in self.path else model.answer(body)).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(told)))

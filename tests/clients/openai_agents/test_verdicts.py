@@ -70,7 +70,7 @@ def test_an_edited_call_runs_as_corrected_without_another_question_once(web: str
         assert "Once is enough" in model.told()
     assert "Ann Okafor did not allow this call but a corrected one (amount is now '10.00')" in told
     assert "sent to marit" in told
-    assert '{\\"order\\": \\"7\\", \\"amount\\": \\"10.00\\"}' in told.replace("\\\\", "\\")
+    assert 'refund({"amount": "10.00", "order": "7"}). It is approved already, once.' in told.replace("\\", "")
     effects = Effect.objects.filter(run=first.run_id).order_by("pk")
     assert [(each.action, each.status) for each in effects] == [("mail", "done"), ("refund", "done")]
 
@@ -131,7 +131,7 @@ def test_a_withdrawn_gate_and_a_cancelled_run_are_raised_as_themselves(web: str,
         gate = world.gate()
         with world.client() as hp:
             hp.withdraw(gate.pk, "She called.")
-        first.says(r"Withdrawn \| Gate \d+ was withdrawn: She called\.")
+        first.says(r"Withdrawn \| Gate \d+ was withdrawn: .*She called\.")
         second = starts(world, model, "plain", "run", "k2")
         from agents.moves import cancel
 

@@ -48,6 +48,7 @@ class OpenAIAgent:
     def __init__(self, agent: Agent[Any], options: Options) -> None:
         self.sdk, self.options = agent, options
         self.agent = agent.name
+        watching_nested(agent)  # before a RunState is restored, which takes the agents as they are then
 
     async def start(self, input: Any) -> Came[RunResult]:
         """Run it from its input."""
@@ -88,11 +89,13 @@ class OpenAIAgent:
         except BaseException as error:
             await begun.unknown(one_line(error))
             raise
+        if any(each.call_id == item.call_id for each in result.interruptions):
+            await begun.unknown("The SDK asks for its approval again.")
+            raise CannotResume(f"The SDK did not take the approval of {verdict.tool}. Look at the run, and resume it.")
         await begun.done(_output(result, item.call_id or ""))
         return result
 
     async def _run(self, input: Any, seen: Watched | None = None) -> RunResult:
-        watching_nested(self.sdk)
         options: dict[str, Any] = {name: each for name, each in vars(self.options).items() if each is not None}
         if seen is not None:
             options["hooks"] = seen.hooks(self.options.hooks)

@@ -1,4 +1,4 @@
-"""A program with Pydantic AI: `teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
+"""A program with Pydantic AI: `pydantic_teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
 
 from __future__ import annotations
 

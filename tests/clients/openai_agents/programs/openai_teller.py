@@ -1,4 +1,4 @@
-"""A program with the OpenAI Agents SDK: `teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
+"""A program with the OpenAI Agents SDK: `openai_teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
 
 from __future__ import annotations
 
