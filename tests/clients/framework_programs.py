@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from approvals.models import Gate
 from tests.clients.scripted_model import ScriptedModel
 from tests.clients.world import World
 from tests.conftest import Starter
 from tests.harness.services import Service
 from tests.harness.session import ROOT
+from tests.harness.waiting import until
 
 PYTHON = ROOT / ".venv-frameworks" / "bin" / "python"
 CLIENT = ROOT / "clients" / "python" / "src"
@@ -30,3 +32,11 @@ def first_example(page: str, folder: Path) -> Path:
     file = folder / f"{page.replace('-', '_')}_example.py"
     file.write_text(found.group(1))
     return file
+
+
+def newer(world: World, gate: Gate) -> Gate:
+    """The next gate that opens after this one."""
+    asking = Gate.objects.open().filter(team=world.team, pk__gt=gate.pk)
+    found = until(lambda: asking.first(), what="the next gate opens")
+    assert found is not None
+    return found

@@ -9,6 +9,7 @@ from tests.clients.openai_agents.conftest import Program
 from tests.clients.openai_agents.test_verdicts import REFUND
 from tests.clients.scripted_model import Call, scripted
 from tests.clients.world import World
+from tests.conftest import SharedWeb
 
 
 def test_two_calls_under_one_id_are_refused(web: str, starts: Program) -> None:
@@ -53,11 +54,12 @@ def test_a_gate_of_another_program_is_refused(web: str, starts: Program) -> None
         starts(world, model, "plain", "resume", gate).says(r"CannotResume \| Gate \d+ was not opened by")
 
 
-def test_a_state_that_is_too_large_says_what_to_do(web: str, starts: Program) -> None:
-    world = World(web)
-    large: Call = ("refund", {"order": "7" * 6_000_000, "amount": "1"})
-    with scripted([large]) as model:
-        starts(world, model, "plain", "run", "k1").says(r"StateTooLarge \| The state of Teller is too large")
+def test_a_state_that_is_too_large_says_what_to_do(shared_web: SharedWeb, starts: Program) -> None:
+    world = World(shared_web({"HOLDPOINT_STATE_LIMIT": "100000"}))
+    for length, name in ((50_000, "too-large"), (2_000_000, "far-too-large")):  # the request itself is too large too
+        large: Call = ("refund", {"order": "7" * length, "amount": "1"})
+        with scripted([large]) as model:
+            starts(world, model, "plain", "run", name).says(r"StateTooLarge \| The state of Teller is too large")
 
 
 def test_arguments_that_are_no_object_are_shown_as_they_are(web: str, starts: Program) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from agents.models import Effect
+from agents.moves import cancel
 from approvals.gates import closing
-from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from tests.clients.framework_programs import newer
 from tests.clients.openai_agents.conftest import Program
 from tests.clients.scripted_model import Call, scripted
 from tests.clients.world import World, ended
@@ -59,7 +60,7 @@ def test_an_edited_call_runs_as_corrected_without_another_question_once(web: str
     with scripted([REFUND, MAIL], [("refund", less)], [("refund", less)], "Done.") as model:
         service = starts(world, model, "plain", "run", "k1")
         first = world.decides("edit", arguments={"refund": less})
-        again = _newer(world, first)
+        again = newer(world, first)
         told = model.told(1)
         assert "ran refund 7 10.00" in service.log
         assert service.log.count("ran refund") == 1
@@ -75,22 +76,13 @@ def test_an_edited_call_runs_as_corrected_without_another_question_once(web: str
     assert [(each.action, each.status) for each in effects] == [("mail", "done"), ("refund", "done")]
 
 
-def _newer(world: World, gate: Gate) -> Gate:
-    from tests.harness.waiting import until
-
-    open_ones = Gate.objects.open().filter(team=world.team, pk__gt=gate.pk)
-    found = until(lambda: open_ones.first(), what="the next gate opens")
-    assert found is not None
-    return found
-
-
 def test_a_corrected_call_with_one_other_value_asks(web: str, starts: Program) -> None:
     world = World(web)
     other: Call = ("refund", {"order": "7", "amount": "10.01"})
     with scripted([REFUND], [other], "Done.") as model:
         service = starts(world, model, "plain", "run", "k1")
         first = world.decides("edit", arguments={"refund": {"order": "7", "amount": "10.00"}})
-        assert _newer(world, first).asked.actions[0].arguments == {"order": "7", "amount": "10.01"}
+        assert newer(world, first).asked.actions[0].arguments == {"order": "7", "amount": "10.01"}
         assert "ran refund" not in service.log
 
 
@@ -117,7 +109,9 @@ def test_what_nobody_decided_is_told_as_that(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Nobody was there.") as model:
         service = starts(world, model, "plain", "run", "k1")
-        closing.expire(world.gate(), by=SYSTEM)
+        gate = world.gate()
+        closing.pass_deadline(gate)
+        closing.expire(gate, by=SYSTEM)
         service.says("final Nobody was there")
         assert "Nobody decided about refund in time, so it was not done. This is not a rejection" in model.told()
         assert "said no" not in model.told()
@@ -133,7 +127,5 @@ def test_a_withdrawn_gate_and_a_cancelled_run_are_raised_as_themselves(web: str,
             hp.withdraw(gate.pk, "She called.")
         first.says(r"Withdrawn \| Gate \d+ was withdrawn: .*She called\.")
         second = starts(world, model, "plain", "run", "k2")
-        from agents.moves import cancel
-
         cancel.cancel(Run.objects.get(pk=world.gate().run_id), by=world.owner, reason="Not needed.")
         second.says(r"(Stopped|Withdrawn) \| .*cancel")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.models import Effect
 from approvals.gates import closing
 from checkpoints.actors import SYSTEM
+from tests.clients.framework_programs import newer
 from tests.clients.pydantic_ai.conftest import Program
 from tests.clients.scripted_model import Call, scripted
 from tests.clients.world import World, ended
@@ -62,9 +63,9 @@ def test_a_no_to_all_goes_back_to_the_agent_and_what_nobody_decided_is_told_as_t
         first = world.decides("reject", comment="Not this month.", then="back")
         model.was_asked(2)
         assert "Ann Okafor said no to refund: Not this month. Do not do it another way." in model.told()
-        from tests.clients.openai_agents.test_verdicts import _newer
-
-        closing.expire(_newer(world, first), by=SYSTEM)
+        gate = newer(world, first)
+        closing.pass_deadline(gate)
+        closing.expire(gate, by=SYSTEM)
         service.says("final Then not")
         assert "Nobody decided about mail in time, so it was not done. This is not a rejection" in model.told()
     assert "ran" not in service.log

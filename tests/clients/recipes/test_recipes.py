@@ -24,8 +24,8 @@ LIBRARIES = {
     "Microsoft Agent Framework": ["agent-framework-core==1.23.0", "agent-framework-openai==1.17.0"],
     "Google ADK": ["google-adk==2.13.0"],
     "Temporal": ["temporalio==1.35.0"],
-    "Airflow": ["apache-airflow==3.2.1"],
-    "Prefect": ["prefect==3.8.2"],
+    "Airflow": ["apache-airflow==3.3.2"],
+    "Prefect": ["prefect==3.9.1"],
 }
 TEMPORAL = """
 

@@ -23,7 +23,6 @@ def say(*words: object) -> None:
 
 
 plain = Agent(MODEL, name="teller", deps_type=str)
-typed = Agent(MODEL, name="typed", deps_type=str, output_type=[str, int])
 
 
 @plain.tool_plain(requires_approval=True)

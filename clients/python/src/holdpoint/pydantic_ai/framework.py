@@ -78,7 +78,9 @@ class PydanticAgent:
             if asked.approvals:
                 messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
                 kept = {"messages": messages, "external": [each.tool_call_id for each in asked.calls]}
-                return Came(result, [_called(each, asked, watch) for each in asked.approvals], kept)
+                made = [part.tool_call_id for part in result.response.tool_calls]  # in the model's order
+                ordered = sorted(asked.approvals, key=lambda each: made.index(each.tool_call_id))
+                return Came(result, [_called(each, asked, watch) for each in ordered], kept)
             messages = result.all_messages()
             calls = await self._external(messages, [each.tool_call_id for each in asked.calls])
             results = DeferredToolResults(calls=calls)

@@ -8,13 +8,20 @@ from typing import Any
 
 from pydantic_ai import ModelRetry, RunContext, ToolDefinition
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed, ToolFailedError, ToolRetryError
 from pydantic_ai.messages import ToolCallPart, ToolReturn
 
 from ..tool_runs.driving import ToolRun
 from ..tool_runs.verdicts import Verdict
 
-SAYS = (ModelRetry, ToolFailed, ApprovalRequired, CallDeferred)  # a tool's own words to the model
+SAYS = (
+    ModelRetry,
+    ToolRetryError,
+    ToolFailed,
+    ToolFailedError,
+    ApprovalRequired,
+    CallDeferred,
+)  # a tool's own words to the model
 
 
 class Performed(AbstractCapability[Any]):

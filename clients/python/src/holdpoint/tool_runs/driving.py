@@ -27,14 +27,17 @@ from ..errors import (
     RunEnded,
     StateTooLarge,
     Stopped,
+    Unreachable,
 )
 from ..plans import Card
 from ..runs import AsyncRun
+from ..sending import encoded
 from .plan import ToolCall, Words, digest, named
 from .verdicts import Verdict, verdicts
 
 R = TypeVar("R")
 LOG = logging.getLogger("holdpoint")
+LARGE = 1024 * 1024  # bytes of a state that may be the reason why a server does not answer
 AGAIN = 1.0  # seconds between two attempts to claim a run that another process has
 
 
@@ -114,12 +117,14 @@ class ToolRun(Generic[R]):
         """Save fields of the state. Raises StateTooLarge."""
         try:
             turn = await self.run.save(step, set=fields, next_step=next_step)
-        except Invalid as error:
-            if "larger" in str(error) or "limit" in str(error):
+        except (Problem, Unreachable) as error:
+            size = len(encoded(fields))
+            # A server closes the connection on a request that is far too large, before it was sent whole.
+            if (isinstance(error, Problem) and (error.status == 413 or "the limit is" in str(error))) or size > LARGE:
                 raise StateTooLarge(
-                    f"The state of {self.framework.agent} is too large to be kept ({error.detail}): shorten the "
-                    "agent's history, keep large values outside and pass their names, or raise HOLDPOINT_STATE_LIMIT "
-                    "on the server."
+                    f"The state of {self.framework.agent} is too large to be kept ({size:,} bytes): shorten its "
+                    "history, keep large values outside and pass their names, or raise HOLDPOINT_STATE_LIMIT on the "
+                    "server."
                 ) from error
             raise
         self.state |= fields
