@@ -6,6 +6,8 @@ PY := $(VENV)/bin/python
 INSTALL := $(PYTHON) config/local/install.py $(VENV)
 # Agent frameworks have an environment of their own: a package of one is called `agents`, as an app here is.
 FRAMEWORKS := holdpoint/(openai_agents|pydantic_ai)/
+SPACE := $(subst ,, )
+PROGRAMS := ../../tests/clients/openai_agents/programs ../../tests/clients/pydantic_ai/programs
 INSTALL_FRAMEWORKS := $(PYTHON) config/local/install.py .venv-frameworks requirements-frameworks.txt
 # Every file of a release has its hash, whatever Python, system and processor it is for.
 PIN := $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
@@ -48,8 +50,8 @@ check: node ## style, types, import layers, words of pages, migrations in step
 	@$(CHECK_ENV) $(PY) -m mypy $(OURS)
 	@$(PY) -m mypy --config-file clients/python/pyproject.toml --exclude '$(FRAMEWORKS)' clients/python/src clients/python/examples
 	@$(INSTALL_FRAMEWORKS)
-	@$(PY) -m mypy --config-file clients/python/pyproject.toml --python-executable .venv-frameworks/bin/python \
-		clients/python/src/holdpoint/openai_agents clients/python/src/holdpoint/pydantic_ai tests/clients/openai_agents/programs tests/clients/pydantic_ai/programs
+	@cd clients/python && MYPYPATH=$(subst $(SPACE),:,$(PROGRAMS)) ../../$(PY) -m mypy --config-file pyproject.toml --explicit-package-bases \
+		--python-executable ../../.venv-frameworks/bin/python src/holdpoint/openai_agents src/holdpoint/pydantic_ai $(PROGRAMS)
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node check
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m tests.house.templates
