@@ -17,10 +17,10 @@ PYTHON = ROOT / ".venv-frameworks" / "bin" / "python"
 CLIENT = ROOT / "clients" / "python" / "src"
 
 
-def program(start: Starter, world: World, model: ScriptedModel, file: Path, *words: object) -> Service:
+def program(start: Starter, world: World, model: ScriptedModel, file: Path, *words: object, **more: str) -> Service:
     """Start a program that asks people of this world, and this model."""
     assert PYTHON.exists(), "the frameworks are not installed; make test does it"
-    env = {**world.env, **model.env, "PYTHONPATH": str(CLIENT)}
+    env = {**world.env, **model.env, "PYTHONPATH": str(CLIENT), **more}
     return start(file.stem, [str(PYTHON), str(file), *map(str, words)], env)
 
 

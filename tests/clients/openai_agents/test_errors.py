@@ -41,6 +41,17 @@ def test_a_run_state_of_other_agents_or_versions_is_refused(web: str, starts: Pr
         starts(world, model, "plain", "resume", number).says("final Done")
 
 
+def test_a_run_state_of_another_version_of_the_sdk_is_refused(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND]) as model:
+        first = starts(world, model, "plain", "defer", SAVED_BY="9.9")
+        number = int(first.says(r"pending \d+").split()[1])
+        world.decides()
+        starts(world, model, "plain", "resume", number).says(
+            r"CannotResume \| .*schema version is not supported.* the version of openai-agents that did, or run"
+        )
+
+
 def test_a_gate_that_does_not_exist_is_refused(web: str, starts: Program) -> None:
     world = World(web)
     with scripted() as model:

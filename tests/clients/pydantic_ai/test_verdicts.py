@@ -78,7 +78,7 @@ def test_a_tool_that_asks_the_model_again_has_run(web: str, starts: Program) -> 
         gate = world.decides()
         service.says("final Done")
         assert "Take order 8." in model.told()
-    assert ended(gate.run_id)["results"] == {"again": "ModelRetry: Take order 8."}
+    assert ended(gate.run_id)["results"] == {"again": "The tool told the agent: Take order 8."}
 
 
 def test_calls_that_are_done_elsewhere_are_the_programs(web: str, starts: Program) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdpoint import AsyncHoldpoint, HoldpointError, openai_agents
 
-from agents import Agent, RunContextWrapper, RunHooks, function_tool
+from agents import Agent, RunContextWrapper, RunHooks, function_tool, run_state
 
 
 def say(*words: object) -> None:
@@ -80,6 +80,8 @@ AGENTS = {"plain": plain, "desk": desk, "chief": chief, "renamed": Agent[Any](na
 async def main(name: str, how: str, *more: str) -> None:
     """Run, defer or resume an agent, and say its end."""
     agent, hooks = AGENTS[name], Said()
+    if os.environ.get("SAVED_BY"):
+        run_state.CURRENT_SCHEMA_VERSION = os.environ["SAVED_BY"]
     async with AsyncHoldpoint(lease=1.0) as hp:
         try:
             if how == "defer":

@@ -51,7 +51,7 @@ class Performed(AbstractCapability[Any]):
                 given = await handler(args)
             except SAYS as error:
                 said.append(error)
-                return f"{type(error).__name__}: {error}"
+                return f"The tool told the agent: {error}"
             said_result.append(given)
             return given.return_value if isinstance(given, ToolReturn) else given
 

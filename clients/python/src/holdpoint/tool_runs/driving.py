@@ -263,7 +263,9 @@ class Performing:
     reported: bool = False
 
     async def done(self, result: Any) -> None:
-        """Report that it ran, with its result."""
+        """Report that it ran, with its result; a second report changes nothing."""
+        if self.reported:
+            return
         results = {**(self.of.state.get("results") or {}), self.id: kept(result)}
         await self._report(lambda: self.of.run.done(self.effect, {"results": results}, next_step="go_on"))
         self.of.state["results"] = results
