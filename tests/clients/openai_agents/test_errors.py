@@ -70,7 +70,8 @@ def test_a_state_that_is_too_large_says_what_to_do(shared_web: SharedWeb, starts
     for length, name in ((50_000, "too-large"), (2_000_000, "far-too-large")):  # the request itself is too large too
         large: Call = ("refund", {"order": "7" * length, "amount": "1"})
         with scripted([large]) as model:
-            starts(world, model, "plain", "run", name).says(r"StateTooLarge \| The state of Teller is too large")
+            service = starts(world, model, "plain", "run", name, PATIENCE="5")
+            service.says(r"StateTooLarge \| The state of Teller is too large")
 
 
 def test_arguments_that_are_no_object_are_shown_as_they_are(web: str, starts: Program) -> None:

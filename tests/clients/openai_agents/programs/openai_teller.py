@@ -82,7 +82,7 @@ async def main(name: str, how: str, *more: str) -> None:
     agent, hooks = AGENTS[name], Said()
     if os.environ.get("SAVED_BY"):
         run_state.CURRENT_SCHEMA_VERSION = os.environ["SAVED_BY"]
-    async with AsyncHoldpoint(lease=1.0) as hp:
+    async with AsyncHoldpoint(lease=1.0, patience=float(os.environ.get("PATIENCE", "60"))) as hp:
         try:
             if how == "defer":
                 pending = await openai_agents.defer(agent, "Do it.", hp=hp, title="Do it")
