@@ -14,7 +14,7 @@ from .framework import OpenAIAgent, Options
 
 
 class Resuming(Shown, total=False):
-    """What people read at further gates, and the arguments of `Runner.run`: those that the run was started with."""
+    """The texts of further gates, and the arguments of `Runner.run`: those that the run was started with."""
 
     context: Any
     run_config: RunConfig
@@ -24,7 +24,7 @@ class Resuming(Shown, total=False):
 
 
 class Asking(Resuming, Placed, total=False):
-    """What people read at the gates, the arguments of `Runner.run`, and where the run belongs."""
+    """The texts of the gates, the arguments of `Runner.run`, and the run's place."""
 
 
 async def run(

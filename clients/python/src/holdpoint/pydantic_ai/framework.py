@@ -27,7 +27,7 @@ External = Callable[[ToolCallPart], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Options:
-    """What an adapter passes on to `Agent.run`, and what answers the calls that are done elsewhere."""
+    """The arguments passed on to `Agent.run`, and the function that answers calls done elsewhere."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     external: External | None = None

@@ -14,7 +14,7 @@ from .framework import External, Options, PydanticAgent
 
 
 class Resuming(Shown, total=False):
-    """What people read at further gates, and what the run was started with.
+    """The texts of further gates, and the arguments with which the run was started.
 
     `options` are arguments of `Agent.run`, such as `deps` and `model`. `external` answers the calls that are done
     elsewhere (`DeferredToolRequests.calls`): it is awaited with each, and again after a crash.
@@ -25,7 +25,7 @@ class Resuming(Shown, total=False):
 
 
 class Asking(Resuming, Placed, total=False):
-    """What people read at the gates, what `Agent.run` gets, and where the run belongs."""
+    """The texts of the gates, the arguments for `Agent.run`, and the run's place."""
 
 
 async def run(

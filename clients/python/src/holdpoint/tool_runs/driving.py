@@ -43,7 +43,7 @@ AGAIN = 1.0  # seconds between two attempts to claim a run that another process 
 
 @dataclass
 class Came(Generic[R]):
-    """Where the framework stopped: with calls that ask and a checkpoint, or at its end with an output."""
+    """The point at which the framework stopped: with calls that ask and a checkpoint, or at its end with an output."""
 
     result: R
     calls: list[ToolCall] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Came(Generic[R]):
 
 
 class Framework(Protocol[R]):
-    """What an adapter does for its framework. `told` is shown on every card."""
+    """An adapter's work for its framework. `told` is shown on every card."""
 
     name: str
     agent: str

@@ -126,7 +126,7 @@ def named(calls: Sequence[ToolCall]) -> list[ToolCall]:
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What people read at the gates of a run, beside its calls."""
+    """The texts that people read at the gates of a run, beside its calls."""
 
     title: str = ""
     summary: str = ""

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Shown(TypedDict, total=False):
-    """What people read at the gates, beside the calls. `pinned` names arguments that are shown first."""
+    """The texts that people read at the gates, beside the calls. `pinned` names arguments that are shown first."""
 
     title: str
     summary: str
@@ -33,7 +33,7 @@ class Shown(TypedDict, total=False):
 
 
 class Placed(TypedDict, total=False):
-    """Where a run belongs: the members are those of `hp.approve`, `holdpoint_agent` is its `agent`."""
+    """The place of a run: the members are those of `hp.approve`, `holdpoint_agent` is its `agent`."""
 
     policy: str
     key: str

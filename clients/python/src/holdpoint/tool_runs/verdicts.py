@@ -1,4 +1,4 @@
-"""What people decided on each call, read from the run's state, and the words in which the agent is told."""
+"""Reads people's decision on each call from the run's state, and words it for the agent."""
 
 from __future__ import annotations
 
