@@ -112,7 +112,11 @@ def test_a_class_of_the_programs_own_has_to_be_allowed(value: Any) -> None:
         decode(shown)
 
 
-@pytest.mark.parametrize("value", [object(), lambda: 1, {"a": [object()]}, (_ for _ in [])], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [object(), lambda: 1, {"a": [object()]}, (_ for _ in [])],
+    ids=["object", "function", "within", "generator"],
+)
 def test_what_has_no_form_is_refused(value: Any) -> None:
     with pytest.raises(Unsaveable, match="cannot be saved"):
         encode(value)
