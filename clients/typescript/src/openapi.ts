@@ -838,7 +838,7 @@ export interface paths {
          * Register a version
          * @description Register a version of an external agent, for the teams in which you may start runs.
          *
-         *     The same version again with the same plan changes nothing.
+         *     The same version again with the same plan changes nothing. With a token for one agent, `-` stands for that agent.
          */
         post: operations["register_version"];
         delete?: never;
@@ -863,6 +863,215 @@ export interface paths {
         get: operations["list_tools"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/device/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a token by a code
+         * @description Make the codes by which a person can give your program a token. Send no token for this.
+         *
+         *     The person confirms the request in a browser in which they are signed in.
+         */
+        post: operations["make_device_codes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/device/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Collect the token
+         * @description Return the token once the person has confirmed the code; until then the answer is 400.
+         *
+         *     Its `code` is `authorization_pending` or `slow_down`: ask again; `access_denied`, `expired_token` or
+         *     `invalid_grant`: do not. A token can be collected once.
+         */
+        post: operations["collect_device_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/device/revocations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke the token that is sent
+         * @description Revoke the very token that this request carries, whatever its scopes are.
+         */
+        post: operations["revoke_device_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/threads/checkpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a checkpoint of a thread
+         * @description Return the thread's newest checkpoint, or the one with this id, verified, with its pending writes.
+         */
+        get: operations["get_thread_checkpoint"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/threads/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the checkpoints of threads
+         * @description List the checkpoints of a thread, or of all threads of the agent, the newest first.
+         */
+        get: operations["list_thread_checkpoints"];
+        put?: never;
+        /**
+         * Save a checkpoint of a thread
+         * @description Save a checkpoint of a graph. The same one sent again is saved once: its id is its key.
+         */
+        post: operations["put_thread_checkpoint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/threads/histories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what DeltaChannels are rebuilt from
+         * @description Return the writes to channels on the path to a checkpoint, back to each channel's last stored value.
+         */
+        get: operations["get_thread_histories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/threads/writes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Keep the pending writes of a task
+         * @description Keep what a task wrote at a checkpoint, before the next one is saved. The same sent again is kept once.
+         */
+        post: operations["put_thread_writes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/threads/deletions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove checkpoints of threads
+         * @description Remove a thread's checkpoints, or those that invocations saved. What a hold protects is refused.
+         */
+        post: operations["delete_thread_checkpoints"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/threads/copies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Copy a thread
+         * @description Copy a thread with all namespaces, checkpoints and writes to a new one.
+         */
+        post: operations["copy_thread"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/threads/prunes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prune a thread
+         * @description Keep the newest checkpoint of each namespace and what its DeltaChannels are rebuilt from; remove the rest.
+         */
+        post: operations["prune_thread"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1855,6 +2064,46 @@ export interface components {
             deferred?: boolean;
         };
         /**
+         * AskedDrawing
+         * @description A way to draw arguments, beside their exact values. The places are JSON Pointers to texts in the arguments.
+         */
+        AskedDrawing: {
+            /**
+             * Kind
+             * @description diff: one text takes the place of another. command: a text as it will run.
+             * @example diff
+             * @enum {string}
+             */
+            kind: "diff" | "command";
+            /**
+             * At
+             * @description The new text, or the command.
+             * @example /new_string
+             */
+            at: string;
+            /**
+             * Before
+             * @description Of a diff: the text that goes.
+             * @default
+             * @example /old_string
+             */
+            before?: string;
+            /**
+             * Name
+             * @description Of a diff: the name of what is changed.
+             * @default
+             * @example /file_path
+             */
+            name?: string;
+            /**
+             * Words
+             * @description Of a command: what the agent says of it.
+             * @default
+             * @example
+             */
+            words?: string;
+        };
+        /**
          * Quoted
          * @description A quote from the state, shown as somebody's own words.
          */
@@ -1922,6 +2171,13 @@ export interface components {
              */
             missing?: string[];
             /**
+             * Draws
+             * @description How people see the arguments, beside their exact values.
+             * @default []
+             * @example []
+             */
+            draws?: components["schemas"]["AskedDrawing"][];
+            /**
              * Verdicts
              * @description The allowed verdicts; empty: approve, reject, and edit if the arguments may be edited.
              * @default []
@@ -1931,7 +2187,7 @@ export interface components {
              *       "reject"
              *     ]
              */
-            verdicts?: ("approve" | "edit" | "reject" | "respond")[];
+            verdicts?: ("approve" | "edit" | "reject" | "respond" | "later")[];
             /**
              * Schema
              * @description The JSON Schema of its arguments. The form is made from it, and the arguments must satisfy it.
@@ -3178,6 +3434,12 @@ export interface components {
              * @default []
              */
             repeats?: components["schemas"]["RepeatedEffect"][];
+            /**
+             * Deadline
+             * @description Of a rewind or an edit: the run's deadline, if it has passed; the order takes it off. Else null.
+             * @example null
+             */
+            deadline?: string | null;
         };
         /**
          * RepeatedEffect
@@ -3959,6 +4221,13 @@ export interface components {
              */
             missing?: string[];
             /**
+             * Draws
+             * @description How people see the arguments, beside their exact values.
+             * @default []
+             * @example []
+             */
+            draws?: components["schemas"]["AskedDrawing"][];
+            /**
              * Verdicts
              * @description The allowed verdicts; empty: approve, reject, and edit if the arguments may be edited.
              * @default []
@@ -3968,7 +4237,7 @@ export interface components {
              *       "reject"
              *     ]
              */
-            verdicts?: ("approve" | "edit" | "reject" | "respond")[];
+            verdicts?: ("approve" | "edit" | "reject" | "respond" | "later")[];
             /**
              * Schema
              * @description The JSON Schema of its arguments. The form is made from it, and the arguments must satisfy it.
@@ -4039,11 +4308,11 @@ export interface components {
         ActionOutcomeAnswer: {
             /**
              * Verdict
-             * @description approve and edit: the action may run. reject and respond: it does not.
+             * @description approve and edit: the action may run. reject, respond and later: it does not.
              * @example reject
              * @enum {string}
              */
-            verdict: "approve" | "edit" | "reject" | "respond";
+            verdict: "approve" | "edit" | "reject" | "respond" | "later";
             /**
              * By
              * @description Who rejected it or answered instead; otherwise empty.
@@ -4340,6 +4609,12 @@ export interface components {
              * @example false
              */
             step_up: boolean;
+            /**
+             * Tokens Decide
+             * @description Whether the gate's policy takes decisions by token. If not, people decide on the gate's page.
+             * @example true
+             */
+            tokens_decide: boolean;
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
             /**
@@ -4983,7 +5258,7 @@ export interface components {
              * @example reject
              * @enum {string}
              */
-            verdict: "approve" | "edit" | "reject" | "respond";
+            verdict: "approve" | "edit" | "reject" | "respond" | "later";
             /**
              * Arguments
              * @description For an edit: all of its new arguments.
@@ -5180,6 +5455,12 @@ export interface components {
              * @example false
              */
             step_up: boolean;
+            /**
+             * Tokens Decide
+             * @description Whether the gate's policy takes decisions by token. If not, people decide on the gate's page.
+             * @example true
+             */
+            tokens_decide: boolean;
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
         };
@@ -5859,6 +6140,762 @@ export interface components {
              * @example 41
              */
             next: string | null;
+        };
+        /**
+         * DeviceCodes
+         * @description The two codes of a request. Show the person `user_code` and `verification_uri`, and poll with `device_code`.
+         */
+        DeviceCodes: {
+            /**
+             * Device Code
+             * @description The program's own code: a secret.
+             * @example GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS0I
+             */
+            device_code: string;
+            /**
+             * User Code
+             * @description The code that the person enters.
+             * @example WDJB-MJHT
+             */
+            user_code: string;
+            /**
+             * Verification Uri
+             * @description The page on which they enter it.
+             * @example https://holdpoint.example.com/device/
+             */
+            verification_uri: string;
+            /**
+             * Verification Uri Complete
+             * @description The same page with the code filled in.
+             * @example https://holdpoint.example.com/device/?code=WDJB-MJHT
+             */
+            verification_uri_complete: string;
+            /**
+             * Expires In
+             * @description The number of seconds for which the codes are valid.
+             * @example 600
+             */
+            expires_in: number;
+            /**
+             * Interval
+             * @description The number of seconds to wait between two polls.
+             * @example 5
+             */
+            interval: number;
+        };
+        /**
+         * DeviceAsked
+         * @description A request for a token. The person sees all of it before they confirm.
+         */
+        DeviceAsked: {
+            /**
+             * Program
+             * @description The program's name.
+             * @default holdpoint
+             * @example cli
+             */
+            program?: string;
+            /**
+             * Machine
+             * @description The machine's name.
+             * @default
+             * @example laptop
+             */
+            machine?: string;
+            /**
+             * Scopes
+             * @description The token's scopes.
+             * @example [
+             *       "gates:read"
+             *     ]
+             */
+            scopes: ("runs:read" | "runs:start" | "runs:work" | "runs:signal" | "runs:order" | "gates:read" | "gates:decide" | "webhooks:manage")[];
+            /**
+             * Days
+             * @description The number of days until the token expires.
+             * @default 30
+             * @example 30
+             */
+            days?: number;
+        };
+        /**
+         * DeviceToken
+         * @description A token, shown this once.
+         */
+        DeviceToken: {
+            /**
+             * Access Token
+             * @description The token: a secret.
+             * @example hp_…
+             */
+            access_token: string;
+            /**
+             * Token Type
+             * @description Always Bearer.
+             * @example Bearer
+             */
+            token_type: string;
+            /**
+             * Expires In
+             * @description The number of seconds until it expires.
+             * @example 2592000
+             */
+            expires_in: number;
+            /**
+             * Scope
+             * @description Its scopes, separated by spaces.
+             * @example gates:read
+             */
+            scope: string;
+            /**
+             * User
+             * @description The name of the person whose token it is.
+             * @example Ann Okafor
+             */
+            user: string;
+        };
+        /**
+         * DevicePoll
+         * @description One poll.
+         */
+        DevicePoll: {
+            /**
+             * Device Code
+             * @description The program's code.
+             * @example GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS0I
+             */
+            device_code: string;
+        };
+        /**
+         * RevokedToken
+         * @description A token that was revoked.
+         */
+        RevokedToken: {
+            /**
+             * Revoked
+             * @description Always true: the token is not valid any more.
+             * @example true
+             */
+            revoked: boolean;
+        };
+        /**
+         * AskedCheckpoint
+         * @description A thread, and the checkpoint in it; the newest without an id.
+         */
+        AskedCheckpoint: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread's id.
+             * @example chat-1207
+             */
+            thread: string;
+            /**
+             * Namespace
+             * @description The namespace: empty for the graph itself.
+             * @default
+             * @example
+             */
+            namespace?: string;
+            /**
+             * Id
+             * @description The checkpoint's id; empty: the newest.
+             * @default
+             * @example
+             */
+            id?: string;
+        };
+        /**
+         * ReadCheckpoint
+         * @description A checkpoint of a graph.
+         */
+        ReadCheckpoint: {
+            /**
+             * Thread
+             * @description The thread's id.
+             * @example chat-1207
+             */
+            thread: string;
+            /**
+             * Namespace
+             * @description The namespace.
+             * @example
+             */
+            namespace: string;
+            /**
+             * Id
+             * @description The checkpoint's id.
+             * @example 1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f
+             */
+            id: string;
+            /**
+             * Parent
+             * @description The id of its parent; null: it has none.
+             * @example null
+             */
+            parent: string | null;
+            /**
+             * Fields
+             * @description The state: each channel under its name, and in `langgraph` the versions and the metadata.
+             * @example {
+             *       "answer": "Paid.",
+             *       "langgraph": {
+             *         "channel_versions": {
+             *           "answer": 2
+             *         },
+             *         "metadata": {
+             *           "parents": {},
+             *           "source": "loop",
+             *           "step": 1
+             *         },
+             *         "ts": "2026-11-02T09:30:00+00:00",
+             *         "v": 4,
+             *         "versions_seen": {}
+             *       }
+             *     }
+             */
+            fields: {
+                [key: string]: unknown;
+            };
+            /**
+             * Writes
+             * @description The writes pending at it, in LangGraph's order.
+             */
+            writes: components["schemas"]["ReadWrite"][];
+            /**
+             * Edited
+             * @description The fields that a person has changed since the graph saved them.
+             * @example []
+             */
+            edited: string[];
+        };
+        /**
+         * ReadThread
+         * @description The checkpoint that was asked for; null where there is none.
+         */
+        ReadThread: {
+            found: components["schemas"]["ReadCheckpoint"] | null;
+            /**
+             * Seen
+             * @description What to send with a put that follows.
+             * @example [
+             *       3,
+             *       "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f"
+             *     ]
+             */
+            seen: [
+                number,
+                string | null
+            ];
+        };
+        /**
+         * ReadWrite
+         * @description A pending write.
+         */
+        ReadWrite: {
+            /**
+             * Task
+             * @description The task's id.
+             * @example 6c1b8b7e
+             */
+            task: string;
+            /**
+             * Channel
+             * @description The channel.
+             * @example answer
+             */
+            channel: string;
+            /**
+             * Value
+             * @description The value.
+             * @example Paid.
+             */
+            value: unknown;
+        };
+        /**
+         * AskedList
+         * @description The checkpoints to list.
+         */
+        AskedList: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread; empty: all threads.
+             * @default
+             * @example chat-1207
+             */
+            thread?: string;
+            /**
+             * Namespace
+             * @description The namespace; without it, all.
+             * @example
+             */
+            namespace?: string | null;
+            /**
+             * Before
+             * @description Only those before the checkpoint with this id.
+             * @default
+             * @example
+             */
+            before?: string;
+            /**
+             * Only
+             * @description What their metadata hold, as a JSON object.
+             * @default
+             * @example {"source":"loop"}
+             */
+            only?: string;
+            /**
+             * Cursor
+             * @description The `next` of the previous page.
+             * @default
+             * @example
+             */
+            cursor?: string;
+            /**
+             * Limit
+             * @description The largest number of items.
+             * @default 50
+             * @example 50
+             */
+            limit?: number;
+        };
+        /**
+         * CheckpointList
+         * @description Checkpoints, the newest first.
+         */
+        CheckpointList: {
+            /** Items */
+            items: components["schemas"]["ReadCheckpoint"][];
+            /**
+             * Next
+             * @description The `cursor` of the next page; null at the end.
+             * @example null
+             */
+            next: string | null;
+        };
+        /**
+         * Saved
+         * @description A checkpoint was saved.
+         */
+        Saved: {
+            /**
+             * Seen
+             * @description What to send with the next one.
+             * @example [
+             *       3,
+             *       "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f"
+             *     ]
+             */
+            seen: [
+                number,
+                string | null
+            ];
+        };
+        /**
+         * PutCheckpoint
+         * @description Save a checkpoint of a graph after its parent. Members that name fields change the parent's state.
+         */
+        PutCheckpoint: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread's id.
+             * @example chat-1207
+             */
+            thread: string;
+            /**
+             * Namespace
+             * @description The namespace: empty for the graph itself.
+             * @default
+             * @example
+             */
+            namespace?: string;
+            /**
+             * Id
+             * @description The checkpoint's id, a UUID.
+             * @example 1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e5f
+             */
+            id: string;
+            /**
+             * Parent
+             * @description The checkpoint that it follows; null: it begins the thread.
+             * @example 1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f
+             */
+            parent?: string | null;
+            /**
+             * Set
+             * @description Fields with their new values.
+             * @default {}
+             * @example {
+             *       "answer": "Paid.",
+             *       "langgraph": {
+             *         "channel_versions": {
+             *           "answer": 2
+             *         },
+             *         "metadata": {
+             *           "parents": {},
+             *           "source": "loop",
+             *           "step": 1
+             *         },
+             *         "ts": "2026-11-02T09:30:00+00:00",
+             *         "v": 4,
+             *         "versions_seen": {}
+             *       }
+             *     }
+             */
+            set?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Append
+             * @description Lists with the items at their end.
+             * @default {}
+             * @example {
+             *       "messages": [
+             *         "Pay it."
+             *       ]
+             *     }
+             */
+            append?: {
+                [key: string]: unknown[];
+            };
+            /**
+             * Drop
+             * @description Fields that the state has no more.
+             * @default []
+             * @example []
+             */
+            drop?: string[];
+            /**
+             * Whole
+             * @description Whether `set` is the whole state.
+             * @default false
+             * @example false
+             */
+            whole?: boolean;
+            /**
+             * Invocation
+             * @description LangGraph's `run_id` of the invocation, if it has one.
+             * @default
+             * @example
+             */
+            invocation?: string;
+            /**
+             * Seen
+             * @description What was read or answered last of this thread: the claim's token, and the head's id. If it is something else by now, 409 `thread_moved`; null: whatever is there.
+             * @example [
+             *       3,
+             *       "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f"
+             *     ]
+             */
+            seen?: [
+                number,
+                string | null
+            ] | null;
+        };
+        /**
+         * AskedHistory
+         * @description The channels whose histories lead to a checkpoint.
+         */
+        AskedHistory: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread's id.
+             * @example chat-1207
+             */
+            thread: string;
+            /**
+             * Namespace
+             * @description The namespace: empty for the graph itself.
+             * @default
+             * @example
+             */
+            namespace?: string;
+            /**
+             * Id
+             * @description The checkpoint's id, a UUID.
+             * @example 1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e5f
+             */
+            id: string;
+            /**
+             * Channels
+             * @description The channels with their fields, as a JSON object.
+             * @example {"messages":"messages"}
+             */
+            channels: string;
+        };
+        /**
+         * ReadHistories
+         * @description The histories by channel.
+         */
+        ReadHistories: {
+            /** Channels */
+            channels: {
+                [key: string]: components["schemas"]["ReadHistory"];
+            };
+        };
+        /**
+         * ReadHistory
+         * @description The writes and the value from which a DeltaChannel is rebuilt.
+         */
+        ReadHistory: {
+            /**
+             * Writes
+             * @description The writes to the channel, oldest first.
+             */
+            writes: components["schemas"]["ReadWrite"][];
+            /**
+             * Stored
+             * @description Whether a stored value comes before them.
+             * @example true
+             */
+            stored: boolean;
+            /**
+             * Value
+             * @description That value.
+             * @example []
+             */
+            value: unknown;
+        };
+        /**
+         * ThreadDone
+         * @description It was done.
+         */
+        ThreadDone: {
+            /**
+             * Done
+             * @description Always true.
+             * @default true
+             * @example true
+             */
+            done?: boolean;
+        };
+        /**
+         * PendingWrite
+         * @description A write of a task to a channel.
+         */
+        PendingWrite: {
+            /**
+             * Number
+             * @description Its number among the task's writes; below 0 for a special channel.
+             * @example 0
+             */
+            number: number;
+            /**
+             * Channel
+             * @description The channel.
+             * @example answer
+             */
+            channel: string;
+            /**
+             * Value
+             * @description The value.
+             * @example Paid.
+             */
+            value?: unknown;
+        };
+        /**
+         * PutWrites
+         * @description Keep what a task wrote before the next checkpoint is saved.
+         */
+        PutWrites: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread's id.
+             * @example chat-1207
+             */
+            thread: string;
+            /**
+             * Namespace
+             * @description The namespace: empty for the graph itself.
+             * @default
+             * @example
+             */
+            namespace?: string;
+            /**
+             * Id
+             * @description The checkpoint's id, a UUID.
+             * @example 1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e5f
+             */
+            id: string;
+            /**
+             * Task
+             * @description The task's id.
+             * @example 6c1b8b7e
+             */
+            task: string;
+            /**
+             * Path
+             * @description The task's path in its graph.
+             * @default
+             * @example ~__pregel_pull
+             */
+            path?: string;
+            /**
+             * Writes
+             * @description The writes.
+             */
+            writes: components["schemas"]["PendingWrite"][];
+        };
+        /**
+         * Deletion
+         * @description Remove a thread's checkpoints, or those that invocations saved.
+         */
+        Deletion: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread; empty: `invocations`.
+             * @default
+             * @example chat-1207
+             */
+            thread?: string;
+            /**
+             * Invocations
+             * @description LangGraph's `run_id`s; empty: `thread`.
+             * @default []
+             * @example []
+             */
+            invocations?: string[];
+        };
+        /**
+         * ThreadCopy
+         * @description Copy a thread with its checkpoints and writes.
+         */
+        ThreadCopy: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread's id.
+             * @example chat-1207
+             */
+            thread: string;
+            /**
+             * To
+             * @description The thread to copy to, without checkpoints.
+             * @example chat-1208
+             */
+            to: string;
+        };
+        /**
+         * ThreadPrune
+         * @description Keep the newest checkpoint of each namespace, and what it is rebuilt from.
+         */
+        ThreadPrune: {
+            /**
+             * Agent
+             * @description The agent's name; empty with a token for one agent.
+             * @default
+             * @example assistant
+             */
+            agent?: string;
+            /**
+             * Team
+             * @description The team of the threads; empty if there is only one.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Thread
+             * @description The thread's id.
+             * @example chat-1207
+             */
+            thread: string;
         };
         /**
          * EventQuery
@@ -8847,6 +9884,7 @@ export interface operations {
                      *       "whole_state": false,
                      *       "reason_required": true,
                      *       "step_up": false,
+                     *       "tokens_decide": true,
                      *       "agreement": {
                      *         "quorum": 2,
                      *         "agreed": 1,
@@ -9406,6 +10444,7 @@ export interface operations {
                      *         "whole_state": false,
                      *         "reason_required": true,
                      *         "step_up": false,
+                     *         "tokens_decide": true,
                      *         "agreement": {
                      *           "quorum": 2,
                      *           "agreed": 1,
@@ -9825,6 +10864,574 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ToolPage"];
+                };
+            };
+        };
+    };
+    make_device_codes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "program": "cli",
+                 *       "machine": "laptop",
+                 *       "scopes": [
+                 *         "gates:read"
+                 *       ],
+                 *       "days": 30
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeviceAsked"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "device_code": "GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS0I",
+                     *       "user_code": "WDJB-MJHT",
+                     *       "verification_uri": "https://holdpoint.example.com/device/",
+                     *       "verification_uri_complete": "https://holdpoint.example.com/device/?code=WDJB-MJHT",
+                     *       "expires_in": 600,
+                     *       "interval": 5
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeviceCodes"];
+                };
+            };
+        };
+    };
+    collect_device_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "device_code": "GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS0I"
+                 *     }
+                 */
+                "application/json": components["schemas"]["DevicePoll"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "access_token": "hp_…",
+                     *       "token_type": "Bearer",
+                     *       "expires_in": 2592000,
+                     *       "scope": "gates:read",
+                     *       "user": "Ann Okafor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeviceToken"];
+                };
+            };
+        };
+    };
+    revoke_device_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "revoked": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RevokedToken"];
+                };
+            };
+        };
+    };
+    get_thread_checkpoint: {
+        parameters: {
+            query: {
+                /**
+                 * @description The agent's name; empty with a token for one agent.
+                 * @example assistant
+                 */
+                agent?: string;
+                /**
+                 * @description The team of the threads; empty if there is only one.
+                 * @example
+                 */
+                team?: string;
+                /**
+                 * @description The thread's id.
+                 * @example chat-1207
+                 */
+                thread: string;
+                /**
+                 * @description The namespace: empty for the graph itself.
+                 * @example
+                 */
+                namespace?: string;
+                /**
+                 * @description The checkpoint's id; empty: the newest.
+                 * @example
+                 */
+                id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description A digest of this answer's bytes. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "found": {
+                     *         "thread": "chat-1207",
+                     *         "namespace": "",
+                     *         "id": "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f",
+                     *         "parent": null,
+                     *         "fields": {
+                     *           "answer": "Paid.",
+                     *           "langgraph": {
+                     *             "channel_versions": {
+                     *               "answer": 2
+                     *             },
+                     *             "metadata": {
+                     *               "parents": {},
+                     *               "source": "loop",
+                     *               "step": 1
+                     *             },
+                     *             "ts": "2026-11-02T09:30:00+00:00",
+                     *             "v": 4,
+                     *             "versions_seen": {}
+                     *           }
+                     *         },
+                     *         "writes": [
+                     *           {
+                     *             "task": "6c1b8b7e",
+                     *             "channel": "answer",
+                     *             "value": "Paid."
+                     *           }
+                     *         ],
+                     *         "edited": []
+                     *       },
+                     *       "seen": [
+                     *         3,
+                     *         "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReadThread"];
+                };
+            };
+        };
+    };
+    list_thread_checkpoints: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The agent's name; empty with a token for one agent.
+                 * @example assistant
+                 */
+                agent?: string;
+                /**
+                 * @description The team of the threads; empty if there is only one.
+                 * @example
+                 */
+                team?: string;
+                /**
+                 * @description The thread; empty: all threads.
+                 * @example chat-1207
+                 */
+                thread?: string;
+                /**
+                 * @description The namespace; without it, all.
+                 * @example
+                 */
+                namespace?: string | null;
+                /**
+                 * @description Only those before the checkpoint with this id.
+                 * @example
+                 */
+                before?: string;
+                /**
+                 * @description What their metadata hold, as a JSON object.
+                 * @example {"source":"loop"}
+                 */
+                only?: string;
+                /**
+                 * @description The `next` of the previous page.
+                 * @example
+                 */
+                cursor?: string;
+                /**
+                 * @description The largest number of items.
+                 * @example 50
+                 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description A digest of this answer's bytes. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "thread": "chat-1207",
+                     *           "namespace": "",
+                     *           "id": "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f",
+                     *           "parent": null,
+                     *           "fields": {
+                     *             "answer": "Paid.",
+                     *             "langgraph": {
+                     *               "channel_versions": {
+                     *                 "answer": 2
+                     *               },
+                     *               "metadata": {
+                     *                 "parents": {},
+                     *                 "source": "loop",
+                     *                 "step": 1
+                     *               },
+                     *               "ts": "2026-11-02T09:30:00+00:00",
+                     *               "v": 4,
+                     *               "versions_seen": {}
+                     *             }
+                     *           },
+                     *           "writes": [
+                     *             {
+                     *               "task": "6c1b8b7e",
+                     *               "channel": "answer",
+                     *               "value": "Paid."
+                     *             }
+                     *           ],
+                     *           "edited": []
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CheckpointList"];
+                };
+            };
+        };
+    };
+    put_thread_checkpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "assistant",
+                 *       "thread": "chat-1207",
+                 *       "id": "1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e5f",
+                 *       "parent": "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f",
+                 *       "set": {
+                 *         "answer": "Paid.",
+                 *         "langgraph": {
+                 *           "channel_versions": {
+                 *             "answer": 2
+                 *           },
+                 *           "metadata": {
+                 *             "parents": {},
+                 *             "source": "loop",
+                 *             "step": 1
+                 *           },
+                 *           "ts": "2026-11-02T09:30:00+00:00",
+                 *           "v": 4,
+                 *           "versions_seen": {}
+                 *         }
+                 *       },
+                 *       "append": {
+                 *         "messages": [
+                 *           "Pay it."
+                 *         ]
+                 *       },
+                 *       "whole": false,
+                 *       "seen": [
+                 *         3,
+                 *         "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["PutCheckpoint"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "seen": [
+                     *         3,
+                     *         "1f0b6c1e-0f4d-6a12-8000-0a1b2c3d4e5f"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Saved"];
+                };
+            };
+        };
+    };
+    get_thread_histories: {
+        parameters: {
+            query: {
+                /**
+                 * @description The agent's name; empty with a token for one agent.
+                 * @example assistant
+                 */
+                agent?: string;
+                /**
+                 * @description The team of the threads; empty if there is only one.
+                 * @example
+                 */
+                team?: string;
+                /**
+                 * @description The thread's id.
+                 * @example chat-1207
+                 */
+                thread: string;
+                /**
+                 * @description The namespace: empty for the graph itself.
+                 * @example
+                 */
+                namespace?: string;
+                /**
+                 * @description The checkpoint's id, a UUID.
+                 * @example 1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e5f
+                 */
+                id: string;
+                /**
+                 * @description The channels with their fields, as a JSON object.
+                 * @example {"messages":"messages"}
+                 */
+                channels: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description A digest of this answer's bytes. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "channels": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReadHistories"];
+                };
+            };
+        };
+    };
+    put_thread_writes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "assistant",
+                 *       "thread": "chat-1207",
+                 *       "id": "1f0b6c1e-0f5e-6b7a-8001-0a1b2c3d4e5f",
+                 *       "task": "6c1b8b7e",
+                 *       "path": "~__pregel_pull",
+                 *       "writes": [
+                 *         {
+                 *           "number": 0,
+                 *           "channel": "answer",
+                 *           "value": "Paid."
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["PutWrites"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "done": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ThreadDone"];
+                };
+            };
+        };
+    };
+    delete_thread_checkpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "assistant",
+                 *       "thread": "chat-1207"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Deletion"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "done": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ThreadDone"];
+                };
+            };
+        };
+    };
+    copy_thread: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "assistant",
+                 *       "thread": "chat-1207",
+                 *       "to": "chat-1208"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ThreadCopy"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "done": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ThreadDone"];
+                };
+            };
+        };
+    };
+    prune_thread: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "assistant",
+                 *       "thread": "chat-1207"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ThreadPrune"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "done": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ThreadDone"];
                 };
             };
         };
