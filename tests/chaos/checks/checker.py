@@ -203,7 +203,7 @@ def outcomes_are_applied_once(history: list[Line], world: World, dump: Dump) -> 
     runs = _by_id(dump["runs"])
 
     def moved_since(gate: dict[str, Any]) -> bool:
-        return moved[gate["run"]] > closed.get(f"gate:{gate['id']}", 0)
+        return bool(moved[gate["run"]] > closed.get(f"gate:{gate['id']}", 0))
 
     decided = [gate for gate in dump["gates"] if gate["status"] == "decided" and gate["kind"] == "review"]
     for gate in sorted(decided, key=moved_since):  # what is excused takes no answer that another gate needs
