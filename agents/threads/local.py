@@ -19,7 +19,7 @@ from checkpoints import actors
 from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.values.ops import DROP, Append
 
-from . import copying, history, reading, removing, saving
+from . import copying, handed, history, places, reading, removing, saving
 from .connections import Connections
 from .pending import Write as PendingWrite
 from .places import Owner, Place
@@ -53,6 +53,17 @@ def _lending(call: Callable[P, T]) -> Callable[P, T]:
             raise explained(error) from error
 
     return lent
+
+
+def _settled(call: Callable[P, T]) -> Callable[P, T]:
+    """Run a method once all writes that were handed over in this process are kept."""
+
+    @wraps(call)
+    def settled(*args: P.args, **kwargs: P.kwargs) -> T:
+        handed.keep_all()
+        return call(*args, **kwargs)
+
+    return settled
 
 
 def explained(error: Exception) -> HoldpointError:
@@ -89,6 +100,7 @@ class InProcess:
         return self._known
 
     @_lending
+    @_settled
     def get(self, thread: str, namespace: str, id: str | None) -> tuple[Stored | None, Any]:
         found, seen = reading.get(self._owner, Place(thread, namespace), id)
         return (_stored(found) if found else None), seen
@@ -112,6 +124,7 @@ class InProcess:
             limit = None if limit is None else limit - len(page)
 
     @_lending
+    @_settled
     def _page(self, thread: str | None, namespace: str | None, *, limit: int | None, **asked: Any) -> list[Found]:
         most = reading.PAGE if limit is None else min(limit, reading.PAGE)
         return list(reading.listed(self._owner, thread, namespace, limit=most, **asked))
@@ -126,9 +139,16 @@ class InProcess:
     def put_writes(
         self, thread: str, namespace: str, id: str, writes: Sequence[tuple[int, str, Any]], task: str, path: str
     ) -> None:
-        saving.put_writes(self._owner, Place(thread, namespace), id, writes, task=task, path=path)
+        place = Place(thread, namespace)
+        if any(number < 0 for number, *_ in writes) or "\0" in task + path:
+            handed.keep_all()
+            saving.put_writes(self._owner, place, id, writes, task=task, path=path)
+        else:
+            run = places.opened(self._owner, place)
+            handed.hand_over(self.connections, run.run_id, run.stored(id), task, path, writes)
 
     @_lending
+    @_settled
     def history(
         self, thread: str, namespace: str, id: str, channels: Mapping[str, str]
     ) -> Mapping[str, ChannelHistory]:
@@ -139,23 +159,28 @@ class InProcess:
         }
 
     @_lending
+    @_settled
     def delete(self, thread: str) -> None:
         removing.delete(self._owner, thread)
 
     @_lending
+    @_settled
     def delete_for_runs(self, invocations: Sequence[str]) -> None:
         removing.delete_invocations(self._owner, invocations)
 
     @_lending
+    @_settled
     def copy(self, thread: str, to: str) -> None:
         copying.copy(self._owner, thread, to)
 
     @_lending
+    @_settled
     def prune(self, thread: str) -> None:
         removing.prune(self._owner, thread)
 
     def close(self) -> None:
         """Close the connections that are not in use."""
+        handed.keep_all()
         self.connections.close()
 
 

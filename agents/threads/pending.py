@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
 from checkpoints.postgresql import wire
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import Along
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode, encode
 
@@ -41,6 +43,10 @@ INSERT INTO agents_threadwrite ({_COLUMNS})
 VALUES ($1::bigint, $2::uuid, $3::text, $4::int, $5::text, $6::smallint, $7::bytea, $8::bytea)
 ON CONFLICT (run_id, checkpoint, task, number) DO NOTHING RETURNING 1
 """  # noqa: S608 - constants
+_TASK = "(checkpoint, task, path, codec, value, digest)"
+_ALONG = f"""
+INSERT INTO agents_threadwrite ({_COLUMNS})
+SELECT $1::bigint, checkpoint, task, 0, path, codec, value, digest FROM moved, (VALUES {{rows}}) AS made {_TASK}"""  # noqa: S608 - constants
 _ASKS = "SELECT 1 FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = $2 AND number = $3 LIMIT 1"
 _REMOVE = "DELETE FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = ANY($2::uuid[])"
 
@@ -55,6 +61,47 @@ class Write(NamedTuple):
     value: Any
 
 
+class TaskWrites(NamedTuple):
+    """The ordinary writes of a task, and the row that they are unless it has written before."""
+
+    run_id: int
+    checkpoint: UUID
+    task: str
+    path: str
+    writes: Sequence[Numbered]
+    codec: int
+    value: bytes
+    digest: bytes
+
+
+def of_task(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]) -> TaskWrites:
+    """Return a task's ordinary writes, encoded. Raises ValueRefused."""
+    return TaskWrites(run_id, checkpoint, task, path, writes, *_encoded(run_id, checkpoint, task, path, 0, writes))
+
+
+def along(tasks: Sequence[TaskWrites]) -> Along | None:
+    """Return what keeps tasks' writes in one run as a part of a save, which fails if one has written before."""
+    if not tasks:
+        return None
+    values: list[wire.Value] = [wire.int8(tasks[0].run_id)]
+    for each in tasks:
+        place = each.checkpoint.bytes, each.task.encode(), each.path.encode()
+        values += [*place, wire.int2(each.codec), each.value, each.digest]
+    return Along(_along(len(tasks)), values, partial(_apart, tasks))
+
+
+@cache
+def _along(tasks: int) -> str:
+    types = ("uuid", "text", "text", "smallint", "bytea", "bytea")
+    rows = [", ".join(f"${n}::{of}" for n, of in enumerate(types, 2 + 6 * task)) for task in range(tasks)]
+    return _ALONG.format(rows=", ".join(f"({row})" for row in rows))
+
+
+def _apart(tasks: Sequence[TaskWrites]) -> None:
+    for each in tasks:
+        add_task(each)
+
+
 def add(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]) -> None:
     """Keep a task's writes at a checkpoint. Raises ValueRefused."""
     ordinary = [each for each in writes if each[0] >= 0]
@@ -65,21 +112,15 @@ def add(run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Nu
             list(column) for column in zip(*(_row(run_id, checkpoint, task, path, *row) for row in rows), strict=True)
         ]
         run_sql(_KEEP if ordinary else _REPLACE, [Int8(run_id), checkpoint, task, path, *columns])
-    if ordinary and not _added(run_id, checkpoint, task, path, ordinary):
-        _add_more(run_id, checkpoint, task, path, ordinary)
+    if ordinary:
+        add_task(of_task(run_id, checkpoint, task, path, ordinary))
 
 
-def _added(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Sequence[Numbered]) -> bool:
-    """Keep a task's ordinary writes; False where it has written before. Every step does this."""
-    number, codec, value, digest = _row(run_id, checkpoint, task, path, 0, ordinary)
-    binary = [
-        wire.int8(run_id), checkpoint.bytes, task.encode(), wire.int4(number), path.encode(), wire.int2(codec), value,
-        digest,
-    ]  # fmt: skip
-    made = wire.run(_ONE, binary, meanwhile=bool)
-    return bool(
-        run_sql(_ONE, [Int8(run_id), checkpoint, task, number, path, codec, value, digest]) if made is None else made
-    )
+def add_task(made: TaskWrites) -> None:
+    """Keep a task's ordinary writes; of a task that has written before, those whose numbers are new."""
+    run_id, checkpoint, task, path, writes, codec, value, digest = made
+    if not run_sql(_ONE, [Int8(run_id), checkpoint, task, Int4(0), path, Int2(codec), value, digest]):
+        _add_more(run_id, checkpoint, task, path, writes)
 
 
 def _add_more(run_id: int, checkpoint: UUID, task: str, path: str, ordinary: Sequence[Numbered]) -> None:
@@ -98,9 +139,16 @@ def _row(
     run_id: int, checkpoint: UUID, task: str, path: str, number: int, writes: Sequence[Numbered]
 ) -> tuple[Int4, Int2, bytes, bytes]:
     """Return the number, codec, value and digest of a row."""
+    codec, value, digest = _encoded(run_id, checkpoint, task, path, number, writes)
+    return Int4(number), Int2(codec), value, digest
+
+
+def _encoded(
+    run_id: int, checkpoint: UUID, task: str, path: str, number: int, writes: Sequence[Numbered]
+) -> tuple[int, bytes, bytes]:
     content, wide = encode([list(each) for each in writes])
     codec, value = payloads.pack(content, wide=wide)
-    return Int4(number), Int2(codec), value, _digest(run_id, checkpoint, task, number, path, content)
+    return codec, value, _digest(run_id, checkpoint, task, number, path, content)
 
 
 def asks(run_id: int, checkpoint: UUID) -> bool:

@@ -24,7 +24,7 @@ from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
 from checkpoints.values.ops import DROP, Append, Write
 
-from . import kept_runs, pending, places
+from . import handed, kept_runs, pending, places
 from .errors import ThreadEnded, ThreadMoved, ThreadRefused, ThreadTaken
 from .kept_runs import KeptRun
 from .pending import Numbered
@@ -80,14 +80,23 @@ def _at_once(
     if thread.stored(new.parent) != kept.snapshot.id or new.invocation not in ("", _invocation(kept.snapshot)):
         return None
     try:
-        return _saved(owner, thread, kept.snapshot, kept.claim, new)
-    except Fenced:
+        with handed.taken_along(thread.run_id) as tasks:
+            return _saved(owner, thread, kept.snapshot, kept.claim, new, along=pending.along(tasks))
+    except (Fenced, IntegrityError):  # the latter where a task has written before
         return None
 
 
-def _saved(owner: Owner, thread: ThreadRun, base: Snapshot, claim: Claim, new: NewCheckpoint) -> KeptRun:
-    writes = _writes(base, new)
-    made = store.save(base, writes, claim=claim, header=HEADER, actor=owner.by, id=thread.stored(new.id))
+def _saved(
+    owner: Owner,
+    thread: ThreadRun,
+    base: Snapshot,
+    claim: Claim,
+    new: NewCheckpoint,
+    *,
+    along: store.Along | None = None,
+) -> KeptRun:
+    writes, id = _writes(base, new), thread.stored(new.id)
+    made = store.save(base, writes, claim=claim, header=HEADER, actor=owner.by, id=id, along=along)
     return KeptRun(made, claim)
 
 
@@ -103,6 +112,7 @@ def _writes(base: Snapshot, new: NewCheckpoint) -> dict[str, Write]:
 def _looked_up(
     owner: Owner, thread: ThreadRun, kept: KeptRun | None, new: NewCheckpoint, seen: Seen | None
 ) -> KeptRun | Seen:
+    handed.keep_all()  # a checkpoint must not be seen before the writes that led to it
     try:
         with transaction.atomic():
             now = thread.standing()

@@ -48,12 +48,13 @@ def _joined(sql: str, params: int, beside: tuple[tuple[str, int], ...]) -> str:
     """Write the statements `beside`, each with the number of its parameters, as one with `sql`, whose rows it gives."""
     parts = []
     for number, (other, length) in enumerate(beside):
-        parts.append(f"beside{number} AS ({_shifted(other, params)})")
+        parts.append(f"beside{number} AS ({shifted(other, by=params)})")
         params += length
     return f"WITH {', '.join(parts)} {sql}"
 
 
-def _shifted(sql: str, by: int) -> str:
+def shifted(sql: str, *, by: int) -> str:
+    """Return a statement with its parameters' numbers raised."""
     return _PLACE.sub(lambda place: f"${int(place[1]) + by}", sql)
 
 

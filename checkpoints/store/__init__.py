@@ -9,10 +9,11 @@ from checkpoints.layout.snapshot import Header, Snapshot
 from .loading import fields_of, load, load_checkpoint, load_head
 from .read_cache import expect, reading
 from .run_history import compare, history
+from .save_statements import Along
 from .saving import DeferredSave, defer, move_head, save
 from .start_and_fork import fork, start
 
 __all__ = [
-    "DeferredSave", "Header", "Snapshot", "compare", "defer", "expect", "fields_of", "fork", "history", "load",
+    "Along", "DeferredSave", "Header", "Snapshot", "compare", "defer", "expect", "fields_of", "fork", "history", "load",
     "load_checkpoint", "load_head", "move_head", "reading", "save", "start",
 ]  # fmt: skip

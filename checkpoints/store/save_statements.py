@@ -9,7 +9,7 @@ updating it costs no index entry and no check of the foreign key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from checkpoints.layout.snapshot import RowDraft
 from checkpoints.models import Run, run_status
 from checkpoints.postgresql import wire
 from checkpoints.postgresql.insert_rows import insertion
-from checkpoints.postgresql.sql import Statement, run_sql, storable
+from checkpoints.postgresql.sql import Statement, run_sql, shifted, storable
 
 from .claims import Claim
 
@@ -38,6 +38,18 @@ class RunMove(NamedTuple):
     wake_at: datetime | None
     notes: Sequence[str]
     actor: Actor
+
+
+class Along(NamedTuple):
+    """Rows of another table that a save writes too, in its statement where that is a step's, else before it.
+
+    `sql` inserts them FROM moved, its parameters numbered from $1; `values` are these in binary form. `apart` writes
+    the rows by themselves.
+    """
+
+    sql: str
+    values: Sequence[wire.Value]
+    apart: Callable[[], None]
 
 
 _ROW = ", ".join(f"${n}" for n in range(1, len(CheckpointRow._fields) + 1))
@@ -70,7 +82,12 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
     return "".join((*sql, _CHECKPOINT, " FROM moved RETURNING 1"))
 
 
-def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove) -> bool:
+@cache
+def _with_along(sql: str) -> str:
+    return f"{run_status.STEP}, along AS ({shifted(sql, by=29)}){_CHECKPOINT} FROM moved RETURNING 1"
+
+
+def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, along: Along | None = None) -> bool:
     """Write a checkpoint, its chunks, its event and its run's new position under `claim`.
 
     Returns False and writes nothing unless the run is at `head` and `seq` and the claim is still valid.
@@ -78,9 +95,15 @@ def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove) -
     row, blobs, stops = made.row, made.changes.blobs, move.status != "running"
     sql = _statement(stops, bool(blobs), bool(move.notes))
     if not (stops or blobs or move.notes):
-        saved = wire.run(sql, _binary(made, claim, head, seq, move), meanwhile=made.snapshot)
+        values = _binary(made, claim, head, seq, move)
+        if along:
+            saved = wire.run(_with_along(along.sql), [*values, *along.values], meanwhile=made.snapshot)
+        else:
+            saved = wire.run(sql, values, meanwhile=made.snapshot)
         if saved is not None:
             return bool(saved)
+    if along:
+        along.apart()
     params: list[Any] = [
         *_typed(row), _reason(move), move.wake_at, float(claim.lease), head, Int4(seq), move.actor.id,
         move.actor.name,

@@ -20,7 +20,7 @@ from checkpoints.values.ops import Write
 
 from . import executions, save_statements
 from .claims import Claim
-from .save_statements import RunMove
+from .save_statements import Along, RunMove
 
 
 class DeferredSave(NamedTuple):
@@ -31,6 +31,7 @@ class DeferredSave(NamedTuple):
     head: UUID
     seq: int
     move: RunMove
+    along: Along | None = None
 
     @property
     def step(self) -> str:
@@ -42,7 +43,8 @@ class DeferredSave(NamedTuple):
 
     def write(self) -> Snapshot:
         """Write it, in one statement. Raises Fenced if another claim or another head came first."""
-        if not save_statements.save(self.made, claim=self.claim, head=self.head, seq=self.seq, move=self.move):
+        claim, head, seq, move = self.claim, self.head, self.seq, self.move
+        if not save_statements.save(self.made, claim=claim, head=head, seq=seq, move=move, along=self.along):
             raise Fenced
         _ring(self.made.row.run_id, self.move.status)
         return self.made.snapshot()
@@ -61,16 +63,18 @@ def save(
     actor: Actor = SYSTEM,
     plan: Plan | None = None,
     id: UUID | None = None,
+    along: Along | None = None,
 ) -> Snapshot:
     """Save what a step wrote as the checkpoint after `snapshot`, which must be the run's head.
 
-    The checkpoint has this `id` if one is given. The run continues with `plan` if one is given: its state was upgraded
-    to that version. One statement: it commits by itself in autocommit mode, and joins a transaction if there is one.
+    The checkpoint has this `id` if one is given, and rows are written `along` with it. The run continues with `plan` if
+    one is given: its state was upgraded to that version. One statement: it commits by itself in autocommit mode, and
+    joins a transaction if there is one.
     Raises Fenced if another claim or another head came first, ValueRefused and StateTooLarge before anything is sent.
     """
     plan_id = snapshot.plan_id if plan is None else plan.pk
     move = RunMove(status, reason, wake_at, notes, actor)
-    return _drafted(snapshot, writes, claim, header, move, plan_id=plan_id, id=id).write()
+    return _drafted(snapshot, writes, claim, header, move, plan_id=plan_id, id=id, along=along).write()
 
 
 def defer(
@@ -96,10 +100,11 @@ def _drafted(
     *,
     plan_id: int,
     id: UUID | None = None,
+    along: Along | None = None,
 ) -> DeferredSave:
     place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, claim.clock())
     made = draft(snapshot, writes, header, place, list_format=snapshot.list_format, id=id)
-    return DeferredSave(made, claim, snapshot.id, snapshot.seq, move)
+    return DeferredSave(made, claim, snapshot.id, snapshot.seq, move, along)
 
 
 def move_head(

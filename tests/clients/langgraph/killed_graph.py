@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 
@@ -27,11 +28,11 @@ def build(saver: Any, log: Path, *, dies_at: int, upto: int) -> Any:
         _note(log, f"quick {len(state['done'])}")
         return {"done": [len(state["done"])]}
 
-    def slow(state: Steps) -> dict[str, Any]:
+    def slow(state: Steps, config: RunnableConfig) -> dict[str, Any]:
         if len(state["done"]) == dies_at:
-            while f"quick {dies_at}\n" not in log.read_text():
-                pass
-            saver.get_tuple({"configurable": {"thread_id": "nobody"}})  # the quick one's writes are sent before
+            thread = {"configurable": {"thread_id": config["configurable"]["thread_id"]}}
+            while ("done", [dies_at]) not in [each[1:] for each in saver.get_tuple(thread).pending_writes]:
+                pass  # until the quick one's writes are kept
             os.kill(os.getpid(), signal.SIGKILL)
         _note(log, f"slow {len(state['done'])}")
         return {}

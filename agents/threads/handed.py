@@ -1,0 +1,133 @@
+"""Pending writes that wait for the put after them, so that a superstep of a graph is one statement and one commit.
+
+LangGraph hands a task's writes over in the background, and puts the next checkpoint a moment later unless another task
+is still running. The put takes them along. If none comes within SOON, a thread of their own keeps them: another task of
+the superstep may run for hours, and must not take them along when it dies. A process that dies within SOON loses what
+it would have lost by dying a moment earlier, before the task was done: the task runs again, as after LangGraph's own
+savers, since no task waits until another one's writes are kept.
+
+Whoever reads in this process has them kept first, and so has an end of the process that is not a kill.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+from uuid import UUID
+
+import structlog
+
+from . import pending
+from .connections import Connections
+from .pending import Numbered, TaskWrites
+
+SOON = 0.005  # seconds
+AGAIN = 1.0  # seconds until writes that could not be kept are tried again
+MOST = 8  # tasks whose writes one put takes along: one prepared statement each
+
+log = structlog.get_logger()
+
+
+class Handed(NamedTuple):
+    """A task's writes, whose connections keep them, and when."""
+
+    writes: TaskWrites
+    connections: Connections
+    due: float
+
+
+_waiting: dict[int, list[Handed]] = {}  # by run
+_come = threading.Condition()
+_keeping = threading.Lock()  # held while writes are neither waiting nor kept
+_NEVER = float("inf")
+_looks_at = _NEVER  # when the thread looks next
+_thread: threading.Thread | None = None
+
+
+def hand_over(
+    connections: Connections, run_id: int, checkpoint: UUID, task: str, path: str, writes: Sequence[Numbered]
+) -> None:
+    """Take a task's ordinary writes over. Raises ValueRefused."""
+    global _looks_at
+    handed = Handed(pending.of_task(run_id, checkpoint, task, path, writes), connections, time.monotonic() + SOON)
+    with _come:
+        _waiting.setdefault(run_id, []).append(handed)
+        if _thread is None or not _thread.is_alive():  # also in a process that was forked
+            _start()
+        if handed.due < _looks_at:
+            _looks_at = handed.due
+            _come.notify()
+
+
+@contextmanager
+def taken_along(run_id: int) -> Iterator[list[TaskWrites]]:
+    """Give a run's writes that wait, to be kept inside; they wait again if that is refused or fails."""
+    with _come:
+        found = _waiting.pop(run_id, [])
+    along, left = found[:MOST], found[MOST:]
+    _wait_again(left)
+    try:
+        yield [each.writes for each in along]
+    except BaseException:
+        _wait_again(along)
+        raise
+
+
+def keep_all() -> None:
+    """Keep everything that waits, or is being kept by another thread."""
+    if _waiting or _keeping.locked():
+        _keep(_NEVER)
+
+
+def _keep(until: float) -> None:
+    with _keeping:
+        with _come:
+            found = [each for run in _waiting.values() for each in run if each.due <= until]
+            for run_id in {each.writes.run_id for each in found}:
+                if left := [each for each in _waiting.pop(run_id) if each.due > until]:
+                    _waiting[run_id] = left
+        while found:
+            try:
+                with found[-1].connections.lent():
+                    pending.add_task(found[-1].writes)
+            except BaseException:
+                _wait_again([each._replace(due=time.monotonic() + AGAIN) for each in found])
+                raise
+            found.pop()
+
+
+def _wait_again(handed: Sequence[Handed]) -> None:
+    global _looks_at
+    with _come:
+        for each in handed:
+            _waiting.setdefault(each.writes.run_id, []).insert(0, each)
+            if each.due < _looks_at:
+                _looks_at = each.due
+                _come.notify()
+
+
+def _start() -> None:
+    global _thread
+    _thread = threading.Thread(target=_keep_in_time, name="pending writes", daemon=True)
+    _thread.start()
+
+
+def _keep_in_time() -> None:
+    global _looks_at
+    while True:
+        with _come:
+            while (left := _looks_at - time.monotonic()) > 0:
+                _come.wait(min(left, threading.TIMEOUT_MAX))
+            now = time.monotonic()
+            _looks_at = min((each.due for run in _waiting.values() for each in run if each.due > now), default=_NEVER)
+        try:
+            _keep(now)
+        except Exception:  # they wait again
+            log.exception("writes_not_kept")
+
+
+atexit.register(keep_all)

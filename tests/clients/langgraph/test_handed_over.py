@@ -1,0 +1,136 @@
+"""A superstep is one commit; writes that no put follows are kept soon, and none is lost or read too early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from holdpoint.langgraph import ThreadMoved
+from langgraph.checkpoint.base.id import uuid6
+
+from agents.models import ThreadWrite
+from agents.threads import handed
+from checkpoints.audit import verify_runs
+from checkpoints.models import Run
+from checkpoints.postgresql.sql import run_sql
+from tests.clients.langgraph.graphs import config
+from tests.clients.langgraph.savers import Made, savers
+from tests.factories import unique
+from tests.harness.waiting import until
+
+TOGETHER = """
+SELECT w.xmin = c.xmin FROM agents_threadwrite w
+JOIN checkpoints_checkpoint c ON c.run_id = w.run_id AND c.parent = w.checkpoint WHERE w.run_id = $1 ORDER BY c.seq
+"""
+LARGE = "A value that has a chunk of its own. " * 5000
+
+
+@pytest.fixture
+def make() -> Iterator[Made]:
+    with savers("in process") as made:
+        yield made
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writes wait for a put, however long that takes."""
+    monkeypatch.setattr(handed, "SOON", 3600.0)
+
+
+def put(saver: Any, after: Any, **values: Any) -> Any:
+    checkpoint: Any = {
+        "v": 4, "ts": "t", "id": str(uuid6()), "channel_values": values, "versions_seen": {},
+        "channel_versions": dict.fromkeys(values, values["count"]), "updated_channels": None,
+    }  # fmt: skip
+    return saver.put(after, checkpoint, {"step": values["count"]}, {})
+
+
+def begun(saver: Any) -> tuple[Any, int]:
+    """A thread with one checkpoint: its configuration, and its run."""
+    thread = unique("chat")
+    made = put(saver, config(thread, checkpoint_ns=""), count=0)
+    return made, Run.objects.get(thread=thread).pk
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_superstep_is_one_commit(make: Made) -> None:
+    saver = make()
+    now, run = begun(saver)
+    for number in range(1, 130):
+        saver.put_writes(now, [("count", number)], f"task {number}")
+        now = put(saver, now, count=number)
+    together = [each for (each,) in run_sql(TOGETHER, [run])]
+    assert len(together) == 129
+    assert all(together)
+    assert verify_runs.verify_run(Run.objects.get(pk=run)) == []
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_put_that_is_more_than_a_step_has_them_kept_before(make: Made) -> None:
+    saver = make()
+    now, run = begun(saver)
+    saver.put_writes(now, [("text", LARGE)], "task")
+    put(saver, now, count=1, text=LARGE)
+    assert [each for (each,) in run_sql(TOGETHER, [run])] == [False]
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("ends", ["by a read", "by a read of another saver", "by an interrupt", "by closing"])
+def test_what_waits_is_kept(make: Made, ends: str) -> None:
+    saver = make()
+    now, run = begun(saver)
+    saver.put_writes(now, [("count", 1)], "task")
+    assert not ThreadWrite.objects.filter(run=run).exists()
+    if ends == "by closing":
+        saver.close()
+    elif ends == "by an interrupt":
+        saver.put_writes(now, [("__interrupt__", "Pay?")], "other")
+    else:
+        found: Any = (saver if ends == "by a read" else make()).get_tuple(now)
+        assert found.pending_writes == [("task", "count", 1)]
+    assert ThreadWrite.objects.filter(run=run, task="task").exists()
+
+
+def test_writes_that_no_put_follows_are_kept_soon(make: Made) -> None:
+    saver = make()
+    now, run = begun(saver)
+    saver.put_writes(now, [("count", 1)], "task")
+    until(ThreadWrite.objects.filter(run=run).exists)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_task_that_writes_again_keeps_what_it_wrote_first(make: Made) -> None:
+    saver = make()
+    first, _ = begun(saver)
+    saver.put_writes(first, [("count", 1)], "task")
+    saver.get_tuple(first)
+    saver.put_writes(first, [("count", 2), ("text", "more")], "task")
+    put(saver, first, count=1)
+    found = make().get_tuple(first)
+    assert found is not None
+    assert found.pending_writes == [("task", "count", 1), ("task", "text", "more")]
+
+
+@pytest.mark.usefixtures("patient")
+def test_many_tasks_of_one_superstep_are_all_kept(make: Made) -> None:
+    saver = make()
+    now, run = begun(saver)
+    for number in range(handed.MOST + 3):
+        saver.put_writes(now, [("count", number)], f"task {number}")
+    put(saver, now, count=1)
+    assert ThreadWrite.objects.filter(run=run).count() == handed.MOST
+    found: Any = saver.get_tuple(now)
+    assert sorted(value for _, _, value in found.pending_writes) == list(range(handed.MOST + 3))
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_put_that_is_refused_leaves_the_writes_that_it_would_have_taken_along(make: Made) -> None:
+    first, second = make(), make()
+    now, run = begun(first)
+    second.get_tuple(config(now["configurable"]["thread_id"]))
+    put(second, now, count=1)
+    first.put_writes(now, [("count", 2)], "task")
+    with pytest.raises(ThreadMoved):
+        put(first, now, count=2)
+    assert ThreadWrite.objects.filter(run=run, task="task").exists()
