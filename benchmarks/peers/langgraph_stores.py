@@ -1,11 +1,12 @@
 """Measures the same work through LangGraph's own stores. A process in its own environment:
 
-    python -m benchmarks.peers.langgraph_stores saver|delta URL STEPS
+    python -m benchmarks.peers.langgraph_stores saver|delta|messages URL STEPS
     python -m benchmarks.peers.langgraph_stores saver|delta URL BUDGET MARK MARK…
 
-prints one JSON object: steps per second, bytes on disk, milliseconds to load the newest state; or the points that
+prints one JSON object: steps per second, milliseconds of a step in the saver's put and put_writes, bytes on disk,
+milliseconds to load the newest state; or the points that
 benchmarks.store.growth draws. "saver" is a list that PostgresSaver writes whole at each step; "delta" is the same list
-in a DeltaChannel, as its documentation shows it.
+in a DeltaChannel, as its documentation shows it; "messages" a list of LangChain's messages under add_messages.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import wraps
 from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
 import psycopg
+from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
 
 from benchmarks.parts.numbers import point
 from benchmarks.parts.workload import SHORT, Workload
@@ -39,7 +43,37 @@ reduce: Any = extend
 CHANNELS: dict[str, Any] = {
     "saver": Annotated[list, operator.add],
     "delta": Annotated[list, DeltaChannel(reduce, snapshot_frequency=100)],
+    "messages": Annotated[list, add_messages],
 }
+
+
+def timed(saver: type[Any]) -> type[Any]:
+    """Return the class of a saver that notes in `spent` the seconds of each put and put_writes."""
+    spent: list[float] = []
+
+    def noting(call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                spent.append(time.perf_counter() - began)
+
+        return noted
+
+    return type("Timed", (saver,), {"spent": spent, "put": noting(saver.put), "put_writes": noting(saver.put_writes)})
+
+
+def first_of(kind: str, work: Workload) -> dict[str, Any]:
+    """Return a graph's input."""
+    return {"messages": [item(kind, work, 0)], "document": work.document, "cursor": work.cursors[0]}
+
+
+def item(kind: str, work: Workload, n: int) -> Any:
+    """Return the message of a step."""
+    found = work.messages[n]
+    return AIMessage(found["text"], id=found["id"]) if kind == "messages" else found
 
 
 def build(kind: str, work: Workload, saver: PostgresSaver, until: Callable[[int], bool] | None = None) -> Any:
@@ -49,7 +83,7 @@ def build(kind: str, work: Workload, saver: PostgresSaver, until: Callable[[int]
 
     def work_on(given: dict[str, Any]) -> dict[str, Any]:
         n = given["cursor"]["step"] + 1
-        return {"messages": [work.messages[n]], "cursor": work.cursors[n]}
+        return {"messages": [item(kind, work, n)], "cursor": work.cursors[n]}
 
     def is_done(given: dict[str, Any]) -> str:
         step = given["cursor"]["step"]
@@ -75,21 +109,21 @@ def size(url: str) -> int:
 def main(kind: str, url: str, steps: int) -> None:
     """Run the work once, durably at each step."""
     work = Workload(steps)
-    with PostgresSaver.from_conn_string(url) as saver:
+    with timed(PostgresSaver).from_conn_string(url) as saver:
         saver.setup()
         before = size(url)
         graph = build(kind, work, saver)
-        first = {"messages": [work.messages[0]], "document": work.document, "cursor": work.cursors[0]}
         began = time.perf_counter()
-        graph.invoke(first, {**THREAD, "recursion_limit": steps + 20}, durability="sync")
-        took = time.perf_counter() - began
+        graph.invoke(first_of(kind, work), {**THREAD, "recursion_limit": steps + 20}, durability="sync")
+        took, own = time.perf_counter() - began, sum(saver.spent) / steps * 1e3
         loads = []
         for _ in range(9):
             began = time.perf_counter()
             state = graph.get_state(THREAD)
             loads.append(time.perf_counter() - began)
         assert len(state.values["messages"]) == steps, "LangGraph did not keep every message"
-        result = {"rate": steps / took, "bytes": size(url) - before, "load_ms": statistics.median(loads) * 1e3}
+        load = statistics.median(loads) * 1e3
+        result = {"rate": steps / took, "own_ms": own, "bytes": size(url) - before, "load_ms": load}
     print(json.dumps(result))
 
 

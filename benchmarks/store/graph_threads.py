@@ -2,16 +2,20 @@
 
     python -m benchmarks.store.graph_threads [STEPS [ROUNDS]]
 
-The same graph and the same work, durable at each step; ours in this process, as in a Celery worker. `bare` is the graph
-with a checkpointer that keeps nothing: what LangGraph itself takes. "list" is a list that is written as a whole,
-"delta" the same list in a DeltaChannel. The peers take every other round, in an environment of their own.
+The same graph and the same work, durable at each step; ours in this process, as in a Celery worker. `bare` is the
+graph with a checkpointer that keeps nothing: what LangGraph itself takes, and so the most that any can reach. The
+marks are given for the whole, and for the checkpointer's own part, the time of a step in its put and put_writes. "list"
+is a list that is written as a whole, "delta" the same list in a DeltaChannel, "messages" one under add_messages. The
+peers take every other round, in an environment of their own.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
+from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
@@ -22,36 +26,54 @@ from benchmarks.parts.workload import Workload
 from benchmarks.peers import environment as peers
 
 Result = dict[str, float]
+AIMS = (("list", "list", 20), ("messages", "messages", 20), ("delta", "delta", 3), ("list", "delta", 3))
+KINDS = {"list": "saver", "delta": "delta", "messages": "messages"}
 
 
 def main(steps: int = 1000, rounds: int = 3) -> None:
     """Print the figures and the aims."""
     work = Workload(steps)
-    found: dict[str, list[Result]] = {name: [] for name in ("bare", "list", "delta", "peer list", "peer delta")}
+    found: dict[str, list[Result]] = defaultdict(list)
     with Scratch() as scratch:
         ours(Workload(100), "saver", scratch)  # statements prepared, caches warm
         for number in range(rounds):
-            found["bare"].append(bare(work))
-            found["list"].append(ours(work, "saver", scratch))
-            found["delta"].append(ours(work, "delta", scratch))
-            for kind, name in (("delta", "peer delta"), ("saver", "peer list")) if number % 2 == 0 else ():
-                found[name].append(peers.measure(scratch, "langgraph_stores", kind, steps))
+            for name, kind in KINDS.items():
+                found[f"bare {name}"].append(bare(work, kind))
+                found[name].append(ours(work, kind, scratch))
+                if number % 2 == 0:
+                    found[f"peer {name}"].append(peers.measure(scratch, "langgraph_stores", kind, steps))
+    print(f"  load {os.getloadavg()[0]:.1f}")
     _report({name: {key: statistics.median(each[key] for each in of) for key in of[0]} for name, of in found.items()})
 
 
 def _report(found: dict[str, Result]) -> None:
     for name, each in found.items():
         told = f"{each['bytes'] / 1e6:8.2f} MB {each['load_ms']:8.2f} ms to load" if "bytes" in each else ""
-        print(f"  {name:<12} {each['rate']:8.0f} steps/s {told}")
-    mine, rates = found["list"], {name: f"{each['rate']:.0f}/s" for name, each in found.items()}
-    for name, least in (("peer list", 20), ("peer delta", 3)):
-        beside = {"ours": rates["list"], name: rates[name], "LangGraph alone": rates["bare"]}
-        mark(f"checkpoints a second over the {name}'s", mine["rate"] / found[name]["rate"], least=least, beside=beside)
+        print(f"  {name:<14} {each['rate']:8.0f} steps/s {each['own_ms']:8.3f} ms in the saver {told}")
+    for kind, peer, least in (
+        ("list", "list", 20),
+        ("messages", "messages", 20),
+        ("delta", "delta", 3),
+        ("list", "delta", 3),
+    ):
+        _compare(found, kind, peer, least)
+    mine = found["list"]
     mark("last tenth's p50 over the first's", mine["last"] / mine["first"], most=1.3)
     beside = {name: f"{found[name]['bytes'] / 1e6:.1f} MB" for name in ("delta", "peer list", "peer delta")}
     mark("bytes for the steps, pending writes included", mine["bytes"] / 1e6, "MB", beside=beside)
     beside = {name: f"{found[name]['load_ms']:.1f} ms" for name in ("delta", "peer list", "peer delta")}
     mark("load of the newest state", mine["load_ms"], "ms", beside=beside)
+
+
+def _compare(found: dict[str, Result], kind: str, peer: str, least: float) -> None:
+    mine, theirs, bare = found[kind], found[f"peer {peer}"], found[f"bare {kind}"]
+    beside = {"ours": f"{mine['rate']:.0f}/s", "theirs": f"{theirs['rate']:.0f}/s"}
+    beside["LangGraph alone"] = f"{bare['rate']:.0f}/s, {bare['rate'] / theirs['rate']:.1f} times theirs"
+    name = f"{kind}: checkpoints a second over those of the peer's {peer}"
+    mark(name, mine["rate"] / theirs["rate"], least=least, beside=beside)
+    own = {"ours": f"{mine['own_ms']:.3f} ms", "theirs": f"{theirs['own_ms']:.3f} ms"}
+    name = f"{kind}: time in put and put_writes of the peer's {peer} over ours"
+    mark(name, theirs["own_ms"] / mine["own_ms"], least=least, beside=own)
 
 
 def ours(work: Workload, kind: str, scratch: Scratch) -> Result:
@@ -60,10 +82,10 @@ def ours(work: Workload, kind: str, scratch: Scratch) -> Result:
     from holdpoint.langgraph import HoldpointSaver
 
     from agents.threads.local import InProcess
-    from benchmarks.peers.langgraph_stores import size
+    from benchmarks.peers.langgraph_stores import size, timed
 
     team, _ = Group.objects.get_or_create(name="Bench")
-    saver = HoldpointSaver(InProcess(agent="bench", team=team))
+    saver = timed(HoldpointSaver)(InProcess(agent="bench", team=team))
     url, config = scratch.environment["DATABASE_OWNER_URL"], _config(f"{kind} {time.monotonic_ns()}")
     before = size(url)
     found = _run(work, kind, saver, config)
@@ -71,9 +93,11 @@ def ours(work: Workload, kind: str, scratch: Scratch) -> Result:
     return {**found, "bytes": size(url) - before}
 
 
-def bare(work: Workload) -> Result:
+def bare(work: Workload, kind: str) -> Result:
     """Run the work with a checkpointer that keeps nothing."""
     from langgraph.checkpoint.memory import InMemorySaver
+
+    from benchmarks.peers.langgraph_stores import timed
 
     class Nothing(InMemorySaver):
         """Takes every checkpoint, and keeps the last alone."""
@@ -84,11 +108,12 @@ def bare(work: Workload) -> Result:
         def put_writes(self, *args: Any, **kwargs: Any) -> None:
             return None
 
-    return {"rate": _run(work, "saver", Nothing(), _config("bare"), loads=0)["rate"]}
+    found = _run(work, kind, timed(Nothing)(), _config("bare"), loads=0)
+    return {"rate": found["rate"], "own_ms": found["own_ms"]}
 
 
 def _run(work: Workload, kind: str, saver: Any, config: Any, loads: int = 9) -> Result:
-    from benchmarks.peers.langgraph_stores import build
+    from benchmarks.peers.langgraph_stores import build, first_of
 
     starts: list[float] = []
 
@@ -97,10 +122,9 @@ def _run(work: Workload, kind: str, saver: Any, config: Any, loads: int = 9) -> 
         return False
 
     graph = build(kind, work, saver, noted)
-    first = {"messages": [work.messages[0]], "document": work.document, "cursor": work.cursors[0]}
     began = time.perf_counter()
-    graph.invoke(first, {**config, "recursion_limit": work.steps + 20}, durability="sync")
-    took = time.perf_counter() - began
+    graph.invoke(first_of(kind, work), {**config, "recursion_limit": work.steps + 20}, durability="sync")
+    took, own = time.perf_counter() - began, sum(saver.spent) / work.steps * 1e3
     times = [after - before for before, after in pairwise(starts)]
     tenth, loaded = max(len(times) // 10, 1), []
     for _ in range(loads):
@@ -110,6 +134,7 @@ def _run(work: Workload, kind: str, saver: Any, config: Any, loads: int = 9) -> 
         assert len(state.values["messages"]) == work.steps, "the saver did not keep every message"
     return {
         "rate": work.steps / took,
+        "own_ms": own,
         "load_ms": statistics.median(loaded or [0.0]) * 1e3,
         "first": percentile(times[:tenth], 50),
         "last": percentile(times[-tenth:], 50),
