@@ -194,6 +194,13 @@ def test_another_team_sees_nothing(at: Reviewer) -> None:
     assert Token.objects.count() > 0
 
 
+def test_logout_leaves_a_token_of_the_environment_alone(at: Reviewer) -> None:
+    done = at.runs("logout")
+    assert done.returncode == exits.USAGE
+    assert "HOLDPOINT_TOKEN is set, and is not what login stored" in done.stderr
+    assert Token.objects.get(user=at.user).revoked_at is None
+
+
 def test_every_command_has_help_and_the_table_of_codes(at: Reviewer) -> None:
     for command in ("gates", "show", "decide", "watch", "login", "logout"):
         done = at.runs(command, "--help")

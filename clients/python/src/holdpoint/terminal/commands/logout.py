@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import credentials, device_flow, exits
-from .common import parser, run, talking
+from .common import Wrong, parser, run, talking
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -17,9 +17,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _logout(given: argparse.Namespace) -> int:
+    if os.environ.get("HOLDPOINT_TOKEN"):  # perhaps an agent's, which would stop
+        raise Wrong("HOLDPOINT_TOKEN is set, and is not what login stored: unset it to sign out")
     with talking(given.server) as (api, threads, server):
         was_valid = threads.run(device_flow.revoked(api))
-        if not os.environ.get("HOLDPOINT_TOKEN"):
-            credentials.forget(server.url)
+        credentials.forget(server.url)
     sys.stderr.write("The token is revoked.\n" if was_valid else "The token was not valid any more.\n")
     return exits.DONE
