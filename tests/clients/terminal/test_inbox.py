@@ -90,7 +90,7 @@ async def test_approving_shows_first_what_it_does_and_records_it_by_enter(at: Re
         await shows(pilot, "If you approve", "pay runs", "0 of 1 approved")
         await pilot.press("a")
         await on(pilot, Confirm)
-        await shows(pilot, "You decide: approve", "pay runs")
+        await shows(pilot, f"Gate {at.gate.pk}  Refund €120.00 to Marit", "You decide: approve", "pay runs")
         assert (await gate_of(at)).status == "open"
         await pilot.press("enter")
         await on(pilot, GateScreen)

@@ -105,7 +105,8 @@ class Confirm(Dialog[Json | None]):
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
-        told = [line(Span("You decide: ", BOLD), said(self.preview["verdict"], BOLD))]
+        told = [line(Span(f"Gate {self.gate['id']}  ", SOFT), describe.title(self.gate))]
+        told.append(line(Span("You decide: ", BOLD), said(self.preview["verdict"], BOLD)))
         if changes := decisions.edits_of(self.gate, self.decided):
             told += [line("What you change:"), *describe.changed(changes)]
         if not self.preview["stands"] and self.preview["left"]:
