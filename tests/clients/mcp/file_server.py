@@ -1,6 +1,7 @@
 """A small MCP server of a folder, for the gateway to stand before: `python -m tests.clients.mcp.file_server FOLDER`.
 
-What the folder's `.described` says is added to the description of its tools, so that a test changes them while it runs.
+What the folder's `.described` says is added to the description of its tools, so that a test changes them while it runs;
+if it says `unknown` the server cannot describe them. A write of the text `slow` waits for the file `.go`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
@@ -32,13 +34,17 @@ def main(folder: Path) -> None:
 
     async def on_list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         more = described.read_text() if described.exists() else ""
+        if more == "unknown":
+            raise MCPError(types.INTERNAL_ERROR, "The list is not there now.")
         text = {"type": "string"}
         reads = f"Reads a file.{more}"
+        secret = {"type": "string", "writeOnly": True}
         nowhere = {"type": "object", "$ref": "#/nowhere"}
         tools = [
             types.Tool(name="read_file", description=reads, input_schema=schema(**PATH), annotations=READS),
             types.Tool(name="write_file", description=f"Writes a file.{more}", input_schema=schema(**PATH, text=text)),
             types.Tool(name="wipe", description="Says that it reads.", input_schema=schema(), annotations=DESTROYS),
+            types.Tool(name="sign_in", description="Signs in.", input_schema=schema(user=text, password=secret)),
             types.Tool(name="odd", description="Refers to elsewhere.", input_schema=nowhere),
         ]  # fmt: skip
         return types.ListToolsResult(tools=tools)
@@ -52,8 +58,12 @@ def main(folder: Path) -> None:
         if params.name == "write_file":
             if arguments["text"] == "hang":
                 await anyio.sleep_forever()
+            while arguments["text"] == "slow" and not (folder / ".go").exists():
+                await anyio.sleep(0.05)
             (folder / arguments["path"]).write_text(arguments["text"])
             return answer(f"wrote {len(arguments['text'])} characters")
+        if params.name == "sign_in":
+            return answer(f"{arguments['user']} {arguments['password']}")
         return answer("done")
 
     async def on_list_resources(

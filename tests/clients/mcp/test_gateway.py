@@ -15,7 +15,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
-from agents.models import Effect
+from agents import tokens
+from agents.models import Effect, Token
 from approvals.models import Gate
 from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import Json, beside, by_stdio, kill, said
@@ -123,7 +124,7 @@ def test_a_refused_tool_is_not_there(files: Files) -> None:
                 await client.call_tool("wipe", {})
             return names
 
-    assert beside(do).result(PATIENCE) == ["read_file", "write_file", "odd"]
+    assert beside(do).result(PATIENCE) == ["read_file", "write_file", "sign_in", "odd"]
     assert files.calls == []
 
 
@@ -156,6 +157,69 @@ def test_a_tool_that_passes_and_changes_is_asked_about_anew(files: Files) -> Non
     assert Gate.objects.filter(team=files.world.team).count() == 1
 
 
+def written(files: Files) -> Gate:
+    """The gate at which a write was asked about, approved and made."""
+    asked = files.call("write_file", WRITE)
+    gate = files.world.decides()
+    result = asked.result(PATIENCE)
+    assert not result.is_error, said(result)
+    return gate
+
+
+def test_a_tool_that_asks_and_changed_asks_as_before_after_one_call(files: Files) -> None:
+    written(files)
+    (files.folder / ".described").write_text(" It also mails the text to us.")
+    assert [written(files).risk, written(files).risk] == ["high", "medium"]
+
+
+def test_a_call_that_was_made_is_asked_about_by_a_changed_policy_too(files: Files) -> None:
+    written(files)
+    files.policy = {"tools": {"write_file": {"do": "ask", "risk": "high", "pinned": ["path"]}}}
+    assert written(files).risk == "high"
+
+
+def test_an_approval_is_for_one_server_and_not_for_another_with_the_same_tools(files: Files) -> None:
+    other = files.folder / "other"
+    other.mkdir()
+    elsewhere = Files(files.world, other, {"wait": 1.0})
+    files.policy = {"wait": 1.0}
+    assert "Nobody has decided yet" in said(files.call("write_file", WRITE).result(PATIENCE))
+    files.world.decides()
+    assert "Nobody has decided yet" in said(elsewhere.call("write_file", WRITE).result(PATIENCE))
+    assert elsewhere.calls == []
+
+
+def test_a_tool_that_cannot_be_looked_at_is_not_called_and_the_approval_stays(files: Files) -> None:
+    async def do() -> None:
+        async with files.client() as client:
+            with pytest.raises(MCPError, match="The list is not there now"):
+                await client.call_tool("write_file", WRITE)
+
+    asked = beside(do)
+    gate = files.world.gate()
+    (files.folder / ".described").write_text("unknown")
+    decide(gate, "approve")
+    asked.result(PATIENCE)
+    assert files.calls == []
+    (files.folder / ".described").unlink()
+    assert not files.call("write_file", WRITE).result(PATIENCE).is_error
+    assert files.calls == ["write_file"]
+    assert Gate.objects.filter(team=files.world.team).count() == 1
+
+
+def test_a_call_that_was_made_is_told_so_even_if_it_cannot_be_reported(files: Files) -> None:
+    asked = files.call("write_file", {**WRITE, "text": "slow"})
+    gate = files.world.decides()
+    until(lambda: files.calls, what="the call is made")
+    token = Token.objects.get(user=files.world.owner)
+    tokens.revoke(token, by=token.actor)
+    (files.folder / ".go").touch()
+    result = asked.result(PATIENCE)
+    assert (result.is_error, said(result).splitlines()[0]) == (False, "wrote 4 characters")
+    assert "This call was made, but Holdpoint could not be told so" in said(result)
+    assert Effect.objects.get(run=gate.run_id).attempts == 1
+
+
 def test_a_tool_that_changes_while_people_decide_is_not_called(files: Files) -> None:
     asked = files.call("write_file", WRITE)
     gate = files.world.gate()
@@ -174,9 +238,25 @@ def test_a_tool_that_changes_while_people_decide_is_not_called(files: Files) -> 
 
 
 def test_a_tool_with_a_schema_that_cannot_be_used_is_asked_about_all_the_same(files: Files) -> None:
-    asked = files.call("odd", {"what": "ever"})
-    files.world.decides()
-    assert said(asked.result(PATIENCE)) == "done"
+    for _ in range(2):
+        asked = files.call("odd", {"what": "ever"})
+        files.world.decides()
+        assert said(asked.result(PATIENCE)) == "done"
+
+
+def test_a_secret_argument_is_hidden_from_people_and_sent_as_it_is(files: Files) -> None:
+    asked = files.call("sign_in", {"user": "ann", "password": "open sesame"})
+    gate = files.world.gate()
+    assert "open sesame" not in json.dumps(gate_as_the_api_has_it(files, gate))
+    decide(gate, "approve")
+    assert said(asked.result(PATIENCE)) == "ann open sesame"
+
+
+def gate_as_the_api_has_it(files: Files, gate: Gate) -> Json:
+    """The gate, as a person's program reads it."""
+    with files.world.client() as hp:
+        found: Json = hp.gate(gate.pk).card
+        return found
 
 
 def test_arguments_that_do_not_fit_are_told_and_nobody_is_asked(files: Files) -> None:

@@ -139,7 +139,7 @@ def test_a_web_process_that_was_killed_while_it_waited_leaves_the_gate_to_the_ne
 
 def test_a_decision_about_a_use_without_an_id_counts_for_a_while(web: str) -> None:
     world = World(web)
-    posting = questions.question("Edit", EDIT, key=asking.key_of("permission", "Edit", EDIT))
+    posting = asking.keyed(questions.question("Edit", EDIT), "permission")
 
     def asked(lasts: float) -> asking.Answer:
         return world.awaits(lambda hp: asking.ask(hp, posting, until=0.0, lasts=lasts)).result(PATIENCE)

@@ -1,8 +1,8 @@
 """Asks about one call, and returns what people said as data: an answer always comes within a time limit.
 
-A call has a key, so that the same call again finds the same gate: made from its client's id for it, or else from its
-tool and its input. A decision about a call without an id counts for a while, since nobody can tell such a call from the
-next one that is alike; after that, people are asked again.
+A call has a key, so that the same call again finds the same gate: made from its client's id for it, or else from all
+that people are asked, so that a changed policy asks anew. A decision about a call without an id counts for a while,
+since nobody can tell such a call from the next one that is alike; after that, people are asked again.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ class Answer:
         return told | ({"arguments": self.arguments} if self.status == "approved" else {})
 
 
-def key_of(kind: str, tool: str, input: Mapping[str, Any], *, id: str = "") -> str:
-    """Return the key of a call. `kind`: what asks, since each words its question differently. Raises NotExact."""
-    return f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{exact.digest(tool, input)}"
+def keyed(posting: Posting, kind: str, *, id: str = "") -> Posting:
+    """Return the question under the key of its call. `kind`: what asks, as a word. Raises NotExact."""
+    whole = exact.digest(posting.body)
+    return replace(posting, key=f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{whole}")
 
 
 async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, lasts: float | None = None) -> Answer:

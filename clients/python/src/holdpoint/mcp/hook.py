@@ -103,11 +103,12 @@ async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limi
     id = use.tool_use_id or ""
     project = os.environ.get("CLAUDE_PROJECT_DIR", "")
     posting = questions.question(
-        use.tool_name, use.tool_input, key=asking.key_of("hook", use.tool_name, use.tool_input, id=id),
-        state={"project": project} if project else None, policy=settings.policy, thread=settings.thread,
+        use.tool_name, use.tool_input, state={"project": project} if project else None, policy=settings.policy,
+        thread=settings.thread,
     )  # fmt: skip
     end = hp._api.habits.clock() + limits.patient
-    return await asking.ask(hp, posting, until=end, lasts=None if id else asking.LASTS)
+    keyed = asking.keyed(posting, "hook", id=id)
+    return await asking.ask(hp, keyed, until=end, lasts=None if id else asking.LASTS)
 
 
 def in_terms(found: Answer, use: Use, settings: Settings) -> Json:

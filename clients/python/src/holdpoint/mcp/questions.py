@@ -28,7 +28,6 @@ def question(
     tool: str,
     input: Input,
     *,
-    key: str,
     title: str = "",
     summary: str = "",
     risk: Risk = "medium",
@@ -48,7 +47,7 @@ def question(
     )  # fmt: skip
     return question_each(
         [asked], title=title or titled(tool, input), summary=summary, risk=risk, reasons=reasons, state=state,
-        policy=policy, thread=thread, key=key,
+        policy=policy, thread=thread,
     )  # fmt: skip
 
 

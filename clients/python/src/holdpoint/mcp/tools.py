@@ -64,8 +64,8 @@ class PermissionPrompt(Call):
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Ask, and answer as the contract says."""
-        key = asking.key_of("permission", self.tool_name, self.input, id=self.tool_use_id or "")
-        posting = questions.question(self.tool_name, self.input, key=key)
+        asked = questions.question(self.tool_name, self.input)
+        posting = asking.keyed(asked, "permission", id=self.tool_use_id or "")
         lasts = None if self.tool_use_id else asking.LASTS
         found = await asking.ask(hp, posting, until=until(hp, limits), lasts=lasts)
         if found.status == "approved":
@@ -97,8 +97,8 @@ class RequestApproval(Call):
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Ask, and return the answer."""
         words = self.model_dump(include={"title", "summary", "risk", "reasons", "pinned"})
-        key = asking.key_of("approval", self.action, {"arguments": self.arguments, **words}, id=self.request_id)
-        posting = questions.question(self.action, self.arguments, key=key, **words)
+        asked = questions.question(self.action, self.arguments, **words)
+        posting = asking.keyed(asked, "approval", id=self.request_id)
         lasts = None if self.request_id else asking.LASTS
         return (await asking.ask(hp, posting, until=until(hp, limits), lasts=lasts)).told()
 

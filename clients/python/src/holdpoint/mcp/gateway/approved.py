@@ -19,6 +19,7 @@ from ...answers import Run
 from ...awaiting import Way
 from ...calls import Allowed, AsyncCall
 from ...client import AsyncHoldpoint
+from ...errors import HoldpointError
 from ...exchange import Op
 from ...posting import Posting, post
 from ...sending import Api
@@ -31,6 +32,10 @@ KEPT = 20_000  # characters of a result that are kept with the run
 HEARD = (
     "People changed this call before it was made: {changes}. This is the result of the call as they approved it; do "
     "not repeat your own."
+)
+UNREPORTED = (
+    "This call was made, but Holdpoint could not be told so ({error}). Do not make it again: people may be asked "
+    "whether it happened."
 )
 Json = dict[str, Any]
 
@@ -46,34 +51,48 @@ class Made:
     send: Callable[[Json], Awaitable[types.CallToolResult]]
     unchanged: Callable[[], Awaitable[bool]]  # whether the tool is still the one that people were asked about
     keeps: bool  # the result, with the run
+    newest: dict[str, str]  # the key of the newest gate of a call, by its first key: so that older ones are not asked
 
 
 async def perform(hp: AsyncHoldpoint, posting: Posting, made: Made) -> types.CallToolResult:
     """Return the result of the call, made as people approved it. Raises HoldpointError, NotExact and MCPError."""
-    way = await hp._io.run(_asked(hp._api, posting))
+    way = await hp._io.run(_asked(hp._api, posting, made.newest))
     await hp._io.run(way.decided())
     with anyio.CancelScope(shield=True):  # begun and not reported, people would have to be asked whether it happened
         allowed = await hp._io.run(_begun(way))
         call = AsyncCall(hp._io, allowed)
-        asked = posting.body["actions"][0]["arguments"]
         try:
-            arguments = exact.checked(asked, allowed.edits, allowed.arguments)
-            if not await made.unchanged():
-                raise Changed(Changed.__doc__)
-        except NotExact as error:
-            await call.failed(str(error))
+            arguments = await _exact(call, made, posting.body["actions"][0]["arguments"])
+            result = await _sent(call, made, arguments)
+        except BaseException as error:
+            await hp._io.run(allowed.left(error))
             raise
-        result = await _sent(call, made, arguments)
-    if call.changes:
-        told = types.TextContent(text=HEARD.format(changes="; ".join(call.changes)))
-        return result.model_copy(update={"content": [*result.content, told]})
-    return result
+        added = [HEARD.format(changes="; ".join(call.changes))] if call.changes else []
+        try:
+            await call.done(_kept(result, made.keeps))
+        except HoldpointError as error:  # it happened: that must not be told as a failure
+            allowed.held.let_go()
+            added.append(UNREPORTED.format(error=error))
+    told = [types.TextContent(text=each) for each in added]
+    return result.model_copy(update={"content": [*result.content, *told]}) if told else result
+
+
+async def _exact(call: AsyncCall, made: Made, asked: Json) -> Json:
+    """Return the arguments that were approved, for the tool that was asked about; else report that nothing was sent."""
+    try:
+        arguments = exact.checked(asked, call.edits, call.arguments)
+        if not await made.unchanged():
+            raise Changed(Changed.__doc__)
+    except Exception as error:
+        await call.failed(str(error), retry=not isinstance(error, NotExact))
+        raise
+    return arguments
 
 
 async def _sent(call: AsyncCall, made: Made, arguments: Json) -> types.CallToolResult:
-    """Make the call, and report what is known of it."""
+    """Make the call; report where it failed, or where nobody knows."""
     try:
-        result = await made.send(arguments)
+        return await made.send(arguments)
     except MCPError as error:
         if error.code in NEVER_RAN:
             await call.failed(error.message)
@@ -83,8 +102,6 @@ async def _sent(call: AsyncCall, made: Made, arguments: Json) -> types.CallToolR
     except BaseException as error:
         await call.unknown(f"{type(error).__name__}: {error}")
         raise
-    await call.done(_kept(result, made.keeps))
-    return result
 
 
 def _kept(result: types.CallToolResult, keeps: bool) -> Json:
@@ -98,13 +115,14 @@ def _kept(result: types.CallToolResult, keeps: bool) -> Json:
     return told | ({"result": whole} if fits else {"result_kept": False})
 
 
-def _asked(api: Api, posting: Posting) -> Op[Way]:
+def _asked(api: Api, posting: Posting, newest: dict[str, str]) -> Op[Way]:
     """Ask, or find the gate of the same call if that was not made yet, or was refused a short while ago."""
-    key = posting.key
+    key = newest.get(posting.key, posting.key)
     while True:
         turn = yield from post(api, replace(posting, key=key), deferred=True)
         run = yield from api.get(f"runs/{turn.run}", Run)
         if not _is_over(run):
+            newest[posting.key] = key
             return Way(api, turn.gate or 0, timeout=posting.timeout)
         key = f"{posting.key}-{turn.run}"
 

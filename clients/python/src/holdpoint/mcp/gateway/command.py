@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from ...client import AsyncHoldpoint
 from ...errors import HoldpointError, NotConfigured
-from .known_tools import KnownTools, usual_file
+from .known_tools import KnownTools, marked, usual_file
 from .policy import Policy
 from .server import Gateway
 
@@ -50,7 +50,7 @@ async def serve(asked: argparse.Namespace, policy: Policy, known: KnownTools) ->
     async with AsyncExitStack() as stack:
         behind = await stack.enter_async_context(await client_of(asked, stack))
         hp = await stack.enter_async_context(AsyncHoldpoint(asked.url, patience=policy.wait))
-        served = Gateway(behind, hp, policy, known).server()
+        served = Gateway(behind, hp, policy, known, place_of(asked.server)).server()
         async with stdio_server() as (reads, writes):
             await served.run(reads, writes, served.create_initialization_options())
 
@@ -58,13 +58,23 @@ async def serve(asked: argparse.Namespace, policy: Policy, known: KnownTools) ->
 async def client_of(asked: argparse.Namespace, stack: AsyncExitStack) -> Client:
     """Return the client of the server behind."""
     command, *words = asked.server
-    if not command.startswith(("http://", "https://")):
+    if not is_address(command):
         env = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         return Client(StdioServerParameters(command=command, args=words, env=env))
     headers = {"Authorization": f"Bearer {os.environ[asked.token_env]}"} if asked.token_env else {}
     made = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30.0, read=300.0))
     http = await stack.enter_async_context(made)
     return Client(streamable_http_client(command, http_client=http))
+
+
+def place_of(server: Sequence[str]) -> str:
+    """Return the mark of a server; a command is another one in another folder."""
+    return marked(*server) if is_address(server[0]) else marked(os.getcwd(), *server)
+
+
+def is_address(server: str) -> bool:
+    """Tell whether it is the address of a server, and no command."""
+    return server.startswith(("http://", "https://"))
 
 
 def cause(error: BaseException) -> BaseException:

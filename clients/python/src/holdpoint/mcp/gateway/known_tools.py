@@ -53,5 +53,9 @@ class KnownTools:
 def usual_file(server: Sequence[str]) -> Path:
     """Return where the tools of a server are kept, by its command or address."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    name = hashlib.sha256("\0".join(server).encode()).hexdigest()[:16]
-    return Path(state) / "holdpoint" / "gateway" / f"{name}.json"
+    return Path(state) / "holdpoint" / "gateway" / f"{marked(*server)}.json"
+
+
+def marked(*words: str) -> str:
+    """Return a mark of a server, which tells nothing of its command."""
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]

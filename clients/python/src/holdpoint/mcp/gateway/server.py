@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -26,10 +27,14 @@ CHANGED = "The tool is described otherwise than when a call of it was last let t
 
 
 class Gateway:
-    """Stands before the server of `behind`, by the operator's policy."""
+    """Stands before the server of `behind`, by the operator's policy.
 
-    def __init__(self, behind: Client, hp: AsyncHoldpoint, policy: Policy, known: KnownTools) -> None:
-        self.behind, self.hp, self.policy, self.known = behind, hp, policy, known
+    `place`: a mark of that server, since the same call of another server is another call.
+    """
+
+    def __init__(self, behind: Client, hp: AsyncHoldpoint, policy: Policy, known: KnownTools, place: str) -> None:
+        self.behind, self.hp, self.policy, self.known, self.place = behind, hp, policy, known, place
+        self.newest: dict[str, str] = {}
 
     def server(self) -> Server[Any]:
         """Return the server: it has what the one behind it has."""
@@ -67,7 +72,7 @@ class Gateway:
         send = self.sender(context, tool.name)
         if rule.do == "pass" and not changed:
             return await send(arguments)
-        made = Made(send, lambda: self.is_still(tool.name, mark), self.policy.results)
+        made = Made(send, lambda: self.is_still(tool.name, mark), self.policy.results, self.newest)
         try:
             posting = self.question(tool, rule, arguments, mark, changed=changed)
             await context.session.report_progress(0, None, f"People are asked whether {tool.name} may be called.")
@@ -87,19 +92,20 @@ class Gateway:
                 raise
         [action] = posting.body["actions"]
         bare = {name: each for name, each in action.items() if name != "schema"}
-        plain = Posting(body=posting.body | {"actions": [bare]}, key=posting.key, timeout=posting.timeout)
+        plain = asking.keyed(replace(posting, body=posting.body | {"actions": [bare]}), "gateway")
         return await perform(self.hp, plain, made)
 
     def question(self, tool: types.Tool, rule: Rule, arguments: Json, mark: str, *, changed: bool) -> Posting:
         """Return the question about a call. What the tool says of itself is shown as its words. Raises NotExact."""
-        shown = {"name": tool.name, "description": tool.description or "", "fingerprint": mark}
+        shown = {"name": tool.name, "description": tool.description or "", "fingerprint": mark, "server": self.place}
         posting = questions.question(
-            tool.name, arguments, key=asking.key_of(f"gateway-{mark[:16]}", tool.name, arguments),
+            tool.name, arguments,
             risk="high" if changed else rule.risk, reasons=[CHANGED] if changed else [], pinned=rule.pinned,
             schema=tool.input_schema, state={"described": shown}, policy=rule.policy or self.policy.policy,
             thread=self.policy.thread, idempotent=rule.idempotent,
         )  # fmt: skip
-        return Posting(body=posting.body, key=posting.key, timeout=max(self.policy.wait - REST, self.policy.wait / 2))
+        timeout = max(self.policy.wait - REST, self.policy.wait / 2)
+        return asking.keyed(replace(posting, timeout=timeout), "gateway")
 
     async def tool(self, name: str) -> types.Tool | None:
         """Return a tool as the server describes it now."""
