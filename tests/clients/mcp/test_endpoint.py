@@ -9,14 +9,15 @@ from typing import Any
 
 import httpx
 import pytest
+from holdpoint import Holdpoint
 from mcp_types import CallToolResult
 
 from agents.models import Token
 from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from tests.agents.remote.outside_program import decide
-from tests.clients.mcp.mcp_client import beside, by_http, called, decided, said, still_open, told
-from tests.clients.world import POOL, World
+from tests.clients.mcp.mcp_client import beside, by_http, by_stdio, called, decided, said, still_open, told
+from tests.clients.world import POOL, WIRE, World
 from tests.harness import services
 from tests.harness.waiting import PATIENCE
 
@@ -148,6 +149,53 @@ def test_checkpoints_are_saved_one_after_the_other(web: str) -> None:
         headers={"Authorization": f"Bearer {world.token}"},
     )
     assert found.json()["state"] == {"state": {"plan": [1, 2]}}
+
+
+def test_a_gate_that_asks_how_to_go_on_allows_nothing(web: str) -> None:
+    world = World(web)
+
+    def program(hp: Holdpoint) -> None:
+        with hp.approve("wire", WIRE) as call:
+            call.unknown("The bank did not answer.")
+
+    doing = world.runs(program)
+    world.decides()
+    doing.result(PATIENCE)
+    gate = world.gate("recovery")
+    found = called(world, "await_decision", {"gate": gate.pk}).result(PATIENCE)
+    assert found.is_error
+    assert f"Gate {gate.pk} does not ask whether one thing may be done" in said(found)
+
+
+def test_a_run_of_something_else_is_no_place_for_checkpoints(web: str) -> None:
+    world = World(web)
+    asked = called(world, "request_approval", {"action": "wire", "title": "Pay", "request_id": "1"})
+    gate = world.gate()
+    before = Run.objects.get(pk=gate.run_id)
+    found = called(world, "save_checkpoint", {"run": gate.run_id, "state": {}}).result(PATIENCE)
+    assert found.is_error
+    assert f"Run {gate.run_id} was not started by save_checkpoint" in said(found)
+    assert Run.objects.get(pk=gate.run_id).token == before.token
+    decide(gate, "approve")
+    assert told(asked.result(PATIENCE))["status"] == "approved"
+
+
+def test_a_checkpoint_that_is_refused_leaves_the_run_to_the_next(web: str) -> None:
+    world = World(web)
+    deep: dict[str, Any] = {}
+    for _ in range(150):
+        deep = {"in": deep}
+
+    async def do() -> list[CallToolResult]:
+        async with by_stdio(world, "mcp") as client:
+            first = await client.call_tool("save_checkpoint", {"state": {}})
+            run = told(first)["run"]
+            states = [deep, {"plan": [1]}]
+            return [first, *[await client.call_tool("save_checkpoint", {"run": run, "state": each}) for each in states]]
+
+    first, bad, good = beside(do).result(PATIENCE)
+    assert bad.is_error
+    assert told(good)["checkpoint"] == told(first)["checkpoint"] + 1
 
 
 def test_a_process_that_ends_answers_those_who_wait(

@@ -71,8 +71,18 @@ async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, lasts: floa
 
 
 async def read(hp: AsyncHoldpoint, gate: int, *, until: float) -> Answer:
-    """Return the answer at a gate, or that it is open at `until`. Raises HoldpointError."""
-    return await hp._io.run(_answered(hp._api, gate, until))
+    """Return the answer at a gate about one thing, or that it is open at `until`. Raises HoldpointError."""
+    return await hp._io.run(_read(hp._api, gate, until))
+
+
+def _read(api: Api, number: int, until: float) -> Op[Answer]:
+    gate = yield from api.get(f"gates/{number}", Gate)
+    if gate.kind != "review" or len(gate.actions) != 1:
+        raise HoldpointError(
+            f"Gate {number} does not ask whether one thing may be done, so its decision allows nothing here. The "
+            f"program that works on run {gate.run} goes on by it."
+        )
+    return (yield from _answered(api, number, until))
 
 
 def _asked(api: Api, posting: Posting, until: float, lasts: float | None) -> Op[Answer]:

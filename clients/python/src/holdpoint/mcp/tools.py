@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
+import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
 from ..errors import HoldpointError
+from ..holding import LOG
 from ..plans import Risk, Step
+from ..runs import AsyncRun
 from . import asking, questions
-from .limits import Limits
+from .limits import REST, Limits
 
 AGAIN = (
     "Holdpoint did not answer in time, so nothing was done. Ask again with the same call: if people were asked, "
@@ -133,17 +136,23 @@ class SaveCheckpoint(Call):
         """Save it, and return the run and the checkpoint's number."""
         number = self.run_id or await self._started(hp)
         run = hp.run(number)
+        if (await run.read()).agent_version != VERSION:
+            raise HoldpointError(f"Run {number} was not started by save_checkpoint. Leave `run` out to start another.")
         await run.claim(timeout=limits.patient / 2)
-        turn = await run.save(SAVES, set={"state": self.state}, next_step=SAVES, notes=[self.note] if self.note else [])
-        await run.release()
+        notes = [self.note] if self.note else []
+        try:
+            turn = await run.save(SAVES, set={"state": self.state}, next_step=SAVES, notes=notes)
+        finally:
+            await _left(run)
         return {"run": number, "checkpoint": turn.seq, "url": f"{hp.url}/runs/{number}/"}
+
+    def late(self) -> Json:
+        return {"status": "unknown", "message": "Holdpoint did not answer in time: look whether this was saved."}
 
     async def _started(self, hp: AsyncHoldpoint) -> int:
         """Start a run of the token's agent. Raises HoldpointError where the agent has a plan of its own."""
         agents = (await hp._io.run(hp._api.get("agents", Agents))).items
-        others = [
-            version for each in agents for version in each.versions if not version.startswith(("posted-", "mcp-"))
-        ]
+        others = [version for each in agents for version in each.versions if not version.startswith(OWN)]
         if others:
             raise HoldpointError(
                 "This token's agent has a plan of its own, whose program saves its checkpoints. Take a token of "
@@ -205,6 +214,18 @@ class Agents(Told):
 TOOLS: Mapping[str, type[Call]] = {
     each.name: each for each in (PermissionPrompt, RequestApproval, AwaitDecision, SaveCheckpoint, ListGates)
 }
+
+
+async def _left(run: AsyncRun) -> None:
+    """Release a run after a failure too: its heartbeats would hold it for as long as this process lives."""
+    try:
+        with anyio.move_on_after(REST, shield=True):
+            await run.release()
+    except HoldpointError as error:
+        LOG.info("%s was not released: %s", run, error)
+    finally:
+        if run._held is not None:
+            run._held.let_go()
 
 
 def until(hp: AsyncHoldpoint, limits: Limits) -> float:
