@@ -79,3 +79,19 @@ def test_a_tools_name_stays_what_it_is(tool: str, name: str, field: str) -> None
 def test_a_name_that_could_be_taken_for_another_is_refused(tool: str) -> None:
     with pytest.raises(questions.NoSuchName):
         questions.named(tool)
+
+
+EDIT = {"old_string": "a", "new_string": "b"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "input"),
+    [
+        ("MultiEdit", {"file_path": "a", "edits": [EDIT] * 51}),
+        ("MultiEdit", {"file_path": "a", "edits": [EDIT, {"old_string": "c", "new_string": 1}]}),
+        ("MultiEdit", {"file_path": "a", "edits": [EDIT, "c"]}),
+        ("NotebookEdit", {"notebook_path": "a", "new_source": "b", "edit_mode": "delete"}),
+    ],
+)  # fmt: skip
+def test_nothing_is_drawn_where_it_would_show_a_part_or_something_else(tool: str, input: dict[str, Any]) -> None:
+    assert list(questions.drawings(tool, input)) == []

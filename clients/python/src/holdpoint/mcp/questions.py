@@ -101,15 +101,22 @@ def drawings(tool: str, input: Input) -> Iterator[dict[str, str]]:
         yield from _drawn(input, "diff", "new_string", before="old_string", name="file_path")
     elif tool == "Write":
         yield from _drawn(input, "diff", "content", name="file_path")
-    elif tool == "NotebookEdit":
+    elif tool == "NotebookEdit" and input.get("edit_mode") != "delete":
         yield from _drawn(input, "diff", "new_source", name="notebook_path")
     elif tool == "MultiEdit" and isinstance(edits := input.get("edits"), list):
-        path = {"name": "/file_path"} if isinstance(input.get("file_path"), str) else {}
-        for number, edit in enumerate(edits[:DRAWINGS]):
-            if isinstance(edit, Mapping):
-                for each in _drawn(edit, "diff", "new_string", before="old_string"):
-                    places = {name: f"/edits/{number}{at}" for name, at in each.items() if name != "kind"}
-                    yield {"kind": each["kind"], **places, **path}
+        yield from _edits(edits, {"name": "/file_path"} if isinstance(input.get("file_path"), str) else {})
+
+
+def _edits(edits: Sequence[Any], path: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield each edit as a diff, or nothing where one would be missing: a part would look like all of it."""
+    if len(edits) > DRAWINGS or not all(isinstance(each, Mapping) for each in edits):
+        return
+    drawn = [list(_drawn(each, "diff", "new_string", before="old_string")) for each in edits]
+    if not all(drawn):
+        return
+    for number, [each] in enumerate(drawn):
+        places = {name: f"/edits/{number}{at}" for name, at in each.items() if name != "kind"}
+        yield {"kind": each["kind"], **places, **path}
 
 
 def _drawn(input: Input, kind: str, at: str, **others: str) -> Iterator[dict[str, str]]:
