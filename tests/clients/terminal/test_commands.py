@@ -61,7 +61,7 @@ def test_an_edit_says_what_it_changes_and_keeps_the_type(at: Reviewer) -> None:
     gate = at.posted()
     done = at.runs("decide", gate.pk, "edit", "--set", "/wire/amount=100.00", "--set", "/wire/urgent=true", "--json")
     assert done.returncode == 0, done.stderr
-    for words in ("- 120.00", "+ 100.00", "+ true"):
+    for words in ("to: ACME", "- 120.00", "+ 100.00", "+ true"):
         assert words in done.stderr
     assert json.loads(done.stdout)["gate"]["status"] == "decided"
     action = Gate.objects.get(pk=gate.pk).standing().card.action("wire")

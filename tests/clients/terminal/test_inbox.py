@@ -227,6 +227,19 @@ async def test_a_run_is_rewound_after_showing_what_that_does(at: Reviewer) -> No
     assert (await gate_of(at)).status == "withdrawn"
 
 
+async def test_nothing_is_begun_on_a_proposal_that_was_not_shown(at: Reviewer) -> None:
+    async with inbox(at) as pilot:
+        await shows(pilot, "Refund €120.00 to Marit", "She is right.")
+        screen = pilot.app.screen
+        assert isinstance(screen, InboxScreen)
+        screen.looked_at["digest"] = "another"
+        await pilot.press("a")
+        await on(pilot, GateScreen)
+        await shows(pilot, "You have not seen this proposal yet", "If you approve")
+        await pilot.press("a")
+        await on(pilot, Confirm)
+
+
 async def test_a_question_is_answered_and_markup_in_it_means_nothing(at: Reviewer) -> None:
     gate = await sync_to_async(make_gate)(team=at.gate.team, kind="recovery")
     async with inbox(at) as pilot:

@@ -30,7 +30,7 @@ COMPOSERS: Mapping[str, Callable[[dict[str, Any]], Composer]] = {
 
 
 class GateScreen(ReviewScreen):
-    """One gate. `verdict`: the decision to begin with."""
+    """One gate. `verdict`: the decision to begin with, if the proposal is still the one that was `seen`."""
 
     BINDINGS: ClassVar[Any] = [
         ("a", "decide('approve')", "Approve"), ("e", "decide('edit')", "Edit"), ("r", "decide('reject')", "Reject"),
@@ -38,9 +38,9 @@ class GateScreen(ReviewScreen):
         ("j", "scroll(3)", ""), ("k", "scroll(-3)", ""), ("escape,q", "app.pop_screen", "Back"),
     ]  # fmt: skip
 
-    def __init__(self, number: int, verdict: str = "") -> None:
+    def __init__(self, number: int, verdict: str = "", seen: str = "") -> None:
         super().__init__()
-        self.number, self.verdict = number, verdict
+        self.number, self.verdict, self.seen = number, verdict, seen
         self.gate: dict[str, Any] = {}
         self.choices: list[dict[str, Any]] = []
 
@@ -97,7 +97,10 @@ class GateScreen(ReviewScreen):
         self.refresh_bindings()
         if self.verdict:
             begun, self.verdict = self.verdict, ""
-            self.action_decide(begun)
+            if self.gate["digest"] == self.seen:
+                self.action_decide(begun)
+            else:
+                self._tell([line(Span("You have not seen this proposal yet: read it first, then decide.", HOLD))])
 
     def _tell(self, news: list[Line]) -> None:
         banner = self.query_one("#banner", Lines)

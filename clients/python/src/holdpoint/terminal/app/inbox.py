@@ -34,6 +34,7 @@ class InboxScreen(ReviewScreen):
     def __init__(self) -> None:
         super().__init__()
         self.gates: dict[str, dict[str, Any]] = {}
+        self.looked_at: dict[str, Any] = {}  # the gate whose card is shown
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
@@ -127,6 +128,7 @@ class InboxScreen(ReviewScreen):
             self.query_one("#card", Lines).show([line(said(error))])
             return
         self.query_one("#card", Lines).show(describe.gate(found))
+        self.looked_at = found
 
     def action_down(self) -> None:
         """Go to the next gate."""
@@ -141,9 +143,10 @@ class InboxScreen(ReviewScreen):
         self.action_decide("")
 
     def action_decide(self, verdict: str) -> None:
-        """Open the gate, and begin a decision."""
+        """Open the gate, and begin a decision on what is shown of it here."""
         if self.chosen:
-            self.app.push_screen(GateScreen(int(self.chosen), verdict))
+            seen = self.looked_at["digest"] if str(self.looked_at.get("id")) == self.chosen else ""
+            self.app.push_screen(GateScreen(int(self.chosen), verdict, seen))
 
     def action_runs(self) -> None:
         """Show the runs."""

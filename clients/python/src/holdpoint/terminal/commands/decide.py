@@ -10,6 +10,7 @@ from typing import Any
 from .. import decisions, describe, exits, forms, pointers, reviewing
 from ..lines import BOLD, Span, line, plain, said
 from .common import Wrong, as_json, asks, parser, read_json, run, talking
+from .show import state_of
 
 VERDICTS = ("approve", "edit", "reject", "respond", "answer", "each")
 DOES = """Decide a gate. What it would do is shown first, and it is recorded only if it still does exactly that.
@@ -54,7 +55,11 @@ def _decide(given: argparse.Namespace) -> int:
         if given.seen:
             body["seen"] = given.seen
         preview = threads.run(reviewing.preview(api, given.gate, body))
-        told = [line(describe.title(gate)), line("You decide: ", Span(given.verdict, BOLD))]
+        told = [
+            *describe.gate(gate, threads.run(state_of(api, gate))),
+            line(),
+            line("You decide: ", Span(given.verdict, BOLD)),
+        ]
         if changes := decisions.edits_of(gate, body):
             told += [line("What you change:"), *describe.changed(changes)]
         told += [line("What it does:"), *describe.impact(preview["impact"], left=preview["left"])]
