@@ -86,3 +86,14 @@ def test_labels_and_names_are_shown_safely_too() -> None:
               "asks": hostile, "ends": False, "children": [{"run": 3, "fate": hostile}],
               "repeats": [{"effect": 1, "title": hostile, "step": hostile, "at": None}]}  # fmt: skip
     assert "\x1b" not in plain([*describe.gate(gate, {"x": hostile}), *describe.impact(impact)])
+
+
+def test_an_edit_is_drawn_as_a_diff_beside_its_exact_texts() -> None:
+    draws = [{"kind": "diff", "before": "/old", "at": "/new"}, {"kind": "command", "at": "/new"}]
+    arguments = {"old": "a\nb\nc", "new": "a\nB\x1b\nc"}
+    told = plain(describe.action({"id": "edit", "title": "", "arguments": arguments, "draws": draws}))
+    assert "     a\n    -b\n    +B<U+001B>\n     c\n" in told
+    assert told.count("+B") == 1
+    assert "│ B<U+001B>" in told
+    long = {"old": "a\n" * 1001, "new": "b"}
+    assert "@@" not in plain(describe.action({"id": "edit", "title": "", "arguments": long, "draws": draws}))

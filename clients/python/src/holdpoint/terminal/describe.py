@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
@@ -19,6 +20,7 @@ VERDICTS = {
 }  # fmt: skip
 FATES = {"stands": "goes on", "undone": "is undone", "may_undone": "may be undone", "cancelled": "is cancelled"}
 LONG = 60  # characters of a value that are shown on its label's line
+COMPARED = 1000  # lines of a text at most: comparing takes longer than people wait
 
 
 def ago(at: str, now: datetime | None = None) -> str:
@@ -85,6 +87,8 @@ def action(found: Json) -> list[Line]:
     elif found.get("undo"):
         told.append(line(Span("  undone by ", SOFT), said(found["undo"], SOFT)))
     arguments, pinned = found.get("arguments"), list(found.get("pinned") or ())
+    for each in found.get("draws") or ():
+        told += diff(each, arguments)
     for place in pinned:
         if (there := pointers.get(arguments, place)) is not MISSING:
             told += labelled(place, there, BOLD)
@@ -98,6 +102,19 @@ def action(found: Json) -> list[Line]:
                          said(settled.get("reason") or json.dumps(settled.get("response")))))  # fmt: skip
     told.append(line(Span(f"  takes: {', '.join(found.get('verdicts') or ()) or 'an answer'}", SOFT)))
     return told
+
+
+def diff(drawn: Json, arguments: Any) -> Iterator[Line]:
+    """Yield what an edit changes, line by line; nothing for what is no edit. The exact texts are shown beside it."""
+    old = pointers.get(arguments, drawn["before"]) if drawn.get("before") else ""
+    new = pointers.get(arguments, drawn["at"])
+    if drawn["kind"] != "diff" or not isinstance(old, str) or not isinstance(new, str):
+        return
+    was, now = old.split("\n"), new.split("\n")
+    if max(len(was), len(now)) > COMPARED:
+        return
+    for row in [*difflib.unified_diff(was, now, lineterm="")][2:]:
+        yield line("    ", Span(row, {"+": GO, "-": STOP, "@": SOFT}.get(row[0], PLAIN)))
 
 
 def labelled(place: str, there: Any, style: str = PLAIN) -> list[Line]:
