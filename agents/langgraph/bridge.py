@@ -48,6 +48,7 @@ class Bridge(BaseCheckpointSaver[int]):
         self.threads: dict[str, dict[str, dict[str, Any]]] = {}
         self.calls: dict[str, Any] = {}
         self.began = ""  # the checkpoint from which the superstep began; "" where the run begins
+        self.given: dict[tuple[str, str], list[Any]] = {}  # the writes of its checkpoints then
         self.lock = threading.RLock()
 
     def begin(self, root: Mapping[str, Any], under: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
@@ -55,6 +56,9 @@ class Bridge(BaseCheckpointSaver[int]):
         self.began = root["head"]["id"]
         self.threads = {"": {self.began: dict(root)}, **{name: dict(each) for name, each in under.items()}}
         self.calls = dict(calls)
+        self.given = {
+            (name, id): list(each["writes"]) for name, all in self.threads.items() for id, each in all.items()
+        }
 
     def take_up(self, kept: Mapping[str, Any] | None) -> None:
         """Add what an earlier attempt kept of the same superstep."""
@@ -64,9 +68,23 @@ class Bridge(BaseCheckpointSaver[int]):
             self.calls = dict(kept["calls"])
 
     def kept(self) -> dict[str, Any]:
-        """Return what has finished, for `take_up`. A task that failed runs again."""
-        writes = [each for each in self.threads[""][self.began]["writes"] if each[2] != ERROR]
-        return {"began": self.began, "writes": writes, "under": self.under(), "calls": dict(self.calls)}
+        """Return what has finished, for `take_up`. A task that failed or asks runs again, as it stood before.
+
+        It gets the answers again too: with those that it has used, one would be taken for its next question.
+        """
+        under = {
+            name: {id: {**each, "writes": self._finished(name, id)} for id, each in all.items()}
+            for name, all in self.under().items()
+        }
+        writes = self._finished("", self.began)
+        return {"began": self.began, "writes": writes, "under": under, "calls": dict(self.calls)}
+
+    def _finished(self, where: str, id: str) -> list[list[Any]]:
+        held = self.threads[where][id]["writes"]
+        failed = {each[0] for each in held if each[2] == ERROR}
+        done = {each[0] for each in held if each[1] >= 0} - failed
+        before = [each for each in self.given.get((where, id), ()) if each[0] not in done and each[2] != ERROR]
+        return before + [each for each in held if each[0] in done]
 
     def under(self) -> dict[str, Any]:
         """Return the subgraphs' checkpoints by namespace."""

@@ -249,6 +249,41 @@ class Dying(GraphAgent):
     graph = StateGraph(Both).add_node(dies).add_node(works).add_edge(START, "dies").add_edge(START, "works")
 
 
+def asks_twice(state: Both) -> Any:
+    return {"said": [f"first {interrupt('First?')}", f"second {interrupt('Second?')}"]}
+
+
+def asks_and_dies(state: Both) -> Any:
+    said = interrupt("Ready?")
+    return {**dies(state), "said": [f"ready {said}"]}
+
+
+class AskingTwiceBesideDying(GraphAgent):
+    """Asks two things one after the other, beside a node that ends the worker between them."""
+
+    graph = (
+        StateGraph(Both)
+        .add_node(asks_twice)
+        .add_node(asks_and_dies)
+        .add_edge(START, "asks_twice")
+        .add_edge(START, "asks_and_dies")
+    )
+
+
+def fails_between(state: Both) -> Any:
+    said = f"first {interrupt('First?')}"
+    if not (failed := Path(state["folder"]) / "failed").exists():
+        failed.touch()
+        raise ConnectionError("The line was busy.")
+    return {"said": [said, f"second {interrupt('Second?')}"]}
+
+
+class FailingBetweenQuestions(GraphAgent):
+    """Asks two things one after the other, and fails between them once."""
+
+    graph = StateGraph(Both).add_node(fails_between).add_edge(START, "fails_between")
+
+
 class Stopping(GraphAgent):
     """A graph that was compiled to stop before a node."""
 

@@ -27,6 +27,25 @@ def test_what_had_finished_when_a_worker_was_killed_is_not_done_again(tmp_path: 
     assert victim.split()[1] == survivor.split()[1], "the key for the provider is the same"
 
 
+def test_an_answer_is_not_taken_for_the_next_question_after_a_kill(tmp_path: Path, workers: KillableWorkers) -> None:
+    run = begun("asking-twice-beside-dying", folder=str(tmp_path))
+    say(run, each=answers(run, **{"First?": "A", "Ready?": "R"}))
+    assert workers.tell(f"{run.pk} ") == -signal.SIGKILL
+    run = go_on(run)
+    assert titles(run) == ["Second?"], "nobody has answered it"
+    say(run, each=answers(run, **{"Second?": "B"}))
+    run = advance_to_rest(run)
+    assert sorted(state(run)["said"]) == ["first A", "ready R", "second B"]
+
+
+def test_an_answer_is_not_taken_for_the_next_question_after_a_failure(tmp_path: Path, workers: KillableWorkers) -> None:
+    run = begun("failing-between-questions", folder=str(tmp_path))
+    say(run, each=answers(run, **{"First?": "A"}))
+    assert workers.tell(f"{run.pk} ") == 0
+    run = advance_to_rest(run)
+    assert titles(run) == ["Second?"], "nobody has answered it"
+
+
 def test_an_edit_of_a_channel_is_what_the_interrupted_node_reads_and_asks_again_with(tmp_path: Path) -> None:
     run = begun("typed", customer="Ada")
     asked = ids(run)
