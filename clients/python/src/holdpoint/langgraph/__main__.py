@@ -9,10 +9,13 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from ..errors import HoldpointError
+from ..errors import BadToken, HoldpointError, Unreachable
 from .importing import import_thread
 from .saver import HoldpointSaver
 
@@ -35,31 +38,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _class(named: str) -> type:
     module, _, name = named.partition(":")
-    found = getattr(importlib.import_module(module), name)
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except (ImportError, ValueError) as error:
+        raise SystemExit(f"--allow {named}: {error}.") from error
     if not isinstance(found, type):
-        raise SystemExit(f"{named} is no class.")
+        raise SystemExit(f"--allow {named}: there is no such class. Write module:Class.")
     return found
 
 
 def _import(database: str, threads: Sequence[str], allow: Sequence[type]) -> int:
     try:
+        import psycopg  # noqa: PLC0415 - with the next
         from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - a package of its own
     except ImportError:
         sys.stderr.write("Install langgraph-checkpoint-postgres first: it reads what PostgresSaver keeps.\n")
         return 1
-    target = HoldpointSaver(allow=allow)
-    with PostgresSaver.from_conn_string(database) as source:
-        source.serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(allow) or None)
-        named = threads or _all(source)
-        for thread in named:
-            try:
-                count = import_thread(source, target, thread)
-            except HoldpointError as error:
-                sys.stderr.write(f"{thread}: {error}\n")
-                return 1
-            sys.stdout.write(f"{thread}: {count} checkpoints\n")
-    target.close()
-    return 0
+    try:
+        target = HoldpointSaver(allow=allow)
+        with closing(target), PostgresSaver.from_conn_string(database) as source:
+            source.serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(allow) or None)
+            refused = [thread for thread in threads or _all(source) if not _brought(source, target, thread)]
+    except (HoldpointError, psycopg.Error) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 1 if refused else 0
+
+
+def _brought(source: BaseCheckpointSaver[Any], target: HoldpointSaver, thread: str) -> bool:
+    """Bring one thread; say so, or why not: the others do not depend on it."""
+    try:
+        count = import_thread(source, target, thread)
+    except (BadToken, Unreachable):
+        raise
+    except HoldpointError as error:
+        sys.stderr.write(f"{thread}: {error}\n")
+        return False
+    sys.stdout.write(f"{thread}: {count} checkpoints\n")
+    return True
 
 
 def _all(source: object) -> list[str]:

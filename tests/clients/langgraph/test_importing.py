@@ -1,0 +1,96 @@
+"""Threads that a real PostgresSaver keeps are brought by the command, and graphs go on with them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.types import Command
+
+from checkpoints.audit import verify_runs
+from checkpoints.models import Run
+from tests.clients.langgraph.graphs import asker, config, counter, talker
+from tests.clients.langgraph.savers import Made, savers
+from tests.factories import unique
+from tests.harness.altered_rows import owner
+from tests.harness.services import run as run_command
+from tests.harness.session import ROOT
+from tests.harness.waiting import PATIENCE
+
+
+@pytest.fixture
+def source() -> Iterator[str]:
+    """The URL of a PostgreSQL schema in which PostgresSaver has its tables."""
+    schema, url = unique("langgraph").replace("-", "_"), os.environ["DATABASE_OWNER_URL"]
+    named = f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{schema}"
+    with owner() as made:
+        made.execute(f"CREATE SCHEMA {schema}".encode())
+        with PostgresSaver.from_conn_string(named) as saver:
+            saver.setup()
+        yield named
+        made.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+
+
+@pytest.fixture
+def make(web: str) -> Iterator[Made]:
+    with savers("over HTTP", web) as made:
+        yield made
+
+
+def bring(make: Made, *arguments: str) -> Any:
+    path = {"PYTHONPATH": str(ROOT / "clients/python/src"), "HOLDPOINT_URL": make.url, "HOLDPOINT_TOKEN": make.token}
+    command = [sys.executable, "-m", "holdpoint.langgraph", "import", *arguments]
+    return run_command(*command, env={**os.environ, **path}, within=4 * PATIENCE)
+
+
+def test_threads_of_postgres_saver_are_as_they_were_and_go_on(make: Made, source: str) -> None:
+    talk, asked, counted = unique("chat"), unique("chat"), unique("chat")
+    with PostgresSaver.from_conn_string(source) as saver:
+        for words in ("one", "two"):
+            talker(saver).invoke({"messages": [HumanMessage(words)]}, config(talk))
+        asker(saver, []).invoke({"question": "Pay?", "done": [], "answer": ""}, config(asked))
+        counter(saver).invoke({"items": ["first"], "upto": 25}, config(counted) | {"recursion_limit": 100})
+        before = {
+            thread: list(graph.get_state_history(config(thread)))
+            for thread, graph in ((talk, talker(saver)), (asked, asker(saver, [])), (counted, counter(saver)))
+        }
+    done = bring(make, source, talk, asked, counted)
+    assert done.returncode == 0, done.stderr
+    assert f"{talk}: {len(before[talk])} checkpoints" in done.stdout
+    here = make()
+    graphs = {talk: talker(here), asked: asker(here, []), counted: counter(here)}
+    for thread, graph in graphs.items():
+        now = list(graph.get_state_history(config(thread)))
+        assert [(each.config, each.values, each.next, each.interrupts) for each in now] == [
+            (each.config, each.values, each.next, each.interrupts) for each in before[thread]
+        ]
+    assert len(graphs[talk].invoke({"messages": [HumanMessage("three")]}, config(talk))["messages"]) == 6
+    assert graphs[asked].invoke(Command(resume="yes"), config(asked))["answer"] == "yes"
+    more = graphs[counted].invoke({"items": ["more"], "upto": 30}, config(counted) | {"recursion_limit": 100})
+    assert more["items"][: len(before[counted][0].values["items"])] == before[counted][0].values["items"]
+    for thread in graphs:
+        assert verify_runs.verify_run(Run.objects.get(thread=thread, graph__namespace="")) == []
+
+
+def test_all_are_brought_though_one_is_there_already(make: Made, source: str) -> None:
+    threads = sorted(unique("chat") for _ in range(2))
+    with PostgresSaver.from_conn_string(source) as saver:
+        for thread in threads:
+            talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    assert bring(make, source, threads[0]).returncode == 0
+    done = bring(make, source, "--all")
+    assert done.returncode == 1
+    assert f"{threads[0]}: The thread '{threads[0]}' has checkpoints here." in done.stderr
+    assert f"{threads[1]}: 3 checkpoints" in done.stdout
+
+
+def test_what_cannot_be_done_is_told_in_a_line(make: Made, source: str) -> None:
+    for arguments in ((source, "x", "--allow", "nothing:Here"), ("postgresql://127.0.0.1:1/nothing", "x")):
+        done = bring(make, *arguments)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
