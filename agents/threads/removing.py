@@ -34,10 +34,6 @@ PORTION = 500
 TRIES = 5  # at a run that is written meanwhile
 POLICY = "LangGraph"  # named in the gap as what removed them
 _EMPTY = Header("step", places.EMPTIED, places.STEP)
-_ORPHANS = """
-DELETE FROM agents_threadwrite w WHERE w.run_id = $1
-AND NOT EXISTS (SELECT FROM checkpoints_checkpoint c WHERE c.id = w.checkpoint)
-"""
 
 
 def delete(owner: Owner, thread: str) -> None:
@@ -146,7 +142,6 @@ def _removed(owner: Owner, run: ThreadRun, choose: Choice) -> int:
         for portion in rules.batches(history_now.places, seqs, PORTION):
             delete_batch.remove(delete_batch.prepared(run.run_id, run.lineage, history_now, portion), why=why)
             history_now = reading.history_of(run.run_id)
-        run_sql(_ORPHANS, [Int8(run.run_id)])
         if len(going) == len(there):
             ThreadWrite.objects.filter(run_id=run.run_id).delete()
         return len(seqs)

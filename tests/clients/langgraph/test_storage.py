@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from django.db.models.functions import Now
 from holdpoint.langgraph import Tampered, ThreadHeld, ThreadMoved, ThreadTaken, import_thread
@@ -98,6 +99,37 @@ def test_a_hold_stands_in_the_way_and_is_named(both: Made) -> None:
     told = talker(saver).invoke({"messages": [HumanMessage("anew")]}, config(thread))
     assert len(told["messages"]) == 2
     verified(run)
+
+
+def test_a_prune_leaves_the_writes_whose_checkpoint_is_still_to_come(both: Made) -> None:
+    thread, saver, id = unique("chat"), both(), str(uuid6())
+    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    found = saver.get_tuple(config(thread))
+    assert found is not None
+    saver.put_writes(config(thread, checkpoint_ns="", checkpoint_id=id), [("count", 7)], "task-1")
+    both().prune([thread])
+    saver.put(found.config, {**found.checkpoint, "id": id}, {"step": 9}, {})
+    now = saver.get_tuple(config(thread))
+    assert now is not None
+    assert now.pending_writes == [("task-1", "count", 7)]
+
+
+def test_a_copy_whose_answer_was_lost_is_made_once(web: str) -> None:
+    source, to = unique("chat"), unique("chat")
+    with savers("over HTTP", web) as make:
+        saver = make()
+        talker(saver).invoke({"messages": [HumanMessage("one")]}, config(source))
+        lost: list[Any] = []
+
+        def lose_first(answer: httpx.Response) -> None:
+            if not lost:
+                lost.append(answer.read())
+                raise httpx.ReadTimeout("lost", request=answer.request)
+
+        saver._backend._client._io.client.event_hooks = {"response": [lose_first]}  # type: ignore[attr-defined]
+        saver.copy_thread(source, to)
+        assert lost
+        assert len(list(saver.list(config(to)))) == len(list(saver.list(config(source))))
 
 
 def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -93,7 +94,7 @@ class HttpBackend:
 
     def copy(self, thread: str, to: str) -> None:
         """Copy a thread. A retry under the same key copies it once."""
-        self._write("threads/copies", {"thread": thread, "to": to})
+        self._write("threads/copies", {"thread": thread, "to": to}, key=uuid.uuid4().hex)
 
     def prune(self, thread: str) -> None:
         """Keep the newest checkpoint of each namespace, and what it is rebuilt from."""
