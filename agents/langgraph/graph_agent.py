@@ -161,7 +161,7 @@ def hear(self: GraphAgent, **values: Any) -> Any:
     said: list[Feedback] = values["feedback"][values["heard"] :]
     words = next((each.text for each in reversed(said) if not each.action), "")
     decision = values["decision"] or {"kind": "approved"}
-    silent = [each.title for each in asked if not answers.takes_silence(each)]
+    silent = [each.title for each in asked if not (each.decided or answers.takes_silence(each))]
     if decision["kind"] == answers.EXPIRED and silent:
         raise StepFailed(f"Nobody decided in time, and the graph cannot be told so: {', '.join(silent)}.")
     found = answers.hear(asked, decision, words)

@@ -174,6 +174,16 @@ class OneCall(GraphAgent):
     graph = calling("batched", CALLS[0])
 
 
+class NeedsAYes(GraphAgent):
+    """Makes two calls, of which one takes no refusal."""
+
+    graph = create_agent(
+        Scripted(turns=first(*CALLS)),
+        tools=[pay, write],
+        middleware=[HumanInTheLoopMiddleware(interrupt_on={"pay": {"allowed_decisions": ["approve", "edit"]}, "write": EVERY})],
+    )
+
+
 class Untold(GraphAgent):
     """Makes one call; LangChain is told to say nothing of an edit."""
 

@@ -136,6 +136,18 @@ def test_nobodys_decision_is_no_rejection(agent: str) -> None:
     assert "This is not a rejection" in told
 
 
+def test_nobodys_decision_leaves_what_was_decided_before() -> None:
+    run = asking("needs-a-yes")
+    pay, write = ids(run)
+    say(run, each={pay: APPROVE, write: LATER})
+    gate = open_gate(advance_to_rest(run))
+    closing.pass_deadline(gate)
+    closing.expire(Gate.objects.get(pk=gate.pk))
+    told = heard(run)
+    assert "paid 5 to Ada" in told
+    assert "Nobody decided in time" in told
+
+
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
