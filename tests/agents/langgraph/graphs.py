@@ -180,7 +180,9 @@ class NeedsAYes(GraphAgent):
     graph = create_agent(
         Scripted(turns=first(*CALLS)),
         tools=[pay, write],
-        middleware=[HumanInTheLoopMiddleware(interrupt_on={"pay": {"allowed_decisions": ["approve", "edit"]}, "write": EVERY})],
+        middleware=[
+            HumanInTheLoopMiddleware(interrupt_on={"pay": {"allowed_decisions": ["approve", "edit"]}, "write": EVERY})
+        ],
     )
 
 
