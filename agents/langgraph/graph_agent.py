@@ -15,7 +15,7 @@ from agents.definition.options import GateOptions, StepOptions
 from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 
-from . import answers, cards, channels, position, questions, superstep, telling
+from . import answers, cards, channels, position, questions, seals, superstep, telling
 from .channels import Feedback, GraphQuestion
 from .compiled import CompiledGraph, compiled
 from .questions import Asked
@@ -122,14 +122,17 @@ def _reading(method: Callable[..., Any], reads: Sequence[str]) -> Callable[..., 
 
 def go(self: GraphAgent, **values: Any) -> Any:
     """Take the graph one superstep further; an interrupted node runs again from its start."""
+    if values["langgraph"] is not None:
+        seals.check(values["langgraph"], values["answers"])
     came = superstep.take(self, type(self).compiled, values)
     for note in came.notes:
         self.note(note)
     if came.refused:
         self.note(f"The graph did not take the answer: {came.refused}")
-        asked = {**values["langgraph"], "fault": came.refused}
+        asked = seals.sealed({**values["langgraph"], "fault": came.refused}, {})
         return Jump("prepare", {"langgraph": asked, "answers": {}, "decision": None})
     heard: dict[str, Any] = {"answers": {}, "decision": None, "heard": len(values["feedback"])}
+    heard["langgraph"] = seals.sealed(came.writes["langgraph"], {})
     if came.asks:
         return Jump("prepare", {**came.writes, **heard})
     writes = {**came.writes, **heard, "questions": []}
@@ -138,14 +141,19 @@ def go(self: GraphAgent, **values: Any) -> Any:
 
 def prepare(self: GraphAgent, **values: Any) -> Any:
     """Turn what the graph waits for into questions, each in its own form."""
-    at, graph = values["langgraph"], type(self).compiled
-    asked = [each for one in at["asks"] for each in questions.of(Asked(**one), graph.schemas)]
-    if at["stops"]:
-        asked.append(questions.stop(at["root"]["head"]["id"], at["stops"]["where"], at["stops"]["nodes"]))
-    now = questions.carried(asked, values["questions"], fault=at.get("fault", ""))
+    at = values["langgraph"]
+    now = questions.carried(_asked(self, at), values["questions"], fault=at.get("fault", ""))
     if values["decision"] is not None:  # a rejection or the deadline sent the run back to here
         return Jump("hear", {"questions": now})
     return Jump("ask", {"questions": now})
+
+
+def _asked(agent: GraphAgent, at: Mapping[str, Any]) -> list[GraphQuestion]:
+    """Return what the graph waits for."""
+    asked = [each for one in at["asks"] for each in questions.of(Asked(**one), type(agent).compiled.schemas)]
+    if at["stops"]:
+        asked.append(questions.stop(at["root"]["head"]["id"], at["stops"]["where"], at["stops"]["nodes"]))
+    return asked
 
 
 def ask(self: GraphAgent, **values: Any) -> Card | None:
@@ -158,6 +166,8 @@ def ask(self: GraphAgent, **values: Any) -> Card | None:
 def hear(self: GraphAgent, **values: Any) -> Any:
     """Turn the decision into the answers that the graph gets."""
     asked: list[GraphQuestion] = values["questions"]
+    seals.check(values["langgraph"], {})
+    seals.check_questions(asked, _asked(self, values["langgraph"]))
     said: list[Feedback] = values["feedback"][values["heard"] :]
     words = next((each.text for each in reversed(said) if not each.action), "")
     decision = values["decision"] or {"kind": "approved"}
@@ -165,8 +175,9 @@ def hear(self: GraphAgent, **values: Any) -> Any:
     if decision["kind"] == answers.EXPIRED and silent:
         raise StepFailed(f"Nobody decided in time, and the graph cannot be told so: {', '.join(silent)}.")
     found = answers.hear(asked, decision, words)
-    at = telling.of(values["langgraph"], found.told)
-    heard = {"langgraph": at, "questions": found.questions, "decision": None, "heard": len(values["feedback"])}
+    at = seals.sealed(telling.of(values["langgraph"], found.told), found.answers)
+    waiting = seals.kept(found.questions)
+    heard = {"langgraph": at, "questions": waiting, "decision": None, "heard": len(values["feedback"])}
     if not found.answers:
         return Jump("prepare", {**heard, "answers": {}})
     return Jump("go", {**heard, "answers": found.answers})

@@ -10,6 +10,7 @@ The field `langgraph` holds:
     stops     a breakpoint at which the graph waits: {where, nodes}, or null
     mark      of the execution that led here
     told      what the model has to be told by a message: [{text, unless}]
+    seal      on all of this, and on the answers: nobody but the agent's steps makes one
 """
 
 from __future__ import annotations

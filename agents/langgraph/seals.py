@@ -1,0 +1,71 @@
+"""Seals what a graph goes on from, so that nobody decides about its calls by an edit of the state.
+
+Whoever may edit a run need not be one who decides at its gates. An edit of a channel is LangGraph's `update_state`,
+after which the graph asks anew. The answers, the verdicts that wait for others, and LangGraph's own position, which has
+the calls that are due, are made by the agent's steps alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from agents.errors import StepFailed
+from checkpoints.values.canonical_json import canonical
+
+from .channels import GraphQuestion
+
+SEAL = "seal"
+ASKED = {"id", "interrupt", "form", "name", "tool", "asked", "allowed"}  # of a question, and the order
+BROKEN = (
+    "The field {} was changed by hand, which would decide in the place of those whom the gate asks. Rewind the run to "
+    "a checkpoint before that. To change what the graph does, edit one of its channels: then it asks again."
+)
+
+
+def sealed(position: Mapping[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the position with the seal on it and on the answers."""
+    bare = {name: value for name, value in position.items() if name != SEAL}
+    return {**bare, SEAL: _seal([bare, answers], settings.SECRET_KEY)}
+
+
+def check(position: Mapping[str, Any], answers: Mapping[str, Any]) -> None:
+    """Raise StepFailed if the position or the answers are not as a step left them."""
+    bare = {name: value for name, value in position.items() if name != SEAL}
+    if not _holds(position.get(SEAL), [bare, answers]):
+        raise StepFailed(BROKEN.format("`langgraph` or `answers`"))
+
+
+def kept(questions: Sequence[GraphQuestion]) -> list[GraphQuestion]:
+    """Return the questions with a seal on each verdict."""
+    return [
+        each.model_copy(update={"decided": {**each.decided, SEAL: _seal(_verdict(each), settings.SECRET_KEY)}})
+        if each.decided
+        else each
+        for each in questions
+    ]
+
+
+def check_questions(questions: Sequence[GraphQuestion], asked: Sequence[GraphQuestion]) -> None:
+    """Raise StepFailed if they are not what the graph asks, in its order, with the verdicts that were given."""
+    now, was = ([each.model_dump(include=ASKED) for each in several] for several in (questions, asked))
+    given = [(each.decided.get(SEAL), _verdict(each)) for each in questions if each.decided]
+    if canonical(now) != canonical(was) or not all(_holds(seal, verdict) for seal, verdict in given):
+        raise StepFailed(BROKEN.format("`questions`"))
+
+
+def _verdict(question: GraphQuestion) -> Any:
+    said = {name: value for name, value in (question.decided or {}).items() if name != SEAL}
+    return [question.id, question.arguments, said]
+
+
+def _holds(seal: Any, value: Any) -> bool:
+    known = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return isinstance(seal, str) and any(constant_time_compare(seal, _seal(value, each)) for each in known)
+
+
+def _seal(value: Any, secret: str) -> str:
+    return salted_hmac("holdpoint.langgraph", canonical(value), secret=secret, algorithm="sha256").hexdigest()
