@@ -270,6 +270,21 @@ def asks_and_dies(state: Both) -> Any:
     return {**dies(state), "said": [f"ready {said}"]}
 
 
+def subagent() -> Any:
+    def approved(state: Both) -> Any:
+        did(state["folder"], "approved")
+        return {"said": [f"approved {interrupt('Pay?')}"]}
+
+    graph = StateGraph(Both).add_node(approved).add_node(dies)
+    return graph.add_edge(START, "approved").add_edge("approved", "dies").compile()
+
+
+class DyingInASubagent(GraphAgent):
+    """Asks in a graph in a graph, where the next node ends the worker."""
+
+    graph = StateGraph(Both).add_node("subagent", subagent()).add_edge(START, "subagent").compile()
+
+
 class AskingTwiceBesideDying(GraphAgent):
     """Asks two things one after the other, beside a node that ends the worker between them."""
 

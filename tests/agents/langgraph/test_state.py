@@ -46,6 +46,16 @@ def test_an_answer_is_not_taken_for_the_next_question_after_a_failure(tmp_path: 
     assert titles(run) == ["Second?"], "nobody has answered it"
 
 
+def test_a_kill_inside_a_subagent_repeats_nothing_that_it_had_finished(tmp_path: Path, workers: KillableWorkers) -> None:
+    run = begun("dying-in-a-subagent", folder=str(tmp_path))
+    say(run, each=answers(run, **{"Pay?": "yes"}))
+    assert workers.tell(f"{run.pk} ") == -signal.SIGKILL
+    run = go_on(run)
+    assert run.status == "completed", run.reason
+    assert state(run)["said"] == ["approved yes", "survivor"]
+    assert lines(tmp_path).count("approved") == 2, "once to ask, and once with the answer"
+
+
 def test_an_edit_of_a_channel_is_what_the_interrupted_node_reads_and_asks_again_with(tmp_path: Path) -> None:
     run = begun("typed", customer="Ada")
     asked = ids(run)
