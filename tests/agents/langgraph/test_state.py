@@ -46,7 +46,7 @@ def test_an_answer_is_not_taken_for_the_next_question_after_a_failure(tmp_path: 
     assert titles(run) == ["Second?"], "nobody has answered it"
 
 
-def test_a_kill_inside_a_subagent_repeats_nothing_that_it_had_finished(tmp_path: Path, workers: KillableWorkers) -> None:
+def test_a_kill_inside_a_subagent_repeats_nothing_that_was_done(tmp_path: Path, workers: KillableWorkers) -> None:
     run = begun("dying-in-a-subagent", folder=str(tmp_path))
     say(run, each=answers(run, **{"Pay?": "yes"}))
     assert workers.tell(f"{run.pk} ") == -signal.SIGKILL

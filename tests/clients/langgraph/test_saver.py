@@ -192,6 +192,19 @@ def test_a_person_edits_the_state_and_the_graph_reads_the_edit(make: Made) -> No
     assert told["count"] == 42
 
 
+def test_an_answer_by_id_is_not_taken_for_what_a_person_has_edited_since(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    graph = asker(saver, [])
+    [asked] = graph.invoke({"question": "Pay 5?", "done": [], "answer": ""}, config(thread))["__interrupt__"]
+    run = run_of(thread)
+    rewind.edit(run, at=run.seq, patch=[{"op": "replace", "path": "/question", "value": "Pay 900?"}], by=ann(run.team))
+    told = graph.invoke(Command(resume={asked.id: "yes"}), config(thread))
+    assert told["answer"] == ""
+    assert [each.value for each in told["__interrupt__"]] == [{"question": "Pay 900?"}]
+    told = graph.invoke(Command(resume={told["__interrupt__"][0].id: "no"}), config(thread))
+    assert told["answer"] == "no"
+
+
 def test_a_run_that_a_person_cancelled_takes_no_more_checkpoints(make: Made) -> None:
     thread, saver = unique("chat"), make()
     talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
