@@ -18,7 +18,7 @@ from approvals.cards.card import RISKS, Card
 from . import answers, cards, channels, position, questions, seals, superstep, telling
 from .channels import Feedback, GraphQuestion
 from .compiled import CompiledGraph, compiled
-from .questions import Asked
+from .questions import Pending
 
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # between the words of a class's name
 
@@ -150,7 +150,7 @@ def prepare(self: GraphAgent, **values: Any) -> Any:
 
 def _asked(agent: GraphAgent, at: Mapping[str, Any]) -> list[GraphQuestion]:
     """Return what the graph waits for."""
-    asked = [each for one in at["asks"] for each in questions.of(Asked(**one), type(agent).compiled.schemas)]
+    asked = [each for one in at["asks"] for each in questions.of(Pending(**one), type(agent).compiled.schemas)]
     if at["stops"]:
         asked.append(questions.stop(at["root"]["head"]["id"], at["stops"]["where"], at["stops"]["nodes"]))
     return asked

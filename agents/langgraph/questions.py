@@ -31,7 +31,7 @@ USUAL = "Tool execution requires approval"
 TEXT: dict[str, Any] = {"type": "string", "title": "Answer", "format": "multiline"}
 
 
-class Asked(NamedTuple):
+class Pending(NamedTuple):
     """A pending interrupt: its id, value, response schema (JSON Schema or None), and the node that raised it."""
 
     id: str
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     node: str
 
 
-def of(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
+def of(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     """Yield the questions of one interrupt. `schemas`: the JSON Schema of each known tool's arguments, by name."""
     value = asked.value
     if _is_batched(value):
@@ -85,7 +85,7 @@ def _is_batched(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("action_requests"), list) and "review_configs" in value
 
 
-def _batched(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
+def _batched(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     requests = asked.value["action_requests"]
     configs = {each["action_name"]: each for each in asked.value["review_configs"]}
     for number, each in enumerate(requests):
@@ -96,7 +96,7 @@ def _batched(asked: Asked, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion
         yield _call(asked, id, BATCHED, each["name"], each["args"], each.get("description", ""), schema, allowed)
 
 
-def _per_call(asked: Asked, schemas: Mapping[str, Any]) -> GraphQuestion:
+def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
     value, allowed, schema = asked.value, [], schemas.get(asked.value["name"], {})
     for branch in _branches(asked.schema or {}):
         kind = _const(branch.get("properties", {}).get("type", {}))
@@ -108,7 +108,7 @@ def _per_call(asked: Asked, schemas: Mapping[str, Any]) -> GraphQuestion:
 
 
 def _call(
-    asked: Asked, id: str, form: str, name: str, arguments: Any, description: Any, schema: Any, allowed: Sequence[str]
+    asked: Pending, id: str, form: str, name: str, arguments: Any, description: Any, schema: Any, allowed: Sequence[str]
 ) -> GraphQuestion:
     return GraphQuestion(
         id=id, interrupt=asked.id, form=form, name=name, tool=_identifier(name), title=in_words(name), node=asked.node,
@@ -132,7 +132,7 @@ def _is_inbox(value: Any) -> bool:
     )
 
 
-def _inbox(asked: Asked, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> GraphQuestion:
+def _inbox(asked: Pending, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> GraphQuestion:
     request, config = value["action_request"], value["config"]
     offered = {
         APPROVE: config.get("allow_accept"), EDIT: config.get("allow_edit"),
@@ -144,7 +144,7 @@ def _inbox(asked: Asked, value: Mapping[str, Any], id: str, form: str, schemas: 
     return _call(asked, id, form, name, arguments, value.get("description", ""), schema, allowed)
 
 
-def _answer(asked: Asked) -> GraphQuestion:
+def _answer(asked: Pending) -> GraphQuestion:
     title, description = _told(asked.value)
     schema = asked.schema if isinstance(asked.schema, dict) else None
     if schema is not None and schema.get("type") == "object" and schema.get("properties"):
