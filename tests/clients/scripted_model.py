@@ -79,6 +79,11 @@ def _call(call: Call, number: int, at: int) -> dict[str, Any]:
     name, given = call
     arguments = given if isinstance(given, str) else json.dumps(given)
     ids = {"id": f"fc_{number}_{at}", "call_id": f"call_{number}_{at}"}
+    if name == "shell_call":
+        return {"type": name, **ids, "action": given, "status": "completed"}
+    if name.startswith("bank."):
+        return {"type": "mcp_approval_request", "id": ids["id"], "name": name[5:], "arguments": arguments,
+                "server_label": "bank"}  # fmt: skip
     return {"type": "function_call", **ids, "name": name, "arguments": arguments, "status": "completed"}
 
 

@@ -129,3 +129,24 @@ def test_a_withdrawn_gate_and_a_cancelled_run_are_raised_as_themselves(web: str,
         second = starts(world, model, "plain", "run", "k2")
         cancel.cancel(Run.objects.get(pk=world.gate().run_id), by=world.owner, reason="Not needed.")
         second.says(r"(Stopped|Withdrawn) \| .*cancel")
+
+
+def test_a_shell_call_is_asked_about_with_its_commands(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([("shell_call", {"commands": ["rm -rf build"], "timeout_ms": 1000})], "Done.") as model:
+        service = starts(world, model, "operator", "run", "k1")
+        gate = world.decides()
+        service.says("final Done")
+    action = gate.asked.actions[0]
+    assert (action.tool, action.arguments["action"]["commands"]) == ("shell", ["rm -rf build"])
+    assert "ran shell rm -rf build" in service.log
+
+
+def test_a_call_of_a_hosted_server_is_asked_about_with_the_servers_name(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([("bank.pay", {"amount": "5"})], "Done.") as model:
+        service = starts(world, model, "operator", "run", "k1")
+        gate = world.decides()
+        service.says("final Done")
+        assert '"approve": true' in model.everything()
+    assert [(each.tool, each.arguments) for each in gate.asked.actions] == [("bank.pay", {"amount": "5"})]

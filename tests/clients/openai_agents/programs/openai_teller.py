@@ -1,4 +1,4 @@
-"""A program with the OpenAI Agents SDK: `openai_teller.py AGENT run KEY | defer | resume GATE`. It says what ran."""
+"""A program with OpenAI's SDK: `openai_teller.py AGENT run KEY | defer [KEY] | resume GATE`. It says what ran."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import Any
 
 from holdpoint import AsyncHoldpoint, HoldpointError, openai_agents
 
-from agents import Agent, RunContextWrapper, RunHooks, function_tool, run_state
+from agents import (
+    Agent,
+    HostedMCPTool,
+    RunContextWrapper,
+    RunHooks,
+    ShellCommandRequest,
+    ShellTool,
+    function_tool,
+    run_state,
+)
 
 
 def say(*words: object) -> None:
@@ -55,6 +64,12 @@ def look(order: str) -> str:
     return f"order {order} is known"
 
 
+def shell(asked: ShellCommandRequest) -> str:
+    """Say the commands."""
+    say("ran shell", *asked.data.action.commands)
+    return "ran"
+
+
 class Said(RunHooks[Any]):
     """A program's own hooks."""
 
@@ -74,7 +89,12 @@ desk = Agent[Any](name="Desk", instructions="desk", handoffs=[clerk])
 chief = Agent[Any](
     name="Chief", instructions="chief", tools=[clerk.as_tool("ask_clerk", "Ask the clerk."), mail, refund]
 )
-AGENTS = {"plain": plain, "desk": desk, "chief": chief, "renamed": Agent[Any](name="Other", tools=TOOLS)}
+renamed = Agent[Any](name="Other", tools=TOOLS)
+bank: Any = {"type": "mcp", "server_label": "bank", "server_url": "http://127.0.0.1:9", "require_approval": "always"}
+operator = Agent[Any](
+    name="Operator", tools=[ShellTool(executor=shell, needs_approval=True), HostedMCPTool(tool_config=bank)]
+)
+AGENTS = {"plain": plain, "desk": desk, "chief": chief, "renamed": renamed, "operator": operator}
 
 
 async def main(name: str, how: str, *more: str) -> None:
@@ -85,7 +105,7 @@ async def main(name: str, how: str, *more: str) -> None:
     async with AsyncHoldpoint(lease=1.0, patience=float(os.environ.get("PATIENCE", "60"))) as hp:
         try:
             if how == "defer":
-                pending = await openai_agents.defer(agent, "Do it.", hp=hp, title="Do it")
+                pending = await openai_agents.defer(agent, "Do it.", hp=hp, title="Do it", key="".join(more))
                 say("pending", getattr(pending, "id", pending))
             elif how == "resume":
                 timeout = float(more[1]) if more[1:] else None

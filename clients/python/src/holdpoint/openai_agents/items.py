@@ -8,8 +8,11 @@ from typing import Any
 from agents import FunctionTool
 from agents.items import ToolApprovalItem
 
+from ..sending import plain
 from ..tool_runs.plan import ToolCall
 from ..tool_runs.verdicts import OTHERWISE, Verdict
+
+NOT_SAID = ("id", "call_id", "type", "status", "name", "created_by")  # of a call: they tell nothing of what it does
 
 
 def called(item: ToolApprovalItem) -> ToolCall:
@@ -18,19 +21,31 @@ def called(item: ToolApprovalItem) -> ToolCall:
     tools = getattr(item.agent, "tools", None) or []
     tool = next((each for each in tools if isinstance(each, FunctionTool) and each.name == item.tool_name), None)
     return ToolCall(
-        id="", tool=name, call=item.call_id or "", arguments=arguments_of(item), agent=getattr(item.agent, "name", ""),
+        id="", tool=name, call=item.call_id or "", arguments=arguments_of(item), agent=agent_of(item),
         schema=tool.params_json_schema if tool is not None else None,
     )  # fmt: skip
 
 
+def agent_of(item: ToolApprovalItem) -> str:
+    """Return the name of the agent that made the call."""
+    return str(getattr(item.agent, "name", ""))
+
+
 def name_of(item: ToolApprovalItem) -> str:
-    """Return the tool's name, with its namespace where it has one."""
-    return item.qualified_name or item.name or "tool"
+    """Return the tool's name, with its namespace or its server where it has one."""
+    server, name = _members(item.raw_item).get("server_label"), item.qualified_name or item.name or "tool"
+    return f"{server}.{name}" if server else name
 
 
 def arguments_of(item: ToolApprovalItem) -> dict[str, Any]:
-    """Return the arguments; a text that is no JSON object is shown as it is, under `input`."""
-    given = item.arguments or "{}"
+    """Return the arguments; a text that is no JSON object is shown as it is, under `input`.
+
+    Shell, patch and computer calls have no arguments but members of their own: the commands, the operation.
+    """
+    given = item.arguments
+    if given is None:
+        return {name: each for name, each in _members(item.raw_item).items() if name not in NOT_SAID}
+    given = given or "{}"
     try:
         found = json.loads(given, object_pairs_hook=_once, parse_constant=_no_constant)
     except ValueError:
@@ -45,6 +60,18 @@ def corrected(verdict: Verdict) -> str:
         f"{verdict.by} did not allow this call but a corrected one ({'; '.join(verdict.changes)}). Make exactly this "
         f"call now: {call}. It is approved already, once. {OTHERWISE}"
     )
+
+
+def _members(raw: Any) -> dict[str, Any]:
+    """Return what the model said of a call, without what it left out."""
+    found = plain(raw)
+    return _said(found) if isinstance(found, dict) else {}
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _said(each) for name, each in value.items() if each is not None}
+    return [_said(each) for each in value] if isinstance(value, list) else value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
