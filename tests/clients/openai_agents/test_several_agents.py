@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.models import Effect
+from tests.clients.framework_programs import newer
 from tests.clients.openai_agents.conftest import Program
 from tests.clients.openai_agents.test_verdicts import MAIL, REFUND
 from tests.clients.scripted_model import scripted
@@ -51,3 +52,13 @@ def test_a_call_inside_an_agent_that_is_a_tool_is_not_run_again_after_a_kill(web
         second.says("final Done")
         assert "ran refund" not in second.log
         assert "paid 20.00" in model.everything(3)
+
+
+def test_a_correction_of_one_agents_call_approves_no_other_agents(web: str, starts: Program) -> None:
+    world, less = World(web), {"order": "7", "amount": "10.00"}
+    with scripted([("ask_clerk", {"input": "refund it"})], [REFUND], "I cannot.", [("refund", less)]) as model:
+        service = starts(world, model, "chief", "run", "k1")
+        first = world.decides("edit", arguments={"refund": less})
+        again = newer(world, first)
+        assert again.asked.actions[0].title == "refund (Chief)"
+        assert "ran refund" not in service.log

@@ -22,7 +22,7 @@ from ..errors import CannotResume
 from ..tool_runs.driving import Came, ToolRun
 from ..tool_runs.plan import digest
 from ..tool_runs.verdicts import OTHERWISE, Verdict
-from .items import arguments_of, called, corrected, name_of
+from .items import agent_of, arguments_of, called, corrected, name_of
 from .watching import Watched, watched_by, watching_nested
 
 NO_EDITS = "This framework cannot change a call: an edit rejects it and tells the agent to make the corrected one."
@@ -139,7 +139,7 @@ class _Sorted:
     def of(cls, items: list[ToolApprovalItem], verdicts: list[Verdict], taken: Mapping[str, str]) -> _Sorted:
         """Sort the pending calls by the verdicts of the newest gate.
 
-        A call that is exactly what people edited an earlier one to has their approval, once.
+        A call that is exactly what people edited an earlier one of the same agent to has their approval, once.
         """
         found, left = cls([], [], [], {}), {each.id: each for each in verdicts}
         by_call = {each.call: each for each in verdicts}
@@ -149,7 +149,8 @@ class _Sorted:
             verdict, corrects = by_call.get(call), left.get(taken.get(call, ""))
             if corrects is None and verdict is None:
                 made = digest(name_of(item), arguments_of(item))
-                corrects = next((each for each in open_edits if each.digest == made), None)
+                same = (each for each in open_edits if (each.agent, each.digest) == (agent_of(item), made))
+                corrects = next(same, None)
                 if corrects is not None:
                     open_edits.remove(corrects)
                     found.newly_taken[call] = corrects.id

@@ -26,6 +26,7 @@ class Verdict:
     asked: dict[str, Any]
     by: str = ""
     reason: str = ""
+    agent: str = ""  # the one that made the call
     done: bool = False
     result: Any = None
 
@@ -74,7 +75,8 @@ def _verdict(state: Mapping[str, Any], call: Mapping[str, Any]) -> Verdict:
         kind, reason = "reject", reason or _last(state)
     return Verdict(
         id=call["id"], tool=call["tool"], call=call["call"], kind=kind, arguments=dict(call["arguments"]),
-        asked=dict(call["asked"]), by=by, reason=reason, done=call["id"] in results, result=results.get(call["id"]),
+        asked=dict(call["asked"]), by=by, reason=reason, agent=call["agent"], done=call["id"] in results,
+        result=results.get(call["id"]),
     )  # fmt: skip
 
 
