@@ -83,6 +83,13 @@ def test_arguments_that_are_no_object_are_shown_as_they_are(web: str, starts: Pr
         service.says("final Done")
 
 
+def test_a_number_that_json_cannot_hold_is_refused(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([("refund", '{"order": "7", "amount": 1e999}')]) as model:
+        service = starts(world, model, "plain", "run", "k1")
+        service.says(r"CannotAsk \| The arguments of refund cannot be shown")
+
+
 def test_a_program_whose_run_another_took_over_is_told(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "hang") as model:

@@ -86,22 +86,22 @@ class ToolCall:
         told = {"id": self.id, "tool": self.tool, "call": self.call, "agent": self.agent}
         return {**told, "arguments": self.arguments, "asked": self.arguments}
 
-    @property
-    def digest(self) -> str:
-        """Return the digest of the tool and its arguments."""
-        return digest(self.tool, self.arguments)
-
 
 def digest(tool: str, arguments: Any) -> str:
-    """Return the SHA-256, in hex, of a call in canonical JSON: 1 and 1.0 are two things."""
-    told = json.dumps([tool, plain(arguments)], sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """Return the SHA-256, in hex, of a call in canonical JSON: 1 and 1.0 are two things. Raises CannotAsk."""
+    try:
+        told = json.dumps([tool, plain(arguments)], sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise CannotAsk(
+            f"The arguments of {tool} cannot be shown: {error}. The model must give values that JSON can hold."
+        ) from error
     return hashlib.sha256(told.encode()).hexdigest()
 
 
 def named(calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Return the calls with their names at the gate: the tool's, numbered where it is called twice.
 
-    Raises CannotAsk without calls, with too many, and for two calls under one id.
+    Raises CannotAsk without calls, with too many, for two calls under one id, and for arguments that are no JSON.
     """
     if not calls:
         raise CannotAsk("The agent stopped without a call to approve. Answer what it waits for in your own code.")
@@ -110,6 +110,7 @@ def named(calls: Sequence[ToolCall]) -> list[ToolCall]:
     found: list[ToolCall] = []
     seen: dict[str, int] = {}
     for each in calls:
+        digest(each.tool, each.arguments)
         if not each.call or any(each.call == other.call for other in found):
             raise CannotAsk(
                 f"Two calls of the agent have the id {each.call!r}, so a verdict on one could reach the other. The "
