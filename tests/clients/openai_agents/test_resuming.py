@@ -44,6 +44,14 @@ def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, s
         starts(world, model, "plain", "resume", number).says("final Done")
 
 
+def test_what_was_deferred_twice_under_one_key_is_one_gate(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND]) as model:
+        first = starts(world, model, "plain", "defer", "k1").says(r"pending \d+")
+        assert starts(world, model, "plain", "defer", "k1").says(r"pending \d+") == first
+        assert len(model.asked) == 1
+
+
 def test_a_call_that_ran_is_not_run_again_but_answered_by_its_record(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND, MAIL], "hang", "Done.") as model:

@@ -93,14 +93,14 @@ class ToolRun(Generic[R]):
         """
         result: R | None = None
         try:
-            turn = await self._claimed(timeout)
+            turn = await self._claimed(timeout, defer)
             while turn.next.kind or turn.gate is not None:
                 if turn.gate is not None and not turn.next.kind:
                     self.gate = turn.gate
                     if defer:
                         return Pending(turn.gate, self.run.id, turn.gate_url or "")
                     await self.run.wait(timeout=timeout)
-                    turn = await self._claimed(timeout)
+                    turn = await self._claimed(timeout, defer)
                     continue
                 turn, came = await self._taken(turn, defer)
                 result = came if came is not None else result
@@ -214,8 +214,11 @@ class ToolRun(Generic[R]):
         bare = [{name: each for name, each in action.items() if name != "schema"} for action in card.body()["actions"]]
         return await self.run.ask("review", Card.model_validate({**card.body(), "actions": bare}), deferred=defer)
 
-    async def _claimed(self, timeout: float | None) -> Turn:
-        """Claim the run, after people and other processes. Raises StillOpen, RunEnded."""
+    async def _claimed(self, timeout: float | None, defer: bool) -> Turn:
+        """Claim the run, after people and other processes; with `defer`, do not wait for people.
+
+        Raises StillOpen, RunEnded.
+        """
         while True:
             try:
                 turn = await self.run.claim()
@@ -223,6 +226,9 @@ class ToolRun(Generic[R]):
                 row = await self.run.read()
                 if row.gates:
                     self.gate = row.gates[-1]
+                    if defer:
+                        known = {"status": row.status, "reason": row.reason, "token": 0, "seq": row.seq}
+                        return Turn(run=row.id, gate=self.gate, gate_url=(await self.hp.gate(self.gate)).url, **known)
                     await self.run.wait(timeout=timeout)
                 else:
                     await asyncio.sleep(AGAIN)
