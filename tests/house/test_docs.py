@@ -83,6 +83,15 @@ def test_what_the_docs_name_is_there(doc: Path) -> None:
     assert list(faults(doc.read_text())) == []
 
 
+def test_the_table_of_frameworks_leads_to_every_page() -> None:
+    pages = ROOT / "docs" / "frameworks"
+    links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", (pages / "README.md").read_text())
+    assert {path.name for path in pages.glob("*.md")} - {"README.md"} <= {target for target, _ in links}
+    for target, place in links:
+        heads = re.findall(r"^#+ (.+)$", (pages / target).read_text(), re.MULTILINE)
+        assert not place or place in {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in heads}, target
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
