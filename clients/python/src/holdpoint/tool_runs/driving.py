@@ -227,7 +227,7 @@ class ToolRun(Generic[R]):
                 if row.gates:
                     self.gate = row.gates[-1]
                     if defer:
-                        known = {"status": row.status, "reason": row.reason, "token": 0, "seq": row.seq}
+                        known: dict[str, Any] = {"status": row.status, "reason": row.reason, "token": 0, "seq": row.seq}
                         return Turn(run=row.id, gate=self.gate, gate_url=(await self.hp.gate(self.gate)).url, **known)
                     await self.run.wait(timeout=timeout)
                 else:
