@@ -40,6 +40,17 @@ def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, s
         starts(world, model, "plain", "resume", number).says("final Done")
 
 
+def test_a_gate_of_another_agent_is_refused(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND], "Done.") as model:
+        number = int(starts(world, model, "plain", "defer").says(r"pending \d+").split()[1])
+        world.decides()
+        other = starts(world, model, "clerk", "resume", number)
+        other.says(r"CannotResume \| The run is of the agent teller, not of clerk\. Resume it with teller\.")
+        assert "ran" not in other.log
+        starts(world, model, "plain", "resume", number).says("final Done")
+
+
 def test_calls_that_ran_are_not_run_again_but_answered_by_their_record(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND, MAIL], "hang", "Done.") as model:

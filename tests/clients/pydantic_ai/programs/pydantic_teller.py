@@ -68,7 +68,17 @@ async def external(call: ToolCallPart) -> str:
     return "done elsewhere"
 
 
-AGENTS: dict[str, Any] = {"plain": plain, "elsewhere": plain}
+clerk = Agent(MODEL, name="clerk", deps_type=str)
+
+
+@clerk.tool_plain(requires_approval=True, name="refund")
+def refund_as_clerk(order: str, amount: float = 5.0) -> str:
+    """Pay money back from another account."""
+    say("ran refund as clerk", order, amount)
+    return "paid"
+
+
+AGENTS: dict[str, Any] = {"plain": plain, "elsewhere": plain, "clerk": clerk}
 
 
 async def main(name: str, how: str, *more: str) -> None:

@@ -51,6 +51,8 @@ class PydanticAgent:
     async def go_on(self, run: ToolRun[AgentRunResult[Any]]) -> Came[AgentRunResult[Any]]:
         """Run it from its messages, with the verdicts."""
         saved = run.state.get("checkpoint") or {}
+        if (made_by := saved.get("agent", "")) != self.agent:
+            raise CannotResume(f"The run is of the agent {made_by}, not of {self.agent}. Resume it with {made_by}.")
         messages = self._messages(saved.get("messages"))
         watch = Performed(run, {each.call: each for each in run.verdicts})
         approvals = {each.call: _answered(each) for each in run.verdicts}
@@ -77,7 +79,8 @@ class PydanticAgent:
                 )
             if asked.approvals:
                 messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
-                kept = {"messages": messages, "external": [each.tool_call_id for each in asked.calls]}
+                elsewhere = [each.tool_call_id for each in asked.calls]
+                kept = {"agent": self.agent, "messages": messages, "external": elsewhere}
                 made = [part.tool_call_id for part in result.response.tool_calls]  # in the model's order
                 ordered = sorted(asked.approvals, key=lambda each: made.index(each.tool_call_id))
                 return Came(result, [_called(each, asked, watch) for each in ordered], kept)
