@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from agents.models import Effect
 from approvals.models import Gate
 from tests.clients.openai_agents.conftest import Program
@@ -83,6 +85,27 @@ def test_a_call_in_whose_middle_the_program_died_is_asked_about(web: str, starts
         second.says("final Done")
         assert "ran" not in second.log
         assert "it happened after all" in model.told()
+
+
+@pytest.mark.parametrize(
+    ("entered", "told"),
+    [({}, "It was done, as people found out"), ({"die": "so it did"}, "so it did"), ({"id": "tx_1"}, "tx_1")],
+)
+def test_whatever_people_enter_no_call_is_asked_about_again(
+    web: str, starts: Program, entered: dict[str, str], told: str
+) -> None:
+    world = World(web)
+    with scripted([REFUND, DIE], "Done.") as model:
+        first = starts(world, model, "plain", "run", "k1")
+        gate = world.decides()
+        until(lambda: not first.alive, what="the program dies")
+        second = starts(world, model, "plain", "run", "k1")
+        world.decides("answer", kind="recovery", answer={"choice": "happened", "value": {"results": entered}})
+        second.says("final Done")
+        assert "ran" not in second.log
+        assert "paid 20.00" in model.told()
+        assert told in model.told()
+    assert Gate.objects.filter(run=gate.run_id, kind="review").count() == 1
 
 
 def test_a_call_that_raises_is_unknown_and_the_program_is_told(web: str, starts: Program) -> None:

@@ -33,7 +33,7 @@ from ..plans import Card
 from ..runs import AsyncRun
 from ..sending import encoded
 from .plan import ToolCall, Words, digest, named
-from .verdicts import Verdict, verdicts
+from .verdicts import Verdict, entered, verdicts
 
 R = TypeVar("R")
 LOG = logging.getLogger("holdpoint")
@@ -154,7 +154,7 @@ class ToolRun(Generic[R]):
             await self._one_at_a_time.wait_for(lambda: self._at in ("", verdict.id))
             standing, self._at = self._at, verdict.id
         if not standing:
-            await self.save("go_on", "call", calling=verdict.id)
+            await self.save("go_on", "call", calling=verdict.id, before=self.state.get("results") or {})
         effect = await self.run.begin("call")
         stands = next((each for each in self.run.state["calls"] if each["id"] == verdict.id), None)
         performing = Performing(self, verdict.id, effect)
@@ -183,7 +183,7 @@ class ToolRun(Generic[R]):
         if step == "review":
             return await self._ask(defer), None
         if step == "back":
-            return await self.save("back", "go_on"), None
+            return await self.save("back", "go_on", results=entered(self.state)), None
         if turn.next.kind == "undo":
             raise CannotResume(f"Run {self.run.id} has to take back what it did, which this framework cannot.")
         self._at = self.state.get("calling") or "" if step == "call" else ""
@@ -197,7 +197,7 @@ class ToolRun(Generic[R]):
         card = self.words.card(self.framework.agent, calls, self.framework.told)
         turn = await self.save(
             step, None if step == "agent" else "ready", checkpoint=came.checkpoint,
-            calls=[each.saved() for each in calls], card=card.body(), calling="", results={},
+            calls=[each.saved() for each in calls], card=card.body(), calling="", results={}, before={},
             told=len(self.state.get("feedback") or []),
         )  # fmt: skip
         return turn, None

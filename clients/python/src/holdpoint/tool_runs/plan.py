@@ -23,7 +23,7 @@ FORMAT = 1  # of the state; a version of the plan carries it
 MOST = 50  # calls of one gate
 TITLE = 200  # characters of a run's title
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._:-]")
-WORK = ("checkpoint", "calls", "card", "calling", "results", "told", "output")
+WORK = ("checkpoint", "calls", "card", "calling", "results", "before", "told", "output")
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -33,6 +33,7 @@ SCHEMA: Mapping[str, Any] = {
         "card": {"type": "object"},
         "calling": {"type": "string"},
         "results": {"type": "object"},
+        "before": {"title": "The results before the call", "type": "object"},
         "told": {"type": "integer"},
         "output": {},
         "feedback": {"type": "array", "items": {}},
@@ -59,7 +60,10 @@ def steps(policy: str) -> list[Step]:
             name="call", kind="effect", title="Call the tool", reads=["calls", "calling"], writes=["results"],
             action="calling", irreversible=True, jumps=["go_on"],
         ),
-        Step(name="back", title="Come back from the call", jumps=["go_on"], ends=True),
+        Step(
+            name="back", title="Come back from the call", reads=["calling", "before", "results"], writes=["results"],
+            jumps=["go_on"], ends=True,
+        ),
     ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from .plan import digest
 
 Kind = Literal["approve", "edit", "reject", "expired"]
 OTHERWISE = "Do not do it another way."
+HAPPENED = "It was done, as people found out. Its result is not known."
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,17 @@ class Verdict:
 def verdicts(state: Mapping[str, Any]) -> list[Verdict]:
     """Return the verdicts on the calls of the newest gate."""
     return [_verdict(state, each) for each in state.get("calls") or []]
+
+
+def entered(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the results after people have entered that of the call at which the run stood, whatever they wrote.
+
+    Those of the calls before it stay as they were recorded.
+    """
+    call, wrote = str(state.get("calling") or ""), state.get("results") or {}
+    before = state.get("before") or {}
+    own = {name: each for name, each in wrote.items() if name not in before}
+    return {**before, call: wrote.get(call, own or HAPPENED)}
 
 
 def _verdict(state: Mapping[str, Any], call: Mapping[str, Any]) -> Verdict:
