@@ -18,6 +18,8 @@ import { type Waiting, Way } from "./way.js";
 
 type Words = Omit<Options, "key" | "timeout" | "signal">;
 type Content = ToolModelMessage["content"];
+type Given = Parameters<NonNullable<Tool["toModelOutput"]>>[0];
+type Output = Awaited<ReturnType<NonNullable<Tool["toModelOutput"]>>>;
 
 /** How the calls of some tools are asked about, by the tool's name: from the arguments that the model gave. */
 export type Asks<T extends ToolSet> = { [N in keyof T]?: (input: never) => Words };
@@ -48,6 +50,7 @@ export function gated<T extends ToolSet>(hp: Holdpoint, tools: T, asks: Asks<T>)
   const gatedTool = (name: string, tool: Tool): Tool => ({
     ...tool,
     needsApproval: true,
+    ...(tool.toModelOutput && { toModelOutput: (given: Given) => read(tool, given) }),
     execute: async (_: unknown, options: ToolExecutionOptions) => {
       const request = requestsIn(options.messages).find((each) => each.toolCallId === options.toolCallId);
       if (!request) throw new HoldpointError(`${name} was not asked about, so it is not done.`);
@@ -88,6 +91,27 @@ async function performed(hp: Holdpoint, gate: number, tool: Tool, options: ToolE
     if (error instanceof HoldpointError) throw error;
     const told = error instanceof Error ? error.message : String(error);
     throw new HoldpointError(`Nobody knows whether it happened (${told}), and people are asked. Do not do it again.`);
+  }
+}
+
+/** Return what the model reads of a tool with an output of its own: that, and people's change beside it. */
+async function read(tool: Tool, given: Given): Promise<Output> {
+  const { result, changed_by_people: changes, ...more } = (given.output ?? {}) as Record<string, unknown>;
+  const changed = Array.isArray(changes) && Object.keys(more).length === 0;
+  const own = await (tool.toModelOutput as (given: Given) => Output)(changed ? { ...given, output: result } : given);
+  if (!changed) return own;
+  const words = `People changed the call: ${changes.join("; ")}.`;
+  switch (own.type) {
+    case "text":
+    case "error-text":
+      return { ...own, value: `${own.value}\n${words}` };
+    case "json":
+    case "error-json":
+      return { ...own, value: { result: own.value, changed_by_people: changes } };
+    case "content":
+      return { ...own, value: [...own.value, { type: "text", text: words }] };
+    default:
+      return own;
   }
 }
 

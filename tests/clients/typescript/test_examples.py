@@ -216,3 +216,14 @@ def test_a_model_is_told_how_the_tool_failed(
     agent.world.decides()
     running.says(f"ended: .*{words}")
     assert Effect.objects.get(run__team=agent.world.team).status == status
+
+
+def test_an_edit_is_told_to_the_model_beside_the_tools_own_output(
+    agent: Agent, elsewhere: Path, start_service: Starter
+) -> None:
+    own = "toModelOutput: ({ output }) => { return { type: 'text', value: `paid as ${output.id}` };"
+    (elsewhere / "answers.mjs").write_text(ANSWERS % ("return { id: 'tx_1' }; }, " + own))
+    running = start_service("agent", ["node", str(elsewhere / "answers.mjs")], agent.world.env)
+    asked(agent.world, running)
+    agent.world.decides("edit", arguments={"wire": {"to": "ACME Ltd", "amount": "100.00"}})
+    running.says("ended: .*I was told .*paid as tx_1.*amount is now .*100")
