@@ -27,6 +27,7 @@ class ScriptedModel:
     asked: list[dict[str, Any]] = field(default_factory=list)
     left: threading.Event = field(default_factory=threading.Event)
     same_id: bool = False  # whether all calls of a turn have one id
+    ids_again: bool = False  # whether each turn begins with the same ids
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The next turn, as a response."""
@@ -36,7 +37,7 @@ class ScriptedModel:
         if turn == "hang":
             self.left.wait(PATIENCE)
         output = [_message(turn, number)] if isinstance(turn, str) else [
-            _call(each, number, 0 if self.same_id else at) for at, each in enumerate(turn)
+            _call(each, 0 if self.ids_again else number, 0 if self.same_id else at) for at, each in enumerate(turn)
         ]  # fmt: skip
         return {
             "id": f"resp_{number}", "object": "response", "created_at": 1, "model": "scripted", "status": "completed",

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import pytest
+
 from agents.models import Effect
 from approvals.gates import closing
 from checkpoints.actors import SYSTEM
@@ -92,3 +97,17 @@ def test_calls_that_are_done_elsewhere_are_the_programs(web: str, starts: Progra
         assert "done elsewhere" in model.told()
     with scripted([("elsewhere", {"order": "7"})]) as model:
         starts(world, model, "plain", "run", "k2").says(r"CannotAsk \| The agent waits for elsewhere")
+
+
+@pytest.mark.parametrize("given", [{"order": "8"}, REFUND[1]])
+def test_a_later_call_under_an_approved_calls_id_is_another_call(
+    web: str, starts: Program, given: dict[str, Any]
+) -> None:
+    world = World(web)
+    with scripted([REFUND], [("look", given)], "Done.") as model:
+        model.ids_again = True
+        service = starts(world, model, "plain", "run", "k1")
+        gate = world.decides()
+        service.says("final Done")
+    assert re.findall(r"ran \w+", service.log) == ["ran refund", "ran look"]
+    assert Effect.objects.filter(run=gate.run_id).count() == 1

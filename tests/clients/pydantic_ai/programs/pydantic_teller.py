@@ -57,6 +57,13 @@ def again(order: str) -> str:
 
 
 @plain.tool_plain
+def look(order: str, amount: float = 5.0) -> str:
+    """Look something up."""
+    say("ran look", order)
+    return f"order {order} is known"
+
+
+@plain.tool_plain
 def elsewhere(order: str) -> str:
     """Have it done elsewhere."""
     raise CallDeferred

@@ -80,7 +80,7 @@ class OpenAIAgent:
         if approved is None:
             return await self._run(state)
         item, verdict = approved
-        begun = await run.begin(verdict, arguments_of(item))
+        begun = await run.begin(verdict, name_of(item), arguments_of(item))
         state.approve(item)
         seen = Watched(name_of(item), item.call_id or "", begun.done)
         try:

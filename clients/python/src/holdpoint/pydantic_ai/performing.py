@@ -41,7 +41,8 @@ class Performed(AbstractCapability[Any]):
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:  # fmt: skip
         """Perform an approved call as an effect; any other call as it is."""
-        verdict = self.verdicts.get(call.tool_call_id)
+        # A model may give a later call the id of an approved one.
+        verdict = self.verdicts.get(call.tool_call_id) if ctx.tool_call_approved else None
         if verdict is None or self.run is None:
             return await handler(args)
         said: list[BaseException] = []
@@ -56,7 +57,7 @@ class Performed(AbstractCapability[Any]):
             return given.return_value if isinstance(given, ToolReturn) else given
 
         said_result: list[Any] = []
-        recorded = await self.run.perform(verdict, call.args_as_dict(), do)
+        recorded = await self.run.perform(verdict, call.tool_name, call.args_as_dict(), do)
         if said:
             raise said[0]
         return _told(verdict, said_result[0] if said_result else recorded)

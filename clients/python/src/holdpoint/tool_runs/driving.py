@@ -130,11 +130,11 @@ class ToolRun(Generic[R]):
         self.state |= fields
         return turn
 
-    async def perform(self, verdict: Verdict, arguments: Any, do: Callable[[], Awaitable[Any]]) -> Any:
+    async def perform(self, verdict: Verdict, tool: str, arguments: Any, do: Callable[[], Awaitable[Any]]) -> Any:
         """Perform one approved call as an effect, and return its result; the recorded one if it was done before."""
         if verdict.done:
             return verdict.result
-        begun = await self.begin(verdict, arguments)
+        begun = await self.begin(verdict, tool, arguments)
         try:
             result = await do()
         except BaseException as error:
@@ -143,11 +143,11 @@ class ToolRun(Generic[R]):
         await begun.done(result)
         return result
 
-    async def begin(self, verdict: Verdict, arguments: Any) -> Performing:
+    async def begin(self, verdict: Verdict, tool: str, arguments: Any) -> Performing:
         """Begin the effect of one call; others wait meanwhile. Raises CannotResume for a call that nobody approved."""
-        if digest(verdict.tool, arguments) != verdict.digest:
+        if digest(tool, arguments) != verdict.digest:
             raise CannotResume(
-                f"{verdict.tool} would run with other arguments than people approved at gate {self.gate or '?'}, so it "
+                f"{tool} would run with other arguments than people approved at gate {self.gate or '?'}, so it "
                 "did not run. Start the agent anew."
             )
         async with self._one_at_a_time:
@@ -158,7 +158,7 @@ class ToolRun(Generic[R]):
         effect = await self.run.begin("call")
         stands = next((each for each in self.run.state["calls"] if each["id"] == verdict.id), None)
         performing = Performing(self, verdict.id, effect)
-        if stands is None or digest(stands["tool"], stands["arguments"]) != digest(verdict.tool, arguments):
+        if stands is None or digest(stands["tool"], stands["arguments"]) != digest(tool, arguments):
             await performing.unknown("The run has other arguments than the framework.")
             raise CannotResume(
                 f"{verdict.tool} is not what the run's state has by now, so it did not run. Resume again."
