@@ -18,6 +18,7 @@ import { type Waiting, Way } from "./way.js";
 
 type Words = Omit<Options, "key" | "timeout" | "signal">;
 type Content = ToolModelMessage["content"];
+type Part = Exclude<ModelMessage["content"], string>[number];
 type Given = Parameters<NonNullable<Tool["toModelOutput"]>>[0];
 type Output = Awaited<ReturnType<NonNullable<Tool["toModelOutput"]>>>;
 
@@ -52,7 +53,7 @@ export function gated<T extends ToolSet>(hp: Holdpoint, tools: T, asks: Asks<T>)
     needsApproval: true,
     ...(tool.toModelOutput && { toModelOutput: (given: Given) => read(tool, given) }),
     execute: async (_: unknown, options: ToolExecutionOptions) => {
-      const request = requestsIn(options.messages).find((each) => each.toolCallId === options.toolCallId);
+      const request = requestsIn(options.messages).filter((each) => each.toolCallId === options.toolCallId).at(-1);
       if (!request) throw new HoldpointError(`${name} was not asked about, so it is not done.`);
       const { id } = await ask(request);
       return performed(hp, id, tool, options);
@@ -128,18 +129,24 @@ async function answerTo(hp: Holdpoint, request: Request, gate: number, waiting: 
   return { type: "tool-approval-response", approvalId, approved: true };
 }
 
-/** Return the approval requests in some messages, each with its call. */
+/** Return the approval requests in some messages, each with its call: the last of that id before it. */
 function requestsIn(messages: ModelMessage[]): Request[] {
-  const parts = messages.flatMap(({ content }): { type: string }[] => (typeof content === "string" ? [] : content));
-  const of = <P>(type: string) => parts.filter((each) => each.type === type) as P[];
-  const calls = of<{ toolCallId: string; toolName: string; input: object }>("tool-call");
-  const responses = of<{ approvalId: string }>("tool-approval-response").map((each) => each.approvalId);
-  const results = of<{ toolCallId: string }>("tool-result").map((each) => each.toolCallId);
-  return of<{ approvalId: string; toolCallId: string }>("tool-approval-request").flatMap(({ approvalId, toolCallId }) => {
-    const call = calls.find((each) => each.toolCallId === toolCallId);
-    const answered = responses.includes(approvalId) || results.includes(toolCallId);
-    return call ? [{ approvalId, toolCallId, name: call.toolName, input: call.input, answered }] : [];
-  });
+  const calls = new Map<string, { toolName: string; input: unknown }>();
+  const found: Request[] = [];
+  for (const part of messages.flatMap(({ content }): Part[] => (typeof content === "string" ? [] : content))) {
+    if (part.type === "tool-call") calls.set(part.toolCallId, part);
+    if (part.type === "tool-approval-request") {
+      const { approvalId, toolCallId } = part;
+      const call = calls.get(toolCallId);
+      const asked = { approvalId, toolCallId, answered: false };
+      if (call) found.push({ ...asked, name: call.toolName, input: call.input as object });
+    }
+    for (const each of found) {
+      if (part.type === "tool-approval-response") each.answered ||= part.approvalId === each.approvalId;
+      if (part.type === "tool-result") each.answered ||= part.toolCallId === each.toolCallId;
+    }
+  }
+  return found;
 }
 
 /** Return what a tool returned; of one that returns several results, the last. */

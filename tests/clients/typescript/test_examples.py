@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from agents.models import Effect
 from approvals.models import Gate
+from tests.clients.framework_programs import newer
 from tests.clients.typescript import node
 from tests.clients.world import World, ended
 from tests.conftest import Starter
@@ -227,3 +228,15 @@ def test_an_edit_is_told_to_the_model_beside_the_tools_own_output(
     asked(agent.world, running)
     agent.world.decides("edit", arguments={"wire": {"to": "ACME Ltd", "amount": "100.00"}})
     running.says("ended: .*I was told .*paid as tx_1.*amount is now .*100")
+
+
+def test_a_second_call_under_the_same_id_asks_for_itself(agent: Agent, elsewhere: Path, start_service: Starter) -> None:
+    twice = ANSWERS % "console.log('wiring'); return { id: 'tx_1' };"
+    twice = twice.replace(
+        "  if (result.text) break;", "  if (result.text) messages.push({ role: 'user', content: 'Once more.' });"
+    )
+    (elsewhere / "answers.mjs").write_text(twice)
+    running = start_service("agent", ["node", str(elsewhere / "answers.mjs")], agent.world.env)
+    first = agent.world.decides()
+    assert newer(agent.world, first).asked.actions[0].id == "wire"
+    assert running.log.count("wiring") == 1
