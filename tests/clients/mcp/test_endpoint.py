@@ -151,6 +151,15 @@ def test_checkpoints_are_saved_one_after_the_other(web: str) -> None:
     assert found.json()["state"] == {"state": {"plan": [1, 2]}}
 
 
+def test_an_argument_to_check_that_is_not_there_is_told_and_nobody_is_asked(web: str) -> None:
+    world = World(web)
+    asked = {"action": "wire", "title": "Pay", "arguments": WIRE, "pinned": ["amout"]}
+    found = called(world, "request_approval", asked).result(PATIENCE)
+    assert found.is_error
+    assert "there are no arguments amout" in said(found)
+    assert not Gate.objects.filter(team=world.team).exists()
+
+
 def test_a_gate_that_asks_how_to_go_on_allows_nothing(web: str) -> None:
     world = World(web)
 

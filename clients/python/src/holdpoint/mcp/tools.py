@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
@@ -96,6 +96,14 @@ class RequestApproval(Call):
     reasons: list[str] = Field([], description="The reasons for the risk.", max_length=50)
     pinned: list[str] = Field([], description="The names of the arguments that people have to check.", max_length=50)
     request_id: str = Field("", description="Your id of this request: the same id asks once.", max_length=200)
+
+    @field_validator("pinned")
+    @classmethod
+    def there(cls, pinned: list[str], told: ValidationInfo) -> list[str]:
+        """Refuse a name that is none of the arguments': people would not see what they have to check."""
+        if absent := [each for each in pinned if each not in told.data.get("arguments", {})]:
+            raise ValueError(f"there are no arguments {', '.join(absent)}")
+        return pinned
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Ask, and return the answer."""
