@@ -28,14 +28,14 @@ from checkpoints.values.canonical_json import canonical, decode, encode
 INTERRUPTED = -3  # LangGraph's number of an interrupt
 Numbered = tuple[int, str, Any]  # LangGraph's number of the write, the channel, the value as JSON
 _COLUMNS = "run_id, checkpoint, task, number, path, codec, value, digest"
-_ADD = f"""
+_KEEP = f"""
 INSERT INTO agents_threadwrite ({_COLUMNS})
 SELECT $1, $2, $3, number, $4, codec, value, digest
 FROM unnest($5::int[], $6::smallint[], $7::bytea[], $8::bytea[]) AS made (number, codec, value, digest)
-ON CONFLICT (run_id, checkpoint, task, number) DO"""  # noqa: S608 - constants
-_KEEP = f"{_ADD} NOTHING RETURNING number"
-_REPLACE = (
-    f"{_ADD} UPDATE SET path = excluded.path, codec = excluded.codec, value = excluded.value, digest = excluded.digest"
+ON CONFLICT (run_id, checkpoint, task, number) DO NOTHING RETURNING number"""  # noqa: S608 - constants
+_REPLACE = _KEEP.replace(
+    "NOTHING RETURNING number",
+    "UPDATE SET path = excluded.path, codec = excluded.codec, value = excluded.value, digest = excluded.digest",
 )
 _READ = f"SELECT {_COLUMNS} FROM agents_threadwrite WHERE run_id = $1 AND checkpoint = ANY($2::uuid[])"  # noqa: S608
 _ONE = f"""

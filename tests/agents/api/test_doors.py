@@ -25,9 +25,10 @@ ADDRESSES = [path for path, method, _ in operations() if method == "get" and pat
 ORDERS = [path for path, method, _ in operations() if method == "post" and path not in APART]
 # Of no team yet: there is nothing to be found.
 STARTS = ("/api/runs", "/api/gates", "/api/gates/batches", "/api/agents/{agent}/versions")
+THREADS = [path for path in paths() if path.startswith("/api/threads/")]  # of the agent that is named with them
 BOTH = {*ADDRESSES} & {*ORDERS}  # what is read there, and what is asked with a body
 OF_A_TEAM = [path for path in ADDRESSES if "{" in path]
-LISTS = [path for path in ADDRESSES if "{" not in path]
+LISTS = [path for path in ADDRESSES if "{" not in path and path not in THREADS]
 
 
 def refusal(answer: Any, status: int) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def test_it_asks_the_one_place_who_may(path: str) -> None:
             if answer.status_code == 200:
                 assert answer.json()["items"] == []
             else:
-                refusal(answer, 403 if path in (*STARTS, "/api/webhooks") else 404)
+                refusal(answer, 403 if path in (*STARTS, *THREADS, "/api/webhooks") else 404)
 
 
 @pytest.mark.parametrize("path", OF_A_TEAM)
@@ -165,7 +166,7 @@ def test_a_number_beyond_every_column_is_not_there() -> None:
         refusal(reader.get(f"/api/gates/{number}"), 404)
 
 
-@pytest.mark.parametrize("path", ADDRESSES)
+@pytest.mark.parametrize("path", [path for path in ADDRESSES if path not in THREADS])
 def test_a_parameter_that_is_junk_is_named(path: str) -> None:
     """Any text may name a thread."""
     parameters = document()["paths"][path]["get"]["parameters"]
@@ -195,7 +196,7 @@ class TestOrders:
         for client in (Client(), Client(enforce_csrf_checks=True)):
             refusal(self.post(client, path), 401)
 
-    @pytest.mark.parametrize("path", [path for path in ORDERS if path not in STARTS])
+    @pytest.mark.parametrize("path", [path for path in ORDERS if path not in (*STARTS, *THREADS)])
     def test_an_outsider_is_told_that_nothing_is_there(self, path: str) -> None:
         assert "you may not see it" in refusal(self.post(signed_in(eve()), path), 404)["detail"]
 

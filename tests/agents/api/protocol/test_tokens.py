@@ -22,7 +22,7 @@ from checkpoints import actors
 from checkpoints.models import Event, Run
 from config.local import seed
 from tests.agents.api.sent_requests import address, example, gate, operations
-from tests.agents.api.test_doors import STARTS, refusal
+from tests.agents.api.test_doors import STARTS, THREADS, refusal
 from tests.factories import MEMBER, READER, ann, bob, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.tokens import bearing, make_token
 from tests.harness.session import ROOT
@@ -97,7 +97,7 @@ def test_an_agents_token_finds_nothing_of_another_agent(path: str, method: str, 
     owner = make_user("Ann Okafor", gate().team, may=MEMBER)
     _, sent = make_token(owner, team=gate().team, agent="somebody-else")
     answer = send(sent, path, method)
-    if scope_of(operation) not in FOR_AGENTS or (method == "post" and path in STARTS):
+    if scope_of(operation) not in FOR_AGENTS or (method == "post" and path in STARTS) or path in THREADS:
         refusal(answer, 403)
     elif "{" in path:
         refusal(answer, 404)
