@@ -25,7 +25,10 @@ print(json.dumps({
 }))
 sys.exit(7)
 """
-VARIABLES = {"PYTHONPATH": "/one:/two", "PYTHONDONTWRITEBYTECODE": "1", "OF_ITS_OWN": "yes"}
+# Other tests may have named the settings; this command reads none.
+VARIABLES = {
+    "PYTHONPATH": "/one:/two", "PYTHONDONTWRITEBYTECODE": "1", "OF_ITS_OWN": "yes", "DJANGO_SETTINGS_MODULE": "",
+}  # fmt: skip
 
 
 def test_it_has_the_words_variables_and_files_of_one_that_is_started_by_itself() -> None:
