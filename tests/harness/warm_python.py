@@ -18,6 +18,12 @@ from tests.harness.session import ROOT
 
 OURS = ("agents.", "celery", "config.migrate", "config.web", "tests.")  # modules that are started so
 SETTINGS = "config.settings"
+# Settings with which the project is read, where there are none. Each process reads its own.
+READING = {
+    "HOLDPOINT_SECRET_KEY": "no-secret-at-all-0123456789-abcdefghij",
+    "DATABASE_URL": "postgres://reading@/reading",
+    "REDIS_URL": "redis://127.0.0.1:1/0",
+}
 UNDERSTOOD = {"PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -84,7 +90,7 @@ class WarmPython:
         """Start a command of Python in this folder. `files`: its standard input, output and errors."""
         project = reads_project(command, env)
         if project not in self.servers:
-            self.servers[project] = WarmServer(["project"], env) if project else WarmServer([], os.environ)
+            self.servers[project] = WarmServer(*(["project"] if project else []))
         return self.servers[project].start(command, env=env, files=files)
 
     def close(self) -> None:
@@ -102,16 +108,13 @@ def reads_project(command: Sequence[str], env: Mapping[str, str]) -> bool:
 
 
 class WarmServer:
-    """A process that forks others; it takes its first request once it has read what it is to read.
+    """A process that forks others; it takes its first request once it has read what it is to read."""
 
-    `env`: its variables, in which settings are complete if it reads the project.
-    """
-
-    def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, *words: str) -> None:
         self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = tied([sys.executable, "-m", "tests.harness.warm_server", str(theirs.fileno()), *words])
-            fds = [theirs.fileno()]
+            fds, env = [theirs.fileno()], READING | os.environ
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=fds)
 
     def start(self, command: Sequence[str], *, env: Mapping[str, str], files: Sequence[int]) -> Forked:
