@@ -43,6 +43,11 @@ async def inbox(at: Reviewer) -> AsyncIterator[Session]:
         yield pilot
 
 
+def has_looked(screen: Any) -> bool:
+    """Tell whether the card of the inbox's chosen gate is shown: a key decides only on what is."""
+    return not isinstance(screen, InboxScreen) or not screen.chosen or str(screen.looked_at.get("id")) == screen.chosen
+
+
 def screen_text(pilot: Session) -> str:
     """All that the widgets of the screen say."""
     told = [str(each.render()) for each in pilot.app.screen.query(Static)]
@@ -68,6 +73,7 @@ async def shows(pilot: Session, *words: str) -> None:
     """Wait until the screen says these words."""
     for each in words:
         await when(pilot, lambda each=each: each in screen_text(pilot), each)  # type: ignore[misc]
+    await when(pilot, lambda: has_looked(pilot.app.screen), "the chosen gate")
 
 
 async def on(pilot: Session, screen: type[Any]) -> Any:
