@@ -74,6 +74,7 @@ def test_the_terminal_decides_and_the_browser_is_told(
     terminal.shows("1 gate is open")
     terminal.shows("● live")
     terminal.shows("Refund €120.00 to Marit")
+    terminal.shows("▸")  # an action on the card: a key before that would open the gate to be read first
     terminal.types("a")
     terminal.shows("Record the decision")
     terminal.shows("pay runs")
