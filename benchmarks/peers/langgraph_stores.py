@@ -1,16 +1,18 @@
 """Measures the same work through LangGraph's own stores. A process in its own environment:
 
-    python -m benchmarks.peers.langgraph_stores saver|delta|messages URL STEPS
+    python -m benchmarks.peers.langgraph_stores saver|delta|messages|async URL STEPS
     python -m benchmarks.peers.langgraph_stores saver|delta URL BUDGET MARK MARK…
 
 prints one JSON object: steps per second, milliseconds of a step in the saver's put and put_writes, bytes on disk,
 milliseconds to load the newest state; or the points that
-benchmarks.store.growth draws. "saver" is a list that PostgresSaver writes whole at each step; "delta" is the same list
-in a DeltaChannel, as its documentation shows it; "messages" a list of LangChain's messages under add_messages.
+benchmarks.store.growth draws. "saver" is a list that PostgresSaver writes whole at each step; "async" the same in an
+event loop with AsyncPostgresSaver; "delta" is the same list in a DeltaChannel, as its documentation shows it;
+"messages" a list of LangChain's messages under add_messages.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import operator
 import statistics
@@ -25,6 +27,7 @@ import psycopg
 from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
@@ -42,6 +45,7 @@ def extend(messages: list[Any], writes: list[list[Any]]) -> list[Any]:
 reduce: Any = extend
 CHANNELS: dict[str, Any] = {
     "saver": Annotated[list, operator.add],
+    "async": Annotated[list, operator.add],
     "delta": Annotated[list, DeltaChannel(reduce, snapshot_frequency=100)],
     "messages": Annotated[list, add_messages],
 }
@@ -76,7 +80,7 @@ def item(kind: str, work: Workload, n: int) -> Any:
     return AIMessage(found["text"], id=found["id"]) if kind == "messages" else found
 
 
-def build(kind: str, work: Workload, saver: PostgresSaver, until: Callable[[int], bool] | None = None) -> Any:
+def build(kind: str, work: Workload, saver: Any, until: Callable[[int], bool] | None = None) -> Any:
     """Build a graph of one node that runs until the work is done, or `until` says so of a step."""
     fields = {"messages": CHANNELS[kind], "document": dict, "cursor": dict}
     state = TypedDict("state", fields)  # type: ignore[misc]
@@ -104,6 +108,25 @@ def size(url: str) -> int:
             "AND relnamespace = 'public'::regnamespace"
         ).fetchone()
     return int(found[0])  # type: ignore[index]
+
+
+async def run_async(kind: str, work: Workload, saver: Any, config: Any) -> float:
+    """Run the work once in this event loop, durably at each step; return its seconds."""
+    graph, given = build(kind, work, saver), first_of(kind, work)
+    began = time.perf_counter()
+    await graph.ainvoke(given, {**config, "recursion_limit": work.steps + 20}, durability="sync")
+    took = time.perf_counter() - began
+    state = await graph.aget_state(config)
+    assert len(state.values["messages"]) == work.steps, "the saver did not keep every message"
+    return took
+
+
+async def main_async(url: str, steps: int) -> None:
+    """Run the work once on AsyncPostgresSaver."""
+    async with AsyncPostgresSaver.from_conn_string(url) as saver:
+        await saver.setup()
+        took = await run_async("async", Workload(steps), saver, THREAD)
+    print(json.dumps({"rate": steps / took}))
 
 
 def main(kind: str, url: str, steps: int) -> None:
@@ -155,7 +178,9 @@ def grow(kind: str, url: str, budget: float, marks: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
+    if sys.argv[1] == "async":
+        asyncio.run(main_async(sys.argv[2], int(sys.argv[3])))
+    elif len(sys.argv) == 4:
         main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
         grow(sys.argv[1], sys.argv[2], float(sys.argv[3]), [int(mark) for mark in sys.argv[4:]])
