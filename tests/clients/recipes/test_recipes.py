@@ -1,16 +1,21 @@
-"""The programs of docs/frameworks/recipes.md, each with its library in a new virtual environment."""
+"""The programs of docs/frameworks, each with its library in a new virtual environment."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from approvals.models import Gate
-from tests.clients.framework_programs import newer
+from tests.clients.framework_programs import first_example, newer
 from tests.clients.scripted_model import Call, ScriptedModel, scripted
 from tests.clients.world import World
 from tests.conftest import Starter
@@ -19,6 +24,8 @@ from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.long
+CLIENT = "./clients/python"
+PAGES = ROOT / "docs" / "frameworks"
 INSTALLING = 40 * PATIENCE  # some of these libraries are large
 REFUND: Call = ("refund", {"order": "7", "amount": "20.00"})
 LESS = {"order": "7", "amount": "10.00"}
@@ -55,15 +62,21 @@ def recipe(heading: str) -> str:
     return found.group(1)
 
 
-def started(name: str, folder: Path, start: Starter, world: World, model: ScriptedModel) -> Service:
-    """Install the library and the client, and start the program."""
+def environment(folder: Path, *wanted: str) -> Path:
+    """Make a virtual environment with what is wanted, the client among it; return its Python."""
     uv, python = str(Path(sys.executable).parent / "uv"), folder / "venv" / "bin" / "python"
     source = folder / "source"
     shutil.copytree(ROOT / "clients" / "python", source, ignore=shutil.ignore_patterns("__pycache__", "build"))
-    install = ["pip", "install", "--python", python, source, *LIBRARIES[name]]
+    install = ["pip", "install", "--python", python, *(each.replace(CLIENT, str(source)) for each in wanted)]
     for words in (["venv", "--python", sys.executable, folder / "venv"], install):
         done = run(uv, *map(str, words), within=INSTALLING)
         assert done.returncode == 0, done.stdout + done.stderr
+    return python
+
+
+def started(name: str, folder: Path, start: Starter, world: World, model: ScriptedModel) -> Service:
+    """Install the library and the client, and start the program."""
+    python = environment(folder, CLIENT, *LIBRARIES[name])
     return begun(name, python, folder, start, {**world.env, **model.env})
 
 
@@ -83,9 +96,11 @@ def begun(name: str, python: Path, folder: Path, start: Starter, env: dict[str, 
     return start("recipe", [airflow, "dags", "test", "refunds"], env)
 
 
-def asks(world: World) -> None:
+def asks(world: World, service: Service) -> None:
     """Wait until it asks: importing some of these libraries takes long."""
-    until(lambda: Gate.objects.open().filter(team=world.team).first(), within=5 * PATIENCE, what="a gate opens")
+    opened = Gate.objects.open().filter(team=world.team)
+    until(lambda: opened.first() or not service.alive, within=5 * PATIENCE, what="a gate opens")
+    assert service.alive, service.log
 
 
 @pytest.mark.parametrize("name", list(LIBRARIES))
@@ -94,7 +109,7 @@ def test_it_runs_as_people_left_it(name: str, web: str, start_service: Starter, 
     again: list[str | list[Call]] = [[("refund", LESS)]] if name in CANNOT_EDIT else []
     with scripted([REFUND], *again, "It is paid back.", "It is paid back.") as model:
         service = started(name, tmp_path, start_service, world, model)
-        asks(world)
+        asks(world, service)
         first = world.decides("edit", arguments={"refund": LESS})
         if name in CANNOT_EDIT:
             assert newer(world, first).asked.actions[0].arguments == LESS
@@ -108,8 +123,61 @@ def test_a_no_reaches_the_model(name: str, web: str, start_service: Starter, tmp
     world = World(web)
     with scripted([REFUND], "Then not.", "Then not.") as model:
         service = started(name, tmp_path, start_service, world, model)
-        asks(world)
+        asks(world, service)
         world.decides("reject", comment="Not this month.")
         service.says("Then not", within=4 * PATIENCE)
         assert "Ann Okafor said no to refund: Not this month. Do not do it another way." in model.everything(1)
         assert "Paying back" not in service.log
+
+
+def installed_by(page: str) -> list[str]:
+    """What a page of docs/frameworks says to install first."""
+    found = re.search(r"^pip install (.+)$", (PAGES / f"{page}.md").read_text(), re.MULTILINE)
+    assert found is not None, f"{page}.md does not say what to install"
+    return shlex.split(found.group(1), comments=True)
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("openai-agents", "Paying back 20.00 for order 7"),
+        ("pydantic-ai", "Paying back 20.00 for order 7"),
+        ("mcp", "Wiring {'amount': '120.00', 'to': 'ACME Ltd'}"),
+    ],
+)
+def test_a_pages_example_works_with_what_the_page_installs(
+    page: str, said: str, web: str, start_service: Starter, tmp_path: Path
+) -> None:
+    world = World(web)
+    python = environment(tmp_path, *installed_by(page))
+    with scripted([REFUND], "It is paid back.") as model:
+        file = first_example(page, tmp_path)
+        service = start_service("example", [str(python), str(file)], {**world.env, **model.env})
+        asks(world, service)
+        world.decides()
+        service.says(re.escape(said), within=4 * PATIENCE)
+
+
+def test_the_checkpointers_example_works_with_what_its_page_installs(web: str, tmp_path: Path) -> None:
+    world = World(web)
+    python = environment(tmp_path, *installed_by("langgraph"))
+    file = first_example("langgraph", tmp_path)
+    done = run(str(python), str(file), env=world.env, within=2 * PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("You said:") == 2
+
+
+def test_the_hook_works_with_what_its_page_installs(web: str, tmp_path: Path) -> None:
+    world = World(web)
+    hook = environment(tmp_path, *installed_by("claude-code")).with_name("holdpoint")
+    use = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make test"},
+           "tool_use_id": "toolu_01", "session_id": "s", "cwd": str(tmp_path)}  # fmt: skip
+    env = {**os.environ, **world.env, "HOME": str(tmp_path)}
+    with subprocess.Popen([str(hook), "hook"], env=env, stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(use))
+        process.stdin.close()
+        world.decides()
+        assert process.stdout is not None
+        told = json.loads(process.stdout.read())
+    assert told["hookSpecificOutput"]["permissionDecision"] == "allow"
