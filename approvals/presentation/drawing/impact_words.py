@@ -6,7 +6,7 @@ Always in one order: run, skip, keep, undo, cannot undo, people. Steps are named
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from threading import RLock
 
@@ -80,11 +80,20 @@ def drawn(
     return WordedImpact(heading=heading, rows=tuple(row for row in rows if row), marks=marks)
 
 
-def approval(choice: str, impact: Impact, agreement: Agreement, *, current: bool) -> WordedImpact:
-    """Draw a choice that approves. `current`: it approves the current proposal or answer, as others may have done."""
+def approval(
+    choice: str, impact: Impact, agreement: Agreement, *, current: bool, elsewhere: tuple[str, ...] = ()
+) -> WordedImpact:
+    """Draw a choice that approves. `current`: it approves the current proposal or answer, as others may have done.
+
+    `elsewhere`: the tools that the program which asks calls by itself, since it only asks here.
+    """
     left = agreement.quorum - (agreement.agreed + 1 if current else 1)
     people = _agreeing(agreement, left=left, edited=not current, answer=choice == "answer")
-    return drawn(impact, str(HEADINGS[choice]), people=people, later=left > 0)
+    made = drawn(impact, str(HEADINGS[choice]), people=people, later=left > 0)
+    if not elsewhere:
+        return made
+    calls = ImpactLine(effect="run", title=_("The agent calls"), names=elsewhere, said=_("in its own program"))
+    return replace(made, rows=(calls, *(row for row in made.rows if row.effect != "run")))
 
 
 def stop(impact: Impact) -> WordedImpact:

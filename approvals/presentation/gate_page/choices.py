@@ -62,8 +62,17 @@ class OfferedChoices:
         }
 
     def _approving(self, choice: str, *, current: bool) -> impact_words.WordedImpact:
-        drawn = impact_words.approval(choice, self.expected[choice], self.page.agreement, current=current)
+        drawn = impact_words.approval(
+            choice, self.expected[choice], self.page.agreement, current=current, elsewhere=self._elsewhere
+        )
         return self._offered(choice, drawn, others=self.page.agreement.agreed if current else 0)
+
+    @property
+    def _elsewhere(self) -> tuple[str, ...]:
+        """Return the tools that an external program calls by itself once this is approved: it only asks here."""
+        if not self.page.plan.external or self.page.card.allows:
+            return ()
+        return tuple(dict.fromkeys(action.tool for action in self.page.card.actions if action.tool))
 
     def _offered(
         self,

@@ -106,6 +106,7 @@ def test_a_command_is_drawn_with_the_agents_words_as_its_own(web: str, new_page:
     expect(drawn(page).locator("figure.quote blockquote")).to_have_text("Publish the branch")
     expect(drawn(page).locator("figure.quote figcaption")).to_contain_text("says of it")
     expect(page.locator("[name='args.Bash/timeout']")).to_have_value("60000")
+    expect(page.locator("#decide")).to_contain_text("The agent calls")
 
 
 def test_nothing_in_a_drawing_is_hidden_from_the_reader(web: str, new_page: NewPage) -> None:
