@@ -26,6 +26,7 @@ async def test_every_capability_passes_every_test(web: str, backend: str) -> Non
             yield make()
 
         report = await validate(made)
+    report.print_report()  # pytest -s shows it
     found = report.to_dict()
     failures = {name: each["failures"] for name, each in found["results"].items() if each["failures"]}
     assert failures == {}
