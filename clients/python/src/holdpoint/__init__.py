@@ -7,6 +7,7 @@ from .client import AsyncHoldpoint, Holdpoint
 from .endings import Said
 from .errors import (
     AlreadyDone,
+    Altered,
     Answered,
     BadAnswer,
     BadToken,
@@ -45,6 +46,7 @@ from .runs import AsyncRun, Run
 __all__ = [
     "Action",
     "AlreadyDone",
+    "Altered",
     "Answered",
     "Approval",
     "Ask",

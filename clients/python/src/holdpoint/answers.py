@@ -128,6 +128,7 @@ class Ending(Answer):
     actions: dict[str, ActionOutcome] = {}
     arguments: dict[str, Any] = {}
     answer: Any = None
+    seen: str = ""  # the digest of the proposal that was decided on
 
 
 class Granted(Answer):
@@ -211,6 +212,8 @@ class Gate(Answer):
     closed_at: datetime | None = None
     agreement: Agreement
     card: dict[str, Any]
+    digest: str = ""  # of the card, in hex
+    masked: list[str] = []  # pointers to the secrets in the card, which are placeholders
     outcome: Ending | None = None
 
     @property

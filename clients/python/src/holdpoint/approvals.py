@@ -229,23 +229,25 @@ def named_defer(later: Callable[..., Any], name: str, signature: inspect.Signatu
 def begun(api: Api, posting: Posting) -> Op[Allowed]:
     """Ask, wait for people, and begin the approved action."""
     turn = yield from post(api, posting)
-    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).allowed())
+    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked).allowed())
 
 
 def begun_each(api: Api, posting: Posting) -> Op[Several]:
     """Return the same for several actions."""
     turn = yield from post(api, posting)
-    return (yield from Several(Way(api, turn.gate or 0, timeout=posting.timeout, each=True)).begin())
+    way = Way(api, turn.gate or 0, timeout=posting.timeout, each=True, asked=posting.asked)
+    return (yield from Several(way).begin())
 
 
 def said(api: Api, posting: Posting) -> Op[Said]:
     """Ask people without doing anything; no run stays in the queue.
 
     The arguments are those of `approve`. Their final values are in `arguments`; an answer given instead
-    (`respond=True`) is in `answer`. Raises Rejected, Expired, Withdrawn, Stopped and StillOpen.
+    (`respond=True`) is in `answer`. Raises Rejected, Expired, Withdrawn, Stopped, StillOpen and
+    Altered.
     """
     turn = yield from post(api, posting, ask_only=True)
-    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout).said())
+    return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked).said())
 
 
 def deferred(api: Api, posting: Posting, *, ask_only: bool = False) -> Op[Pending]:

@@ -7,13 +7,15 @@ out again under its key if it is idempotent, else people are asked about it, and
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
-from .answers import Gate, Outcome, Run, Saved, Turn
+from .answers import Begun, Events, Gate, Outcome, Run, Saved, Turn
 from .calls import RESULT, Allowed
 from .endings import Said, decision_of, refused, sentence
 from .errors import (
     AlreadyDone,
+    Altered,
     Answered,
     HoldpointError,
     NotClaimable,
@@ -25,6 +27,7 @@ from .errors import (
     ToTakeBack,
     Unknown,
 )
+from .exact_calls import approved
 from .exchange import Op, Pause
 from .holding import Held, claim
 from .sending import FIRST, Api
@@ -58,16 +61,27 @@ def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
 
 
 class Way:
-    """The way from one gate to its approved effect. `timeout`: seconds to wait for people; None for ever."""
+    """The way from one gate to its approved effect. `timeout`: seconds to wait for people; None for ever.
+
+    `asked`: the arguments that this program asks about, by action; none where it goes on by the gate's number alone.
+    """
 
     def __init__(
-        self, api: Api, gate: int, *, timeout: float | None = None, undoes: bool = False, each: bool = False
+        self,
+        api: Api,
+        gate: int,
+        *,
+        timeout: float | None = None,
+        undoes: bool = False,
+        each: bool = False,
+        asked: Mapping[str, Any] | None = None,
     ) -> None:
         self.api = api
         self.gate = gate  # the newest gate that asked
         self.until = float("inf") if timeout is None else api.habits.clock() + timeout
         self.undoes = undoes  # whether the caller can undo the effect
         self.each = each  # whether it does several actions, one after the other
+        self.asked, self.first = asked or {}, gate
         self.run = 0
         self.url = ""
         self.actions: list[str] = []
@@ -83,7 +97,7 @@ class Way:
         return {"gate": self.gate, "run": self.run, "url": self.url}
 
     def allowed(self) -> Op[Allowed]:
-        """Return the effect, begun. Raises Refused in one of its kinds, StillOpen, Unknown, ToTakeBack."""
+        """Return the effect, begun. Raises Refused in one of its kinds, StillOpen, Unknown, ToTakeBack, Altered."""
         yield from self.decided()
         found = yield from self.following()
         if found is None:
@@ -119,7 +133,7 @@ class Way:
             held = turn = None
 
     def said(self) -> Op[Said]:
-        """Return people's decision on a question that performs nothing. Raises Refused, StillOpen."""
+        """Return people's decision on a question that performs nothing. Raises Refused, StillOpen, Altered."""
         yield from self.decided()
         try:
             held, _ = yield from claim(self.api, self.run)
@@ -133,10 +147,10 @@ class Way:
                         answer=refusal.answer)  # fmt: skip
         if refusal is not None:
             raise refusal
-        arguments = outcome.outcome.arguments.get(self.about) if outcome.outcome else None
-        edits = outcome.edits.get(self.about, [])
-        decision = decision_of(gate, self.about)
-        return Said(**self.known, decision=decision, arguments=dict(arguments or {}), edits=edits)
+        told = outcome.outcome.arguments.get(self.about) if outcome.outcome else None
+        edits, asked = outcome.edits.get(self.about, []), self.asked.get(self.about)
+        arguments = approved(gate, self.about, told or {}, asked=asked, edits=edits)
+        return Said(**self.known, decision=decision_of(gate, self.about), arguments=arguments, edits=edits)
 
     def told(self) -> Op[tuple[Outcome, Gate]]:
         """Return the gate's outcome, and the gate."""
@@ -178,12 +192,36 @@ class Way:
         effect, state = begun.next.effect, begun.state or turn.state or {}
         if effect is None or begun.next.kind != "effect":
             return None  # people have to be asked first
-        outcome, gate = yield from self.told()
+        outcome, gate = yield from self._granting(effect)
         action = turn.next.step if self.each else self.about
-        arguments = dict(state.get(action) or {})
         edits, decision = outcome.edits.get(action, []), decision_of(gate, action)
+        asked = self.asked.get(action) if gate.id == self.first else None  # people may have edited the state since
+        try:
+            arguments = approved(gate, action, state.get(action) or {}, asked=asked, edits=edits)
+        except Altered as error:
+            yield from held.work(f"effects/{effect.id}/results", {"status": "failed", "error": str(error)})
+            raise
         at = held, self.gate, self.url, action
         return Allowed(*at, arguments, effect, edits, decision, goes_on=self.each)
+
+    def _granting(self, effect: Begun) -> Op[tuple[Outcome, Gate]]:
+        """Return what `told` does, of the gate that gave the effect's grant.
+
+        It is a later one where the run was sent back and another process asked again.
+        """
+        told = yield from self.told()
+        after, more = "", effect.grant not in (None, *(each.id for each in told[0].grants))
+        while more:
+            page = yield from self.api.get("events", Events, subject=f"run:{self.run}", after=after)
+            for event in page.items:
+                gate = int(event.subject.partition(":")[2]) if event.kind == "gate.opened" else 0
+                if gate > self.gate:
+                    outcome = yield from self.api.get(f"gates/{gate}/outcome", Outcome)
+                    if effect.grant in [each.id for each in outcome.grants]:
+                        self.gate, self.url = gate, outcome.url
+                        return (yield from self.told())
+            after, more = page.next, page.more
+        return told
 
     def _undone(self, held: Held, turn: Turn) -> Op[Allowed | None]:
         undoes = turn.next.undoes

@@ -85,14 +85,16 @@ class Guarded:
         }  # fmt: skip
         return question(name, self.signature.sent(values), schema=self.signature.schema(), **{**vars(terms), **own})
 
-    def opened(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Op[int]:
-        """Post the gate, and return its number."""
-        turn = yield from post(self.api, self.posting(args, kwargs))
-        return turn.gate or 0
+    def opened(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Op[tuple[int, Mapping[str, Any]]]:
+        """Post the gate, and return its number, and the arguments by action."""
+        posting = self.posting(args, kwargs)
+        turn = yield from post(self.api, posting)
+        return turn.gate or 0, posting.asked
 
-    def way(self, gate: int) -> Op[Allowed]:
+    def way(self, gate: int, asked: Mapping[str, Any] | None = None) -> Op[Allowed]:
         """Return the effect that the gate approved, begun; it may be an undo."""
-        way = Way(self.api, gate, timeout=self.terms.timeout, undoes=self.terms.undo is not None)
+        terms = self.terms
+        way = Way(self.api, gate, timeout=terms.timeout, undoes=terms.undo is not None, asked=asked)
         return (yield from way.allowed())
 
     def done(self, call: Call | AsyncCall) -> Any:
@@ -157,15 +159,18 @@ def called(io: Threads, guarded: Guarded) -> Any:
     """Return a function that asks first and waits for people."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return resume(io.run(guarded.opened(args, kwargs)))
+        return go_on(*io.run(guarded.opened(args, kwargs)))
 
     def defer(*args: Any, **kwargs: Any) -> Pending:
         return io.run(deferred(guarded.api, guarded.posting(args, kwargs)))
 
     def resume(gate: int) -> Any:
+        return go_on(gate)
+
+    def go_on(gate: int, asked: Mapping[str, Any] | None = None) -> Any:
         while True:
             try:
-                with Approval(io, guarded.way(gate), Call) as call:
+                with Approval(io, guarded.way(gate, asked), Call) as call:
                     result = guarded.done(call)
                     call.done(result)
                     if call.undoes is None:
@@ -180,15 +185,18 @@ def awaited(io: Tasks, guarded: Guarded) -> Any:
     """Return a coroutine function that asks first."""
 
     async def call(*args: Any, **kwargs: Any) -> Any:
-        return await resume(await io.run(guarded.opened(args, kwargs)))
+        return await go_on(*await io.run(guarded.opened(args, kwargs)))
 
     async def defer(*args: Any, **kwargs: Any) -> Pending:
         return await io.run(deferred(guarded.api, guarded.posting(args, kwargs)))
 
     async def resume(gate: int) -> Any:
+        return await go_on(gate)
+
+    async def go_on(gate: int, asked: Mapping[str, Any] | None = None) -> Any:
         while True:
             try:
-                async with AsyncApproval(io, lambda: guarded.way(gate), AsyncCall) as call:
+                async with AsyncApproval(io, lambda: guarded.way(gate, asked), AsyncCall) as call:
                     given = guarded.done(call)
                     result = await given if inspect.isawaitable(given) else given
                     await call.done(result)

@@ -152,6 +152,14 @@ class ToTakeBack(HoldpointError):
         self.run, self.effect, self.key = run, effect, key
 
 
+class Altered(HoldpointError):
+    """What would be done is not what people approved, so it was not done; the message says what to do."""
+
+
+class NotJson(HoldpointError):
+    """A value that JSON cannot hold, such as NaN: people cannot be asked about it."""
+
+
 class CannotAsk(HoldpointError):
     """The calls of a framework's agent cannot be asked about: there are none, too many, or two under one id."""
 

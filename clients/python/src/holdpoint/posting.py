@@ -41,6 +41,11 @@ class Posting:
     key: str = ""
     timeout: float | None = None
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Return the arguments of its actions, by their ids."""
+        return {each["id"]: each["arguments"] for each in self.body["actions"]}
+
 
 @dataclass(frozen=True)
 class Ask:
@@ -114,7 +119,8 @@ def question(
     `key`: the same one again asks nothing new but goes on with the first gate. `timeout`: seconds to wait for people;
     None waits for ever.
 
-    Raises Rejected, Expired, Withdrawn, Stopped, Answered and AlreadyDone (all of them Refused), StillOpen and Unknown.
+    Raises Rejected, Expired, Withdrawn, Stopped, Answered and AlreadyDone (all of them Refused), StillOpen, Unknown and
+    Altered.
     """
     action = Ask(name, arguments, title, pinned, schema, respond, undo, idempotent, tool, draws)
     return question_each(
@@ -146,8 +152,8 @@ def question_each(
     """Ask about several actions at one gate, each with a verdict of its own; they are done in this order.
 
     The other arguments are those of `approve`. In the block, `refused` has the rejected actions, and `answers` the
-    answers given instead of an action. Raises Rejected if no action may be done, Expired, Withdrawn, Stopped, StillOpen
-    and Unknown.
+    answers given instead of an action. Raises Rejected if no action may be done, Expired, Withdrawn, Stopped,
+    StillOpen, Unknown and Altered.
     """
     words = {"title": title, "summary": summary, "for_whom": for_whom, "amount": amount, "resource": resource}
     told = [each.body() if isinstance(each, Quote) else dict(each) for each in quotes]

@@ -20,11 +20,11 @@ from ..calls import in_words
 from ..client import AsyncHoldpoint
 from ..endings import decision_of, refused, sentence
 from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
+from ..exact_calls import approved, digest
 from ..exchange import Op
 from ..holding import LOG, claim
 from ..posting import Posting
 from ..sending import Api
-from . import exact
 
 LASTS = 600.0  # seconds for which a decision about a call without an id counts
 Status = Literal["approved", "rejected", "answered", "expired", "withdrawn", "open"]
@@ -57,8 +57,8 @@ class Answer:
 
 
 def keyed(posting: Posting, kind: str, *, id: str = "") -> Posting:
-    """Return the question under the key of its call. `kind`: what asks, as a word. Raises NotExact."""
-    whole = exact.digest(posting.body)
+    """Return the question under the key of its call. `kind`: what asks, as a word. Raises NotJson."""
+    whole = digest(posting.body)
     return replace(posting, key=f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{whole}")
 
 
@@ -87,7 +87,6 @@ def _read(api: Api, number: int, until: float) -> Op[Answer]:
 
 def _asked(api: Api, posting: Posting, until: float, lasts: float | None) -> Op[Answer]:
     key = posting.key
-    [action] = posting.body["actions"]
     while True:
         try:
             pending = yield from deferred(api, replace(posting, key=key), ask_only=True)
@@ -95,10 +94,10 @@ def _asked(api: Api, posting: Posting, until: float, lasts: float | None) -> Op[
             raise HoldpointError(
                 "The same id was used before for another call, so this one is not done. Ask again under a new id."
             ) from None
-        found = yield from _answered(api, pending.id, until)
+        found = yield from _answered(api, pending.id, until, posting.asked)
         if not _is_over(found, lasts):
             yield from _ended(api, pending.run, found)
-            return _exact(found, action["arguments"])
+            return found
         key = f"{posting.key}-{pending.id}"
 
 
@@ -113,7 +112,7 @@ def _ended(api: Api, run: int, found: Answer) -> Op[None]:
         LOG.debug("Run %s ends by itself: %s", run, error)
 
 
-def _answered(api: Api, number: int, until: float) -> Op[Answer]:
+def _answered(api: Api, number: int, until: float, asked: Mapping[str, Any] | None = None) -> Op[Answer]:
     try:
         outcome = yield from awaited(api, number, until)
     except StillOpen as still:
@@ -123,10 +122,11 @@ def _answered(api: Api, number: int, until: float) -> Op[Answer]:
         )
         return Answer(status="open", message=told, gate=number, url=still.url)
     gate = yield from api.get(f"gates/{number}", Gate)
-    return _told(outcome, gate)
+    return _told(outcome, gate, asked or {})
 
 
-def _told(outcome: Outcome, gate: Gate) -> Answer:
+def _told(outcome: Outcome, gate: Gate, asked: Mapping[str, Any]) -> Answer:
+    """Return the answer of a decided gate. Raises Altered."""
     about = ", ".join(gate.actions)
     known = {"gate": gate.id, "run": gate.run, "url": gate.url}
     refusal, decision = refused(gate, gate.actions, known), decision_of(gate, about)
@@ -140,20 +140,14 @@ def _told(outcome: Outcome, gate: Gate) -> Answer:
         return Answer(status=status, message=str(refusal), by=refusal.by, **same)
     edits = outcome.edits.get(about, [])
     changes = in_words(edits)
-    arguments = dict((outcome.outcome.arguments.get(about) if outcome.outcome else None) or {})
+    given = (outcome.outcome.arguments.get(about) if outcome.outcome else None) or {}
+    arguments = approved(gate, about, given, asked=asked.get(about), edits=edits)
     said = f"{decision.by} approved {about}{', with changes: ' + '; '.join(changes) if changes else ''}"
     message = sentence(f"{sentence(said)} {decision.comment}" if decision.comment else said)
     return Answer(
         status="approved", message=message, by=decision.by, comment=decision.comment, arguments=arguments,
         changes=changes, edits=edits, **same,
     )  # fmt: skip
-
-
-def _exact(found: Answer, asked: Mapping[str, Any]) -> Answer:
-    """Return the answer, whose arguments are those that were asked with people's edits. Raises NotExact."""
-    if found.status != "approved":
-        return found
-    return replace(found, arguments=exact.checked(asked, found.edits, found.arguments))
 
 
 def _is_over(found: Answer, lasts: float | None) -> bool:

@@ -22,7 +22,6 @@ from ..client import AsyncHoldpoint
 from ..errors import HoldpointError
 from . import asking, questions
 from .asking import Answer
-from .exact import NotExact
 from .limits import Limits
 
 EVENT = "PreToolUse"
@@ -93,7 +92,7 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
         try:
             async with AsyncHoldpoint(patience=limits.patient) as hp:
                 told = in_terms(await asked_of_people(hp, use, settings, limits), use, settings)
-        except (HoldpointError, NotExact) as error:
+        except HoldpointError as error:
             told = decided("deny", asking.in_trouble(error))
     return told
 

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from ..client import AsyncHoldpoint
 from ..errors import HoldpointError
 from . import asking
-from .exact import NotExact
 from .limits import Limits
 from .tools import TOOLS, Call, Json, written
 
@@ -71,7 +70,7 @@ async def answered(
         with limits.within():
             async with connection as hp:
                 told = await call.run(hp, limits)
-    except (HoldpointError, NotExact) as error:
+    except HoldpointError as error:
         return refused(call, asking.in_trouble(error))
     return types.CallToolResult(content=[types.TextContent(text=written(told))])
 

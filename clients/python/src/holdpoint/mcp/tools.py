@@ -38,7 +38,7 @@ class Call(BaseModel):
     reads: ClassVar[bool] = False  # it changes nothing
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
-        """Do it. Raises HoldpointError and NotExact."""
+        """Do it. Raises HoldpointError."""
         raise NotImplementedError
 
     def late(self) -> Json:

@@ -9,13 +9,13 @@ the verdicts and works on, up to the next question or the end. 5. `call` perform
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import CannotAsk
+from .. import exact_calls
+from ..errors import CannotAsk, NotJson
 from ..plans import Action, Card, Risk, Step
 from ..sending import plain
 
@@ -94,12 +94,11 @@ class ToolCall:
 def digest(tool: str, arguments: Any) -> str:
     """Return the SHA-256, in hex, of a call in canonical JSON: 1 and 1.0 are two things. Raises CannotAsk."""
     try:
-        told = json.dumps([tool, plain(arguments)], sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except ValueError as error:
+        return exact_calls.digest(tool, plain(arguments))
+    except (NotJson, ValueError) as error:
         raise CannotAsk(
             f"The arguments of {tool} cannot be shown: {error}. The model must give values that JSON can hold."
         ) from error
-    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def named(calls: Sequence[ToolCall]) -> list[ToolCall]:

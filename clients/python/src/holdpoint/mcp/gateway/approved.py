@@ -19,13 +19,12 @@ from ...answers import Run
 from ...awaiting import Way
 from ...calls import Allowed, AsyncCall
 from ...client import AsyncHoldpoint
-from ...errors import HoldpointError
+from ...errors import Altered, HoldpointError, NotJson
+from ...exact_calls import canonical
 from ...exchange import Op
 from ...posting import Posting, post
 from ...sending import Api
-from .. import exact
 from ..asking import LASTS
-from ..exact import NotExact
 
 NEVER_RAN = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.PARSE_ERROR, types.INVALID_REQUEST)
 KEPT = 20_000  # characters of a result that are kept with the run
@@ -40,7 +39,7 @@ UNREPORTED = (
 Json = dict[str, Any]
 
 
-class Changed(NotExact):
+class Changed(Altered):
     """The tool changed while people decided, so the call was not made. Call it again: people are asked anew."""
 
 
@@ -55,15 +54,15 @@ class Made:
 
 
 async def perform(hp: AsyncHoldpoint, posting: Posting, made: Made) -> types.CallToolResult:
-    """Return the result of the call, made as people approved it. Raises HoldpointError, NotExact and MCPError."""
+    """Return the result of the call, made as people approved it. Raises HoldpointError and MCPError."""
     way = await hp._io.run(_asked(hp._api, posting, made.newest))
     await hp._io.run(way.decided())
     with anyio.CancelScope(shield=True):  # begun and not reported, people would have to be asked whether it happened
         allowed = await hp._io.run(_begun(way))
         call = AsyncCall(hp._io, allowed)
         try:
-            arguments = await _exact(call, made, posting.body["actions"][0]["arguments"])
-            result = await _sent(call, made, arguments)
+            await _still(call, made)
+            result = await _sent(call, made, call.arguments)
         except BaseException as error:
             await hp._io.run(allowed.left(error))
             raise
@@ -77,16 +76,14 @@ async def perform(hp: AsyncHoldpoint, posting: Posting, made: Made) -> types.Cal
     return result.model_copy(update={"content": [*result.content, *told]}) if told else result
 
 
-async def _exact(call: AsyncCall, made: Made, asked: Json) -> Json:
-    """Return the arguments that were approved, for the tool that was asked about; else report that nothing was sent."""
+async def _still(call: AsyncCall, made: Made) -> None:
+    """Check that the tool is the one that was asked about; else report that nothing was sent."""
     try:
-        arguments = exact.checked(asked, call.edits, call.arguments)
         if not await made.unchanged():
             raise Changed(Changed.__doc__)
     except Exception as error:
-        await call.failed(str(error), retry=not isinstance(error, NotExact))
+        await call.failed(str(error), retry=not isinstance(error, Changed))
         raise
-    return arguments
 
 
 async def _sent(call: AsyncCall, made: Made, arguments: Json) -> types.CallToolResult:
@@ -109,8 +106,8 @@ def _kept(result: types.CallToolResult, keeps: bool) -> Json:
     told: Json = {"is_error": result.is_error}
     whole = result.model_dump(mode="json", by_alias=True, exclude_none=True)
     try:
-        fits = keeps and len(exact.canonical(whole)) <= KEPT
-    except NotExact:
+        fits = keeps and len(canonical(whole)) <= KEPT
+    except NotJson:
         fits = False
     return told | ({"result": whole} if fits else {"result_kept": False})
 
@@ -123,7 +120,7 @@ def _asked(api: Api, posting: Posting, newest: dict[str, str]) -> Op[Way]:
         run = yield from api.get(f"runs/{turn.run}", Run)
         if not _is_over(run):
             newest[posting.key] = key
-            return Way(api, turn.gate or 0, timeout=posting.timeout)
+            return Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked)
         key = f"{posting.key}-{turn.run}"
 
 

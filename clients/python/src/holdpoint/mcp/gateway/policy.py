@@ -13,9 +13,9 @@ from typing import Any, Literal
 from mcp_types import Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from ... import exact_calls
 from ...errors import NotConfigured
 from ...plans import Risk
-from .. import exact
 from ..limits import WAIT
 
 Verb = Literal["pass", "ask", "refuse"]
@@ -79,4 +79,4 @@ class Policy(BaseModel):
 def fingerprint(tool: Tool) -> str:
     """Return a digest of all that a tool says of itself to a model: its words, its schemas, its hints."""
     members = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
-    return exact.digest(tool.model_dump(mode="json", by_alias=True, exclude_none=True, include=members))
+    return exact_calls.digest(tool.model_dump(mode="json", by_alias=True, exclude_none=True, include=members))

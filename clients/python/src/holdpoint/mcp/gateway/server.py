@@ -14,7 +14,6 @@ from ...client import AsyncHoldpoint
 from ...errors import AlreadyDone, Answered, HoldpointError, Invalid, StillOpen, Unknown
 from ...posting import Posting
 from .. import asking, questions
-from ..exact import NotExact
 from ..limits import REST
 from ..server import failed
 from .approved import Json, Made, perform
@@ -77,7 +76,7 @@ class Gateway:
             posting = self.question(tool, rule, arguments, mark, changed=changed)
             await context.session.report_progress(0, None, f"People are asked whether {tool.name} may be called.")
             result = await self.asked(posting, made)
-        except (HoldpointError, NotExact) as error:
+        except HoldpointError as error:
             return refused(error)
         self.known.take(tool.name, mark)
         return result
@@ -96,7 +95,7 @@ class Gateway:
         return await perform(self.hp, plain, made)
 
     def question(self, tool: types.Tool, rule: Rule, arguments: Json, mark: str, *, changed: bool) -> Posting:
-        """Return the question about a call. What the tool says of itself is shown as its words. Raises NotExact."""
+        """Return the question about a call. What the tool says of itself is shown as its words. Raises NotJson."""
         shown = {"name": tool.name, "description": tool.description or "", "fingerprint": mark, "server": self.place}
         posting = questions.question(
             tool.name, arguments,
