@@ -12,6 +12,7 @@ class Answer(models.Model):
     who = models.CharField(max_length=40)  # "token:5", "user:7": nobody meets another's keys
     key = models.CharField(max_length=200)
     request = models.BinaryField()  # SHA-256 of the method, the address and the body
+    binds = models.BinaryField(null=True)  # the same without what a repeat may word otherwise; null: nothing is such
     status = models.SmallIntegerField(default=0)
     body = models.BinaryField(default=b"")
     media_type = models.CharField(max_length=60, default="", blank=True)

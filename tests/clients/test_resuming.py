@@ -6,12 +6,15 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
-from holdpoint import AlreadyDone, StillOpen, Unknown
+from holdpoint import AlreadyDone, KeyReused, StillOpen, Unknown
 
 from agents.models import Effect
+from agents.moves import rewind
+from checkpoints.models import Run
 from tests.agents.remote.outside_program import decide
 from tests.clients.test_approving import wires
 from tests.clients.world import WIRE, World, ended
@@ -162,6 +165,48 @@ def test_what_a_sleeper_says_of_its_own_effect_is_evidence(web: str, start_servi
     with world.client() as hp, pytest.raises(AlreadyDone) as done, hp.resume(gate, timeout=PATIENCE):
         pass
     assert done.value.result == {"id": "tx_late"}
+
+
+def test_an_old_gates_number_finds_the_gate_that_approved_what_is_done(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        first = hp.approve.defer("wire", WIRE)
+        world.decides()
+        rewind.rewind(Run.objects.get(pk=first.run), to=1, by=ann(world.team))
+        with pytest.raises(StillOpen):
+            hp.resume(first.id, timeout=0.0)
+        second = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}}, comment="A tenth less.")
+    with world.client() as hp, hp.resume(first.id, timeout=PATIENCE) as call:
+        assert (call.gate, call.url) == (second.pk, f"{web}/gates/{second.pk}/")
+        assert (call.changes, call.decision.comment) == (["amount is now '100.00'"], "A tenth less.")
+        call.done()
+
+
+def test_words_that_vary_leave_an_approved_call_approved(web: str) -> None:
+    """A model worded the same call otherwise after a restart, the key was refused, and the approved call never ran."""
+    world = World(web)
+    with world.client() as hp:
+        asked = hp.approve.defer("wire", WIRE, title="Pay invoice 7", summary="It is due.", key="invoice-7")
+        gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
+        other: dict[str, Any] = {"title": "Pay ACME", "reasons": ["Due"], "risk": "high", "pinned": ["amount"]}
+        with hp.approve("wire", WIRE, key="invoice-7", timeout=PATIENCE, **other) as call:
+            assert (call.gate, call.arguments["amount"]) == (asked.id, "100.00")
+            call.done()
+        for more in ({"policy": "other"}, {"state": {"a": 1}}, {"undo": "cancel"}, {"tool": "pay"}):
+            with pytest.raises(KeyReused):
+                hp.approve.defer("wire", WIRE, key="invoice-7", **more)
+        with pytest.raises(KeyReused):
+            hp.ask.defer("wire", WIRE, key="invoice-7")
+    assert gate.asked.title == "Pay invoice 7"
+
+
+def test_of_a_question_without_arguments_the_words_are_what_is_asked(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        first = hp.ask.defer("deploy", title="Deploy 4.2 now?", key="deploy")
+        assert hp.ask.defer("deploy", title="Deploy 4.2 now?", key="deploy") == first
+        with pytest.raises(KeyReused):
+            hp.ask.defer("deploy", title="Deploy 4.3 now?", key="deploy")
 
 
 def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -55,6 +56,14 @@ class GateQuestion(CardText):
         "decided.",
         examples=[False],
     )
+
+    def bound(self) -> list[Any] | None:
+        """Return what makes a repeat under a key the same: the calls, the state, who decides. None: all of it.
+
+        An action without arguments is what its words say, so that there those count too.
+        """
+        calls = [[each.id, each.tool or each.id, each.arguments, each.undo, each.idempotent] for each in self.actions]
+        return [self.policy, self.ask_only, self.state, calls] if all(each.arguments for each in self.actions) else None
 
     def posted(self, agent: str, policy: str) -> PostedGate:
         """Return it as the engine takes it."""
@@ -112,7 +121,7 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
         response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
         return response
 
-    return once(request, key, do)
+    return once(request, key, do, binds=_bound(order, [order]))
 
 
 @router.post("/batches", auth=needs(TokenScope.START), response={201: TurnAnswers}, summary="Post several gates")
@@ -129,13 +138,18 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
         turns = posting.post([_posted(request, each, agent) for each in order.gates], sender, batch=True)
         return plain(TurnAnswers(gates=[TurnAnswer.of(turn) for turn in turns]), http_status=201)
 
-    return once(request, key, do)
+    return once(request, key, do, binds=_bound(order, order.gates))
 
 
 def _sender(request: HttpRequest, order: PostedBy) -> Sender:
     """Return the sender, with the team. Raises WorkInvalid and WorkNotAllowed."""
     by, team = actor_of(request), team_of(request, order.team)
     return Sender(by, team, reader_of(request), token_of(request), order.worker or by.name, order.deferred)
+
+
+def _bound(order: PostedBy, gates: Sequence[GateQuestion]) -> list[Any] | None:
+    calls = [each.bound() for each in gates]
+    return None if None in calls else [order.agent, order.team, calls]
 
 
 def _posted(request: HttpRequest, order: GateQuestion, agent: str) -> PostedGate:

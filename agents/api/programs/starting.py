@@ -91,7 +91,7 @@ def start_run(request: HttpRequest, order: Start, key: Key) -> HttpResponse:
         whole = Run.objects.select_related("plan", "team", "started_by").get(pk=run.pk)
         return plain(summed_up(whole), http_status=201, location=f"/api/runs/{run.pk}")
 
-    return once(request, key, do)
+    return once(request, key, do, binds=order.model_dump(exclude={"title", "thread"}))
 
 
 def agent_of(request: HttpRequest, name: str) -> str:

@@ -6,6 +6,8 @@ that come at once wait for each other at the key's row.
 Work that cannot be one transaction, because it waits for a worker or for its own commit, uses `kept`: the key is
 claimed before the work and the answer written after it, while others with the key wait. If the process dies in
 between, the work knows its `own` key.
+
+Of some requests only a part `binds`: a model that asks again for the same words it otherwise, and it is the same.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
@@ -22,13 +25,15 @@ from ninja import HeaderEx, P
 from agents.models import Answer
 from agents.work_errors import KeyRefused, KeyReused
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.values.canonical_json import canonical
 
 from .auth import who_asks
 
 PRINTABLE = re.compile(r"[\x21-\x7e]{1,200}")
 REPLAYED = "Idempotency-Replayed"
 _CLAIM = """
-INSERT INTO agents_answer (who, key, request, status, body, media_type, location) VALUES ($1, $2, $3, 0, '', '', '')
+INSERT INTO agents_answer (who, key, request, binds, status, body, media_type, location)
+VALUES ($1, $2, $3, $4::bytea, 0, '', '', '')
 ON CONFLICT DO NOTHING RETURNING id
 """
 _LOCK, _UNLOCK = (f"SELECT {name}(hashtextextended($1, 0))" for name in ("pg_advisory_lock", "pg_advisory_unlock"))
@@ -48,19 +53,21 @@ Key = HeaderEx[
 ]
 
 
-def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
+def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, binds: Any = None) -> HttpResponse:
     """Run `do` in one transaction with the key and return its answer; a repeat gets the first answer.
 
-    Raises KeyReused, KeyRefused, and whatever `do` raises.
+    `binds`: the part of the request, as JSON, that makes it the same; None: all of it. Raises KeyReused, KeyRefused,
+    and whatever `do` raises.
     """
     if not key:
         with transaction.atomic():
             return do()
     who, asked = _asked(request, key)
+    part = None if binds is None else _digest(request, canonical(binds))
     with transaction.atomic():
-        made = run_sql(_CLAIM, [who, key, asked])
+        made = run_sql(_CLAIM, [who, key, asked, part])
         if not made:
-            return _same(Answer.objects.get(who=who, key=key), asked)
+            return _same(Answer.objects.get(who=who, key=key), asked, part)
         answer = do()
         if answer.status_code >= 400:
             transaction.set_rollback(True)
@@ -78,7 +85,7 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         return do()
     who, asked = _asked(request, key)
     with _alone(f"{who} {key}"):
-        run_sql(_CLAIM, [who, key, asked])
+        run_sql(_CLAIM, [who, key, asked, None])
         row = Answer.objects.get(who=who, key=key)
         if row.status or bytes(row.request) != asked:
             return _same(row, asked)
@@ -125,12 +132,16 @@ def _written(row: int, answer: HttpResponse) -> HttpResponse:
 
 def fingerprint(request: HttpRequest) -> bytes:
     """Return a digest of the method, path and body."""
-    parts = (request.method or "", request.get_full_path(), hashlib.sha256(request.body).hexdigest())
+    return _digest(request, request.body)
+
+
+def _digest(request: HttpRequest, body: bytes) -> bytes:
+    parts = (request.method or "", request.get_full_path(), hashlib.sha256(body).hexdigest())
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
-def _same(row: Answer, asked: bytes) -> HttpResponse:
-    if bytes(row.request) != asked:
+def _same(row: Answer, asked: bytes, part: bytes | None = None) -> HttpResponse:
+    if bytes(row.request) != asked and (part is None or row.binds is None or bytes(row.binds) != part):
         raise KeyReused
     answer = HttpResponse(bytes(row.body), status=row.status, content_type=row.media_type)
     if row.location:

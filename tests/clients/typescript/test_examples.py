@@ -157,6 +157,17 @@ def test_messages_that_were_lost_after_the_action_do_it_no_second_time(agent: Ag
     assert Effect.objects.filter(run__team=agent.world.team).count() == 1
 
 
+def test_words_that_vary_leave_an_approved_call_approved(agent: Agent) -> None:
+    first = agent.start()
+    asked(agent.world, first)
+    first.kill()
+    agent.world.decides()
+    agent.script.write_text(agent.script.read_text().replace("Wire ${amount}", "Please pay ${amount}"))
+    again = agent.start()
+    again.says("the agent: I was told .*tx_1")
+    assert Gate.objects.filter(team=agent.world.team).count() == 1
+
+
 def test_what_was_asked_about_is_bound_to_its_arguments(agent: Agent) -> None:
     first = agent.start()
     asked(agent.world, first)
