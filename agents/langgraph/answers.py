@@ -11,21 +11,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND
+from holdpoint.langgraph.answers import EXPIRED, answer_to, reason, takes_refusal
+from holdpoint.langgraph.questions import ANSWER, INBOX, INBOXES, GraphQuestion
+
+from approvals.cards.action import APPROVE, EDIT, LATER, REJECT
 from approvals.schema import validate
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.patch import same
 
-from .channels import GraphQuestion
-from .questions import ANSWER, BATCHED, BREAKPOINT, INBOX, INBOXES, PER_CALL, TEXT
-
-EXPIRED = "expired"
-NO_OTHER_WAY = "Do not try to reach the same result another way, unless you are asked to."
 NO_REFUSAL = "the graph takes no rejection of it; stop the run, or send it back"
-NOBODY = (
-    "Nobody decided in time, so the call did not run. This is not a rejection: "
-    "say that it waits for a decision, and do not try another way."
-)
 
 
 class Heard(NamedTuple):
@@ -43,19 +37,9 @@ def hear(questions: Sequence[GraphQuestion], decision: Mapping[str, Any], words:
     for interrupt in dict.fromkeys(each.interrupt or each.id for each in decided):
         mine = [each for each in decided if (each.interrupt or each.id) == interrupt]
         if all(each.decided for each in mine):
-            answers[interrupt] = _answer(mine)
+            answers[interrupt] = answer_to(mine)
     told = [note for each in decided if (each.interrupt or each.id) in answers for note in _notes(each)]
     return Heard(answers, [each for each in decided if (each.interrupt or each.id) not in answers], told)
-
-
-def takes_silence(question: GraphQuestion) -> bool:
-    """Tell whether the graph can be told that nobody decided in time."""
-    return bool({REJECT, RESPOND} & set(question.allowed))
-
-
-def takes_refusal(question: GraphQuestion) -> bool:
-    """Tell whether the graph can be told that a call was refused."""
-    return REJECT in question.allowed
 
 
 def _decided(question: GraphQuestion, decision: Mapping[str, Any], words: str) -> GraphQuestion:
@@ -73,75 +57,6 @@ def _decided(question: GraphQuestion, decision: Mapping[str, Any], words: str) -
             told = "; ".join(f"{place or 'it'}: {fault}" for place, fault in faults)
             return question.model_copy(update={"fault": told})
     return question.model_copy(update={"decided": {**said, "verdict": verdict}, "fault": ""})
-
-
-def _answer(mine: Sequence[GraphQuestion]) -> Any:
-    """Return the answer to one interrupt, of which these are all questions."""
-    first = mine[0]
-    if first.form == BATCHED:
-        return {"decisions": [_decision(each) for each in mine]}
-    if first.form == PER_CALL:
-        return _decision(first)
-    if first.form in (INBOX, INBOXES):
-        return [_response(each) for each in mine]
-    if first.form == BREAKPOINT:
-        return True
-    return _filled_in(first)
-
-
-def _decision(question: GraphQuestion) -> dict[str, Any]:
-    said = _verdict(question)
-    name = question.name
-    if said == EDIT:
-        return {"type": "edit", "edited_action": {"name": name, "args": question.arguments}}
-    if said == RESPOND:
-        return {"type": "respond", "message": _response_text(question)}
-    if said == REJECT:
-        return {"type": "reject", "message": reason(question)}
-    return {"type": "approve"}
-
-
-def _response(question: GraphQuestion) -> dict[str, Any]:
-    said = _verdict(question)
-    if said == EDIT:
-        return {"type": "edit", "args": {"action": question.name, "args": question.arguments}}
-    if said == RESPOND:
-        return {"type": "response", "args": _response_text(question)}
-    return {"type": "ignore" if said == REJECT else "accept", "args": None}
-
-
-def _verdict(question: GraphQuestion) -> str:
-    """Return the verdict; an expired question is refused, or answered where it takes no refusal."""
-    said = str((question.decided or {})["verdict"])
-    if said != EXPIRED:
-        return said
-    return REJECT if takes_refusal(question) else RESPOND
-
-
-def _response_text(question: GraphQuestion) -> str:
-    decided = question.decided or {}
-    return NOBODY if decided["verdict"] == EXPIRED else str(decided.get("response", ""))
-
-
-def reason(question: GraphQuestion) -> str:
-    """Return what the model is told of a refusal."""
-    decided = question.decided or {}
-    if decided["verdict"] == EXPIRED:
-        return NOBODY
-    return " ".join(filter(None, [str(decided.get("reason", "")).strip(), NO_OTHER_WAY]))
-
-
-def _filled_in(question: GraphQuestion) -> Any:
-    """Return the answer that was filled in. A text that is no answer to a schema may be JSON, such as `true`."""
-    if question.takes.get("required") != ["answer"] or set(question.takes.get("properties", {})) != {"answer"}:
-        return question.arguments
-    value = question.arguments["answer"]
-    if question.takes["properties"]["answer"] != TEXT or not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
 
 
 def _notes(question: GraphQuestion) -> list[dict[str, Any]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdpoint.langgraph.answers import takes_refusal
+from holdpoint.langgraph.questions import ANSWER, BREAKPOINT, GraphQuestion
+
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.quote import Quote
 from approvals.english import listed
 
-from . import answers
-from .channels import GraphQuestion
-from .questions import ANSWER, BREAKPOINT, offered
+from .questions import offered
 
 LINE = 200  # characters of a title
 
@@ -37,7 +38,7 @@ def drawn(asked: Sequence[GraphQuestion], *, risk: str) -> Card:
             for at, each in waiting
             if only is None and each.description
         ],
-        on_reject="prepare" if all(answers.takes_refusal(each) for _, each in waiting) else "go",
+        on_reject="prepare" if all(takes_refusal(each) for _, each in waiting) else "go",
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+from holdpoint.langgraph.questions import GraphQuestion
 from langgraph.channels import DeltaChannel
 from langgraph.channels.base import BaseChannel
 from langgraph.pregel import Pregel
@@ -33,26 +34,6 @@ class Feedback(BaseModel):
     gate: int = 0
     action: str = ""
     pointer: str = ""
-
-
-class GraphQuestion(BaseModel):
-    """One thing that the graph asks: an interrupt, or one of the calls that an interrupt asks about."""
-
-    id: str  # the interrupt's; with the call's number where it asks about several
-    interrupt: str = ""  # "" where the graph stops at a breakpoint
-    form: str  # of questions.FORMS
-    name: str = ""  # the tool's own
-    tool: str  # the same as an identifier
-    title: str
-    description: str = ""
-    node: str = ""  # which runs again from its start
-    asked: Any = None  # the arguments as the graph proposed them
-    arguments: Any = None  # as they are now: reviewers edit them
-    takes: dict[str, Any] = Field(default_factory=dict)  # the JSON Schema of the arguments
-    allowed: list[str] = Field(default_factory=list)
-    missing: list[str] = Field(default_factory=list)  # pointers into the arguments that have to be filled in
-    fault: str = ""  # why the last answer was not taken
-    decided: dict[str, Any] | None = None  # the verdict, where others of the same interrupt still wait
 
 
 OWN: dict[str, Any] = {

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar
 
+from holdpoint.langgraph.answers import EXPIRED, takes_silence
+from holdpoint.langgraph.questions import GraphQuestion, Pending
+from holdpoint.langgraph.questions import of as asked_by
 from pydantic import BaseModel
 
 from agents.definition.agent import Agent, Done, Jump
@@ -16,9 +19,8 @@ from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 
 from . import answers, cards, channels, position, questions, seals, superstep, telling
-from .channels import Feedback, GraphQuestion
+from .channels import Feedback
 from .compiled import CompiledGraph, compiled
-from .questions import Pending
 
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # between the words of a class's name
 
@@ -150,7 +152,7 @@ def prepare(self: GraphAgent, **values: Any) -> Any:
 
 def _asked(agent: GraphAgent, at: Mapping[str, Any]) -> list[GraphQuestion]:
     """Return what the graph waits for."""
-    asked = [each for one in at["asks"] for each in questions.of(Pending(**one), type(agent).compiled.schemas)]
+    asked = [each for one in at["asks"] for each in asked_by(Pending(**one), type(agent).compiled.schemas)]
     if at["stops"]:
         asked.append(questions.stop(at["root"]["head"]["id"], at["stops"]["where"], at["stops"]["nodes"]))
     return asked
@@ -171,8 +173,8 @@ def hear(self: GraphAgent, **values: Any) -> Any:
     said: list[Feedback] = values["feedback"][values["heard"] :]
     words = next((each.text for each in reversed(said) if not each.action), "")
     decision = values["decision"] or {"kind": "approved"}
-    silent = [each.title for each in asked if not (each.decided or answers.takes_silence(each))]
-    if decision["kind"] == answers.EXPIRED and silent:
+    silent = [each.title for each in asked if not (each.decided or takes_silence(each))]
+    if decision["kind"] == EXPIRED and silent:
         raise StepFailed(f"Nobody decided in time, and the graph cannot be told so: {', '.join(silent)}.")
     found = answers.hear(asked, decision, words)
     at = seals.sealed(telling.of(values["langgraph"], found.told), found.answers)

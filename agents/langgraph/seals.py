@@ -12,11 +12,10 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
+from holdpoint.langgraph.questions import GraphQuestion
 
 from agents.errors import StepFailed
 from checkpoints.values.canonical_json import canonical
-
-from .channels import GraphQuestion
 
 SEAL = "seal"
 ASKED = {"id", "interrupt", "form", "name", "tool", "asked", "allowed"}  # of a question, and the order

@@ -134,13 +134,7 @@ class Way:
 
     def said(self) -> Op[Said]:
         """Return people's decision on a question that performs nothing. Raises Refused, StillOpen, Altered."""
-        yield from self.decided()
-        try:
-            held, _ = yield from claim(self.api, self.run)
-            held.let_go()
-        except (NotClaimable, RunEnded):
-            LOG.debug("Run %s ends by itself", self.run)
-        outcome, gate = yield from self.told()
+        outcome, gate = yield from self.settled()
         refusal = refused(gate, self.actions, self.known)
         if isinstance(refusal, Answered):
             return Said(**self.known, decision=decision_of(gate, self.about), arguments={}, edits=[],
@@ -151,6 +145,16 @@ class Way:
         edits, asked = outcome.edits.get(self.about, []), self.asked.get(self.about)
         arguments = approved(gate, self.about, told or {}, asked=asked, edits=edits)
         return Said(**self.known, decision=decision_of(gate, self.about), arguments=arguments, edits=edits)
+
+    def settled(self) -> Op[tuple[Outcome, Gate]]:
+        """Wait for people, and end the run, which performs nothing; return what `told` does. Raises StillOpen."""
+        yield from self.decided()
+        try:
+            held, _ = yield from claim(self.api, self.run)
+            held.let_go()
+        except (NotClaimable, RunEnded):
+            LOG.debug("Run %s ends by itself", self.run)
+        return (yield from self.told())
 
     def told(self) -> Op[tuple[Outcome, Gate]]:
         """Return the gate's outcome, and the gate."""

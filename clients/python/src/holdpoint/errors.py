@@ -153,7 +153,7 @@ class ToTakeBack(HoldpointError):
 
 
 class Altered(HoldpointError):
-    """What would be done is not what people approved, so it was not done; the message says what to do."""
+    """The call differs from what people approved, so it was not done; the message says what to do."""
 
 
 class NotJson(HoldpointError):

@@ -12,6 +12,7 @@ from .errors import (
 )
 from .http import HttpBackend
 from .importing import import_thread
+from .running import arun, run
 from .saver import HoldpointSaver
 
 __all__ = [
@@ -25,5 +26,7 @@ __all__ = [
     "ThreadTaken",
     "Unreadable",
     "Unsaveable",
+    "arun",
     "import_thread",
+    "run",
 ]

@@ -1,0 +1,226 @@
+"""The pending interrupts of a graph as questions, each in the form that it was asked in. Pure.
+
+The forms, by the value of the interrupt:
+
+    batched     LangChain's HITLRequest: {"action_requests": […], "review_configs": […]}; a question for each call
+    per_call    LangChain's {"type": "tool_approval", …}
+    inbox       Agent Inbox's HumanInterrupt: {"action_request": {…}, "config": {…}}
+    inboxes     a list of those, as older programs send it
+    answer      anything else: the answer is filled in, by the interrupt's `response_schema` if it has one
+    breakpoint  no interrupt: the graph stops before or after a node, as it was compiled to
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
+FORMS = BATCHED, PER_CALL, INBOX, INBOXES, ANSWER, BREAKPOINT = (
+    "batched", "per_call", "inbox", "inboxes", "answer", "breakpoint",
+)  # fmt: skip
+TITLE = 120  # characters
+ASKS = ("question", "message", "prompt", "title", "description", "instruction")  # keys of a question in a dict
+USUAL = "Tool execution requires approval"
+TEXT: dict[str, Any] = {"type": "string", "title": "Answer", "format": "multiline"}
+
+
+class GraphQuestion(BaseModel):
+    """One thing that the graph asks: an interrupt, or one of the calls that an interrupt asks about."""
+
+    id: str  # the interrupt's; with the call's number where it asks about several
+    interrupt: str = ""  # "" where the graph stops at a breakpoint
+    form: str  # of FORMS
+    name: str = ""  # the tool's own
+    tool: str  # the same as an identifier
+    title: str
+    description: str = ""
+    node: str = ""  # which runs again from its start
+    asked: Any = None  # the arguments as the graph proposed them
+    arguments: Any = None  # as they are now: reviewers edit them
+    takes: dict[str, Any] = Field(default_factory=dict)  # the JSON Schema of the arguments
+    allowed: list[str] = Field(default_factory=list)
+    missing: list[str] = Field(default_factory=list)  # pointers into the arguments that have to be filled in
+    fault: str = ""  # why the last answer was not taken
+    decided: dict[str, Any] | None = None  # the verdict, where others of the same interrupt still wait
+
+
+class Pending(NamedTuple):
+    """A pending interrupt: its id, value, response schema (JSON Schema or None), and the node that raised it."""
+
+    id: str
+    value: Any
+    schema: Any
+    node: str
+
+
+def of(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
+    """Yield the questions of one interrupt. `schemas`: the JSON Schema of each known tool's arguments, by name."""
+    value = asked.value
+    if _is_batched(value):
+        yield from _batched(asked, schemas)
+    elif isinstance(value, dict) and value.get("type") == "tool_approval" and "tool_call_id" in value:
+        yield _per_call(asked, schemas)
+    elif _is_inbox(value):
+        yield _inbox(asked, value, asked.id, INBOX, schemas)
+    elif isinstance(value, list) and value and all(map(_is_inbox, value)):
+        for number, each in enumerate(value):
+            yield _inbox(asked, each, _numbered(asked.id, number, value), INBOXES, schemas)
+    else:
+        yield _answer(asked)
+
+
+def _is_batched(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("action_requests"), list) and "review_configs" in value
+
+
+def _batched(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
+    requests = asked.value["action_requests"]
+    configs = {each["action_name"]: each for each in asked.value["review_configs"]}
+    for number, each in enumerate(requests):
+        config = configs.get(each["name"], {})
+        schema = config.get("args_schema") or schemas.get(each["name"]) or {}
+        allowed = config.get("allowed_decisions") or [APPROVE, EDIT, REJECT]
+        id = _numbered(asked.id, number, requests)
+        yield _call(asked, id, BATCHED, each["name"], each["args"], each.get("description", ""), schema, allowed)
+
+
+def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
+    value, allowed, schema = asked.value, [], schemas.get(asked.value["name"], {})
+    for branch in _branches(asked.schema or {}):
+        kind = _const(branch.get("properties", {}).get("type", {}))
+        allowed += [kind] if kind else []
+        if kind == EDIT and (found := _edited_arguments(branch, asked.schema)):
+            schema = schema or found
+    allowed = allowed or [APPROVE, EDIT, REJECT]
+    return _call(asked, asked.id, PER_CALL, value["name"], value["args"], value["description"], schema, allowed)
+
+
+def _call(
+    asked: Pending, id: str, form: str, name: str, arguments: Any, description: Any, schema: Any, allowed: Sequence[str]
+) -> GraphQuestion:
+    return GraphQuestion(
+        id=id, interrupt=asked.id, form=form, name=name, tool=identifier(name), title=in_words(name), node=asked.node,
+        description=_own_words(str(description or ""), name, arguments),
+        asked=arguments, arguments=arguments, takes=dict(schema),
+        allowed=[each for each in (APPROVE, EDIT, REJECT, RESPOND) if each in allowed],
+    )  # fmt: skip
+
+
+def _own_words(description: str, name: str, arguments: Any) -> str:
+    """Return a description without what LangChain puts there of itself, since the action shows the call."""
+    return description.removesuffix(f"Tool: {name}\nArgs: {arguments}").strip().removeprefix(USUAL).strip()
+
+
+def _is_inbox(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("action_request"), dict)
+        and isinstance(value.get("config"), dict)
+        and "action" in value["action_request"]
+    )
+
+
+def _inbox(asked: Pending, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> GraphQuestion:
+    request, config = value["action_request"], value["config"]
+    offered = {
+        APPROVE: config.get("allow_accept"), EDIT: config.get("allow_edit"),
+        REJECT: config.get("allow_ignore"), RESPOND: config.get("allow_respond"),
+    }  # fmt: skip
+    allowed = [verdict for verdict, allows in offered.items() if allows]
+    name, arguments = str(request["action"]), request.get("args") or {}
+    schema = schemas.get(name, {})
+    return _call(asked, id, form, name, arguments, value.get("description", ""), schema, allowed)
+
+
+def _answer(asked: Pending) -> GraphQuestion:
+    title, description = _told(asked.value)
+    schema = asked.schema if isinstance(asked.schema, dict) else None
+    if schema is not None and schema.get("type") == "object" and schema.get("properties"):
+        begun = {name: _begun(_resolved(part, schema)) for name, part in schema["properties"].items()}
+        arguments = {name: value for name, value in begun.items() if value is not None}
+        missing = [_pointer(name) for name in schema.get("required", []) if _is_empty(begun.get(name))]
+    else:
+        shown = {name: part for name, part in (schema or TEXT).items() if name != "$defs"}
+        arguments = {"answer": _begun(shown)}
+        missing = ["/answer"] if _is_empty(arguments["answer"]) else []
+        defs = {"$defs": schema["$defs"]} if schema and "$defs" in schema else {}
+        schema = {"type": "object", "properties": {"answer": shown}, "required": ["answer"], **defs}
+    return GraphQuestion(
+        id=asked.id, interrupt=asked.id, form=ANSWER, tool=identifier(asked.node or "answer"), title=title,
+        description=description, node=asked.node, asked=arguments, arguments=arguments, takes=schema,
+        allowed=[EDIT] if missing else [APPROVE, EDIT], missing=missing,
+    )  # fmt: skip
+
+
+def _begun(schema: Mapping[str, Any]) -> Any:
+    """Return the value with which a field begins: its default, or an empty text; None for nothing."""
+    return schema["default"] if "default" in schema else "" if schema.get("type") == "string" else None
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
+
+
+def _pointer(name: str) -> str:
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def _told(value: Any) -> tuple[str, str]:
+    """Return the title and the whole text of a question that may be anything."""
+    if isinstance(value, dict):
+        asks = next((name for name in ASKS if isinstance(value.get(name), str) and value[name].strip()), "")
+        said = value.get(asks, "")
+        whole = "\n".join(f"{name}: {_said(each)}" for name, each in value.items() if name != asks)
+    else:
+        said = value if isinstance(value, str) else ""
+        whole = _said(value)
+    line = " ".join(said.split()) or "Answer the graph"
+    if len(line) > TITLE:
+        return line[: TITLE - 1] + "…", "\n".join(filter(None, dict.fromkeys([said, whole])))
+    return line, "" if whole == line else whole
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _branches(schema: Mapping[str, Any]) -> list[Any]:
+    """Return the alternatives of a union's JSON Schema, with references resolved; the schema itself for no union."""
+    found = schema.get("oneOf") or schema.get("anyOf") or [schema]
+    return [_resolved(each, schema) for each in found]
+
+
+def _resolved(part: Any, whole: Mapping[str, Any]) -> Any:
+    if isinstance(part, dict) and (name := str(part.get("$ref", ""))).startswith("#/$defs/"):
+        return _resolved(whole.get("$defs", {}).get(name.removeprefix("#/$defs/"), {}), whole)
+    return part
+
+
+def _const(part: Mapping[str, Any]) -> str:
+    return str(part.get("const") or next(iter(part.get("enum", [])), ""))
+
+
+def _edited_arguments(branch: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    action = _resolved(branch.get("properties", {}).get("edited_action", {}), whole)
+    arguments = _resolved(action.get("properties", {}).get("args", {}), whole)
+    return {**arguments, **({"$defs": whole["$defs"]} if "$defs" in whole and "$ref" in json.dumps(arguments) else {})}
+
+
+def _numbered(id: str, number: int, several: Sequence[Any]) -> str:
+    return f"{id}.{number}" if len(several) > 1 else id
+
+
+def identifier(name: str) -> str:
+    made = re.sub(r"[^A-Za-z0-9_.:-]", "_", name)[:100]
+    return made if re.match(r"[A-Za-z0-9_]", made) else f"_{made}"[:100]
+
+
+def in_words(name: str) -> str:
+    """Return a tool's name as a title: "send_mail" is "Send mail"."""
+    words = re.sub(r"[_-]+", " ", name).strip() or name
+    return words[:1].upper() + words[1:]
