@@ -6,7 +6,8 @@ the superstep may run for hours, and must not take them along when it dies. A pr
 it would have lost by dying a moment earlier, before the task was done: the task runs again, as after LangGraph's own
 savers, since no task waits until another one's writes are kept.
 
-Whoever reads in this process has them kept first, and so has an end of the process that is not a kill.
+Whoever reads in this process has them kept first, and so has an end of the process that is not a kill. No checkpoint is
+put before the writes that led to it: a DeltaChannel is rebuilt from them.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Handed(NamedTuple):
 _waiting: dict[int, list[Handed]] = {}  # by run
 _come = threading.Condition()
 _keeping = threading.Lock()  # held while writes are neither waiting nor kept
+_being_kept: set[int] = set()  # the runs whose writes these are
 _NEVER = float("inf")
 _looks_at = _NEVER  # when the thread looks next
 _thread: threading.Thread | None = None
@@ -65,11 +67,16 @@ def hand_over(
 
 @contextmanager
 def taken_along(run_id: int) -> Iterator[list[TaskWrites]]:
-    """Give a run's writes that wait, to be kept inside; they wait again if that is refused or fails."""
-    with _come:
-        found = _waiting.pop(run_id, [])
-    along, left = found[:MOST], found[MOST:]
-    _wait_again(left)
+    """Give a run's writes that wait, to be kept inside; they wait again if that is refused or fails.
+
+    Too many for one put, and those that another thread is keeping, are kept before.
+    """
+    while True:
+        with _come:
+            if run_id not in _being_kept and len(_waiting.get(run_id, ())) <= MOST:
+                along = _waiting.pop(run_id, [])
+                break
+        keep_all()
     try:
         yield [each.writes for each in along]
     except BaseException:
@@ -87,23 +94,24 @@ def _keep(until: float) -> None:
     with _keeping:
         with _come:
             found = [each for run in _waiting.values() for each in run if each.due <= until]
-            for run_id in {each.writes.run_id for each in found}:
+            _being_kept.update(each.writes.run_id for each in found)
+            for run_id in _being_kept:
                 if left := [each for each in _waiting.pop(run_id) if each.due > until]:
                     _waiting[run_id] = left
-        while found:
-            try:
-                with found[-1].connections.lent():
-                    pending.add_task(found[-1].writes)
-            except BaseException:
-                _wait_again([each._replace(due=time.monotonic() + AGAIN) for each in found])
-                raise
-            found.pop()
+        try:
+            while found:  # in their order: of a task that writes twice the first counts
+                with found[0].connections.lent():
+                    pending.add_task(found[0].writes)
+                del found[0]
+        finally:
+            _wait_again([each._replace(due=time.monotonic() + AGAIN) for each in found])
+            _being_kept.clear()
 
 
 def _wait_again(handed: Sequence[Handed]) -> None:
     global _looks_at
     with _come:
-        for each in handed:
+        for each in reversed(handed):
             _waiting.setdefault(each.writes.run_id, []).insert(0, each)
             if each.due < _looks_at:
                 _looks_at = each.due

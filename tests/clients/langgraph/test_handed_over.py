@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,14 +11,14 @@ from holdpoint.langgraph import ThreadMoved
 from langgraph.checkpoint.base.id import uuid6
 
 from agents.models import ThreadWrite
-from agents.threads import handed
+from agents.threads import handed, pending
 from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from tests.clients.langgraph.graphs import config
 from tests.clients.langgraph.savers import Made, savers
 from tests.factories import unique
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 
 TOGETHER = """
 SELECT w.xmin = c.xmin FROM agents_threadwrite w
@@ -100,28 +101,52 @@ def test_writes_that_no_put_follows_are_kept_soon(make: Made) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_task_that_writes_again_keeps_what_it_wrote_first(make: Made) -> None:
+@pytest.mark.parametrize("meanwhile", ["read", "put", "kept"])
+def test_a_task_that_writes_again_keeps_what_it_wrote_first(make: Made, meanwhile: str) -> None:
     saver = make()
     first, _ = begun(saver)
     saver.put_writes(first, [("count", 1)], "task")
-    saver.get_tuple(first)
+    if meanwhile == "read":
+        saver.get_tuple(first)
     saver.put_writes(first, [("count", 2), ("text", "more")], "task")
-    put(saver, first, count=1)
+    if meanwhile != "kept":
+        put(saver, first, count=1)
     found = make().get_tuple(first)
     assert found is not None
     assert found.pending_writes == [("task", "count", 1), ("task", "text", "more")]
 
 
 @pytest.mark.usefixtures("patient")
-def test_many_tasks_of_one_superstep_are_all_kept(make: Made) -> None:
+def test_no_checkpoint_is_there_before_all_the_writes_that_led_to_it(make: Made) -> None:
+    """A DeltaChannel is rebuilt from the writes, so LangGraph puts a checkpoint once they are kept."""
     saver = make()
     now, run = begun(saver)
     for number in range(handed.MOST + 3):
         saver.put_writes(now, [("count", number)], f"task {number}")
     put(saver, now, count=1)
-    assert ThreadWrite.objects.filter(run=run).count() == handed.MOST
-    found: Any = saver.get_tuple(now)
-    assert sorted(value for _, _, value in found.pending_writes) == list(range(handed.MOST + 3))
+    assert ThreadWrite.objects.filter(run=run).count() == handed.MOST + 3
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_put_waits_for_writes_that_are_being_kept(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = make()
+    now, _ = begun(saver)
+    keep, before = pending.add_task, list[bool]()
+
+    def slowly(made: Any) -> None:
+        putting.start()
+        putting.join(0.3)
+        before.append(not putting.is_alive())
+        keep(made)
+
+    putting = threading.Thread(target=put, args=(saver, now), kwargs={"count": 1})
+    monkeypatch.setattr(pending, "add_task", slowly)
+    saver.put_writes(now, [("count", 1)], "task")
+    handed.keep_all()
+    putting.join(PATIENCE)
+    assert before == [False], "the checkpoint was there first"
+    found: Any = make().get_tuple(config(now["configurable"]["thread_id"]))
+    assert found.checkpoint["channel_values"] == {"count": 1}
 
 
 @pytest.mark.usefixtures("patient")
