@@ -117,11 +117,11 @@ def listed(
 ) -> Iterator[Found]:
     """Yield a thread's checkpoints, or those of all threads, the newest first.
 
-    `before`: below the checkpoint of this id; `below`: below this place in the list; `only`: what their metadata hold.
+    `before`: below the checkpoint of this id; `below`: below this place in that list; `only`: what their metadata hold.
     Raises as `get` does.
     """
     runs = {each.run_id: each for each in places.of_thread(owner, thread) if namespace in (None, each.namespace)}
-    if before is not None:
+    if before is not None and below is None:
         below = _before(list(runs.values()), before)
         if below is None:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ from checkpoints.store import load, load_checkpoint
 from tests.clients.langgraph.graphs import asker, config, counter, talker
 from tests.clients.langgraph.savers import BACKENDS, Made, savers
 from tests.factories import ann, unique
+
+VERSIONS = itertools.count(1)
 
 
 @pytest.fixture(params=BACKENDS)
@@ -237,6 +240,23 @@ def test_what_cannot_be_restored_is_refused_before_anything_is_saved(make: Made)
     with pytest.raises(Unsaveable, match=r"The channel .__start__.: A builtins\.object cannot be saved"):
         talker(saver).invoke({"messages": [], "count": object()}, config(thread), durability="sync")
     assert not GraphThread.objects.filter(run__thread=thread, run__seq__gt=1).exists()
+
+
+def test_a_long_list_before_a_checkpoint_ends(make: Made) -> None:
+    """It is longer than a page of the backend."""
+    saver, made = make(), config(unique("chat"), checkpoint_ns="")
+    for number in range(70):
+        made = put(saver, made, number)
+    found = itertools.islice(saver.list(config(made["configurable"]["thread_id"]), before=made), 100)
+    assert [each.checkpoint["channel_values"]["a"] for each in found] == list(range(68, -1, -1))
+
+
+def put(saver: Any, after: Any, value: Any) -> Any:
+    """Put a checkpoint with one channel, whose value is new."""
+    version = next(VERSIONS)
+    checkpoint: Any = {"v": 4, "ts": "t", "id": str(uuid6()), "channel_values": {"a": value}, "updated_channels": None,
+                       "channel_versions": {"a": version}, "versions_seen": {}}  # fmt: skip
+    return saver.put(after, checkpoint, {"step": version}, {})
 
 
 def test_a_state_may_be_read_while_the_graph_runs(make: Made) -> None:
