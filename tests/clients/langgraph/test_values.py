@@ -184,6 +184,15 @@ def test_a_change_in_place_is_no_growth() -> None:
         now = saved(changed)
         assert now is not None
         assert not before.grown(now)
-    for one, other in (([1], [1.0]), ([1], [True]), ([1], [12]), ([[1]], [[1, 2]])):
+    id = uuid.uuid4()
+    pairs: list[tuple[list[Any], list[Any]]] = [
+        ([1], [1.0]), ([1], [True]), ([1], [12]), ([[1]], [[1, 2]]), ([math.nan], [None]), ([0.0], [-0.0]),
+    ]  # fmt: skip
+    for one, other in pairs:
         a, b = saved(one), saved([*other, "more"])
         assert a is not None and b is not None and not a.grown(b)  # noqa: PT018
+    for inexact in ([id], [Colour.RED], [2**64], [{1: 2}], ["\ud800"]):
+        assert saved(inexact) is None
+    for count in (0, 15, 16, 65535, 65536):
+        a, b = saved([7] * count), saved([*[7] * count, 8])
+        assert a is not None and b is not None and a.grown(b) and not b.grown(a)  # noqa: PT018

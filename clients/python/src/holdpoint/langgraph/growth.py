@@ -9,40 +9,40 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import orjson
+import ormsgpack
 from langchain_core.messages import BaseMessage
 
-_OPTION = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_OPTION = (
+    ormsgpack.OPT_PASSTHROUGH_SUBCLASS | ormsgpack.OPT_PASSTHROUGH_DATACLASS | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM | ormsgpack.OPT_PASSTHROUGH_UUID
+)  # fmt: skip
 
 
 class SavedList(NamedTuple):
-    """A list as it was saved: the number of its items, and its bytes without the bracket at the end."""
+    """A list as it was saved: the number of its items, and their bytes one after the other."""
 
     items: int
     data: bytes
 
     def grown(self, now: SavedList) -> bool:
         """Tell whether `now` is this list with some items, or none, at its end."""
-        if now.items == self.items or not self.items:
-            return not self.items or now.data == self.data
-        return now.items > self.items and now.data.startswith(self.data) and now.data[len(self.data)] == _COMMA
-
-
-_COMMA = ord(",")
+        return now.items >= self.items and now.data.startswith(self.data)
 
 
 def saved(value: Any) -> SavedList | None:
-    """Return the bytes of a list; None for anything else, and for what orjson cannot write exactly."""
+    """Return the bytes of a list's items; None for anything else, and for what ormsgpack cannot write exactly."""
     if type(value) is not list:
         return None
     try:
-        return SavedList(len(value), orjson.dumps(value, default=_parts, option=_OPTION)[:-1])
+        data = ormsgpack.packb(value, default=_parts, option=_OPTION)
     except (TypeError, ValueError, RecursionError):
         return None
+    count = len(value)
+    return SavedList(count, data[1 if count < 16 else 3 if count < 65536 else 5 :])  # without the list's header
 
 
 def _parts(value: Any) -> Any:
-    """Return a message's class and fields; orjson refuses everything else."""
+    """Return a message's class and fields; ormsgpack refuses everything else."""
     if isinstance(value, BaseMessage):
         return [type(value).__name__, vars(value), value.__pydantic_extra__]
     raise TypeError
