@@ -13,7 +13,7 @@ class AgentsConfig(AppConfig):
         from approvals.consequences import impact_sources
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
-        from checkpoints.retention import delete_batch, stray_artifacts, unneeded_rows
+        from checkpoints.retention import delete_batch, reading, stray_artifacts, unneeded_rows
         from checkpoints.signals import run_needs_attention
 
         from .compatibility import preflight, validation
@@ -21,7 +21,7 @@ class AgentsConfig(AppConfig):
         from .queries import repeats
         from .ringing import doorbell
         from .runs import retention
-        from .threads import pending
+        from .threads import pending, removing
         from .waits import unneeded
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.ringing.doorbell")
@@ -32,5 +32,6 @@ class AgentsConfig(AppConfig):
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)
         delete_batch.along(pending.go_along)
+        reading.keep_also(removing.rebuilt_from)
         unneeded_rows.register(unneeded.find, *unneeded.MODELS)
         stray_artifacts.look_in(retention.named_in)

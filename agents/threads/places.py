@@ -39,6 +39,7 @@ SELECT r.id, r.lineage, t.namespace, t.mask, r.thread
 FROM checkpoints_run r JOIN agents_graphthread t ON t.run_id = r.id
 """
 _ONE = f"{_FIND} WHERE r.key = $1"
+_OF_RUN = f"{_FIND} WHERE r.id = $1"
 _ALL = f"""{_FIND} JOIN checkpoints_plan p ON p.id = r.plan_id
 WHERE r.team_id = $1 AND p.agent = $2"""
 _OF_THREAD = f"{_ALL} AND r.thread = $3 AND r.thread <> '' ORDER BY r.id"
@@ -119,6 +120,12 @@ def find(owner: Owner, place: Place) -> ThreadRun | None:
             with _lock:
                 _known[key] = known
     return known
+
+
+def of_run(run_id: int) -> ThreadRun | None:
+    """Return a run as one that keeps a namespace of a thread; None if it keeps none."""
+    found = run_sql(_OF_RUN, [Int8(run_id)])
+    return ThreadRun._make(found[0]) if found else None
 
 
 def of_thread(owner: Owner, thread: str | None) -> list[ThreadRun]:

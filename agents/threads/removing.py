@@ -15,9 +15,9 @@ from psycopg.types.numeric import Int8
 
 from agents.models import ThreadCall, ThreadWrite
 from checkpoints import store
-from checkpoints.errors import Fenced
+from checkpoints.errors import Fenced, NotVerified
 from checkpoints.events import event_log
-from checkpoints.models import Hold, Run
+from checkpoints.models import Checkpoint, Hold, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.retention import chunks, delete_batch, reading, rules
 from checkpoints.retention.delete_batch import RunMoved
@@ -91,6 +91,17 @@ def _needed(run: ThreadRun) -> set[UUID]:
     counted = (head.state.get(POSITION) or {}).get("metadata", {}).get("counters_since_delta_snapshot", {})
     channels = {name: name for name in counted if name not in head.state}
     return {head.id, *(history.walked(run, head.id, channels)[1] if channels else ())}
+
+
+def rebuilt_from(run_id: int) -> Collection[UUID]:
+    """Return what retention may not remove of the run of a thread; all of one that does not verify."""
+    run = places.of_run(run_id)
+    if run is None:
+        return ()
+    try:
+        return _needed(run)
+    except NotVerified:
+        return Checkpoint.objects.filter(run=run_id).values_list("pk", flat=True)
 
 
 def _caller(run: ThreadRun, graph: ThreadRun | None) -> UUID | None:

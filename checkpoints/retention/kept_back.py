@@ -32,7 +32,7 @@ def of(line: PruneLine, *, counts: bool) -> list[KeptBack]:
 
     `counts`: whether the line's policy is still in force.
     """
-    history = reading.history_of(line.run_id)
+    history = reading.for_rules(line.run_id)
     there = rules.within([place.seq for place in history.places], line.ranges)
     if not there:
         return []

@@ -91,7 +91,7 @@ def _remove(prune: Prune, line: PruneLine, until: float) -> bool:
     Raises RunMoved, NotVerified and Stopped.
     """
     run, policy = line.run, line.policy
-    history = reading.history_of(run.pk)
+    history = reading.for_rules(run.pk)
     verdict = rules.decide(history, policy, prune.at)
     going = rules.within(verdict.going, line.ranges)
     portions = rules.batches(history.places, going, PORTION)

@@ -58,7 +58,7 @@ def _looked(prune: Prune, run: Run, policy: RetentionPolicy | None) -> PruneLine
     """Make the line of a run; None if there is nothing to remove and no hold keeps anything alone."""
     if policy is None:
         return None
-    history = reading.history_of(run.pk)
+    history = reading.for_rules(run.pk)
     verdict = rules.decide(history, policy, prune.at)
     waits = [row for bundle in unneeded_rows.find(run, history, verdict.going) for row in bundle]
     if not verdict.going and not verdict.held and not waits:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import lru_cache
+from uuid import UUID
 
 from psycopg.types.numeric import Int8
 
@@ -23,6 +26,25 @@ _RUN = f"""
 SELECT uuid_send(head), status, held.id, held.checkpoint
 FROM checkpoints_run LEFT JOIN ({HOLDS}) AS held (id, checkpoint) ON true WHERE checkpoints_run.id = $1
 """  # noqa: S608 - constants
+
+Needs = Callable[[int], Collection[UUID]]
+_needs: list[Needs] = []
+
+
+def keep_also(needs: Needs) -> None:
+    """Register `needs(run_id)`, which returns the checkpoints without which the state of the run's head is not whole.
+
+    A run whose stored data do not verify needs all of them, for this to say.
+    """
+    _needs.append(needs)
+
+
+def for_rules(run_id: int) -> RetentionHistory:
+    """Return a run's history as it is now, with what other apps need of it."""
+    found = history_of(run_id)
+    if len(found.places) < 2:
+        return found
+    return replace(found, rebuilt_from={id.bytes for needs in _needs for id in needs(run_id)})
 
 
 def history_of(run_id: int) -> RetentionHistory:

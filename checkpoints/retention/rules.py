@@ -63,6 +63,7 @@ class RetentionHistory:
     head: bytes | None
     live: bool
     holds: Sequence[ActiveHold] = ()
+    rebuilt_from: Collection[bytes] = ()  # ids of checkpoints without which the head's state is not whole
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def _needed(history: RetentionHistory) -> set[int]:
     """Return the numbers that the runtime reads again: to resume, to undo effects, and to compare people's changes."""
     places = history.places
     found = {place.seq for place in places if place.effect or place.kind in BY_HAND or place.id == history.head}
+    found |= {place.seq for place in places if place.id in history.rebuilt_from}
     wanted = {place.parent for place in places if place.kind in BY_HAND}
     if history.live:
         newest = {place.step: place for place in _on_path(history) if place.kind in OUTPUT_LANDED}

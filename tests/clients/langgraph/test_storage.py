@@ -24,6 +24,7 @@ from agents.threads.local import InProcess
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Gap, Hold, Run
+from tests.checkpoints.retention.pruned_runs import keep, pruned
 from tests.clients.langgraph.graphs import asker, config, counter, talker
 from tests.clients.langgraph.killed_graph import build
 from tests.clients.langgraph.savers import BACKENDS, Made, savers
@@ -145,6 +146,33 @@ def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:
     verified(run_of(thread))
     told = graph.invoke({"items": ["more"], "upto": 30}, config(thread) | {"recursion_limit": 100})
     assert told["items"][: len(before["items"]) + 1] == [*before["items"], "more"]
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_retention_policy_keeps_what_delta_channels_are_rebuilt_from(make: Made, over: bool) -> None:
+    thread, saver = unique("chat"), make()
+    graph = counter(saver)
+    graph.invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
+    before, run = graph.get_state(config(thread)).values, run_of(thread)
+    if over:
+        run.cancel(by=SYSTEM, reason="Enough.")
+    count = run.checkpoints.count()
+    keep(run, keep_last=1)
+    pruned()
+    assert 1 < run.checkpoints.count() < count / 2
+    assert counter(make()).get_state(config(thread)).values == before
+    verified(run)
+
+
+def test_a_thread_that_does_not_verify_is_left_alone_by_retention(make: Made) -> None:
+    thread = unique("chat")
+    counter(make()).invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
+    run = run_of(thread)
+    count, row = run.checkpoints.count(), Checkpoint.objects.filter(run=run).latest("seq")
+    keep(run, keep_last=1)
+    with altered(row, payload=bytes(row.payload)[:-1] + b"!"):
+        pruned()
+    assert run.checkpoints.count() == count
 
 
 def test_a_thread_is_imported_with_its_branches_and_its_interrupt(both: Made) -> None:
