@@ -24,6 +24,7 @@ def copy(owner: Owner, thread: str, to: str) -> None:
     runs = places.of_thread(owner, thread)
     with transaction.atomic():
         _check_free(owner, to)
+        places.mask_anew(owner, to)  # where it was deleted, its runs are still there
         for run in runs:
             found = list(reading.listed(owner, thread, run.namespace))
             fill(owner, Place(to, run.namespace), reversed(found), masked=True)
@@ -36,7 +37,7 @@ def _check_free(owner: Owner, thread: str) -> None:
 
 def fill(owner: Owner, place: Place, found: Iterable[Found], *, masked: bool) -> int:
     """Save checkpoints, oldest first, with their writes, in the caller's transaction; return how many."""
-    thread = places.opened(owner, place, masked=masked)
+    thread, _ = places.current(owner, places.opened(owner, place, masked=masked))
     seen, there, count = None, set[str](), 0
     with store.reading():
         for each in found:

@@ -43,9 +43,11 @@ _OF_RUN = f"{_FIND} WHERE r.id = $1"
 _ALL = f"""{_FIND} JOIN checkpoints_plan p ON p.id = r.plan_id
 WHERE r.team_id = $1 AND p.agent = $2"""
 _OF_THREAD = f"{_ALL} AND r.thread = $3 AND r.thread <> '' ORDER BY r.id"
-_STANDING = "SELECT token, head, seq, status, reason FROM checkpoints_run WHERE id = $1"
-
-_LOCKED = f"{_STANDING} FOR NO KEY UPDATE"
+_STANDING = """
+SELECT r.token, r.head, r.seq, r.status, r.reason, t.mask
+FROM checkpoints_run r JOIN agents_graphthread t ON t.run_id = r.id WHERE r.id = $1
+"""
+_LOCKED = f"{_STANDING} FOR NO KEY UPDATE OF r"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Standing(NamedTuple):
     seq: int
     status: str
     reason: str
+    mask: UUID
 
 
 class ThreadRun(NamedTuple):
@@ -105,7 +108,8 @@ class ThreadRun(NamedTuple):
         return Standing._make(run_sql(_LOCKED if lock else _STANDING, [Int8(self.run_id)])[0])
 
 
-_known: LRUCache[tuple[int, str, Place], ThreadRun] = LRUCache(4096)  # never changes once it is there
+# Nothing of it changes once it is there but the mask, which is compared when the run is read.
+_known: LRUCache[tuple[int, str, Place], ThreadRun] = LRUCache(4096)
 _lock = Lock()
 
 
@@ -116,9 +120,7 @@ def find(owner: Owner, place: Place) -> ThreadRun | None:
         known = _known.get(key)
     if known is None and (found := run_sql(_ONE, [key_of(owner, place)])):
         known = ThreadRun._make(found[0])
-        if not connection.in_atomic_block:  # or a rollback may take it away again
-            with _lock:
-                _known[key] = known
+        _know(owner, known)
     return known
 
 
@@ -137,6 +139,31 @@ def of_thread(owner: Owner, thread: str | None) -> list[ThreadRun]:
     return [ThreadRun._make(row) for row in found]
 
 
+def current(owner: Owner, thread: ThreadRun) -> tuple[ThreadRun, Standing]:
+    """Return the run as it is now, with the mask that it has: the thread may have been deleted, and copied to."""
+    now = thread.standing()
+    if now.mask != thread.mask:
+        thread = thread._replace(mask=now.mask)
+        _know(owner, thread)
+    return thread, now
+
+
+def mask_anew(owner: Owner, thread: str) -> None:
+    """Give the runs of a thread without checkpoints another mask, for a copy whose ids are in use elsewhere."""
+    for run in of_thread(owner, thread):
+        GraphThread.objects.filter(run=run.run_id).update(mask=_new_mask())
+
+
+def _know(owner: Owner, thread: ThreadRun) -> None:
+    if not connection.in_atomic_block:  # or a rollback may take it away again
+        with _lock:
+            _known[owner.team.pk, owner.agent, Place(thread.thread, thread.namespace)] = thread
+
+
+def _new_mask() -> UUID:
+    return UUID(int=secrets.randbits(62) & _OWN_BITS)
+
+
 def opened(owner: Owner, place: Place, *, masked: bool = False) -> ThreadRun:
     """Return the run of a namespace, started if it is new. `masked`: as a copy, whose ids are in use elsewhere."""
     return find(owner, place) or _begun(owner, place, masked)
@@ -146,7 +173,7 @@ def _begun(owner: Owner, place: Place, masked: bool) -> ThreadRun:
     above = None
     if place.namespace:
         above = Run(pk=opened(owner, Place(place.thread), masked=masked).run_id)
-    mask = UUID(int=secrets.randbits(62) & _OWN_BITS) if masked else NO_MASK
+    mask = _new_mask() if masked else NO_MASK
     title = storable(f"{owner.agent}: {place.thread}{f' / {place.namespace}' if place.namespace else ''}")
     with transaction.atomic():
         run = store.start(

@@ -65,7 +65,7 @@ def get(owner: Owner, place: Place, id: str | None = None) -> tuple[Found | None
     thread = places.find(owner, place)
     if thread is None:
         return None, Seen(0, None)
-    now = thread.standing()
+    thread, now = places.current(owner, thread)
     snapshot = _of(thread, now.head if id is None else thread.stored(id))
     if snapshot is None and id is None:
         raise NotVerified(f"run {thread.run_id}", "its head is missing")  # not translated: programs are told it

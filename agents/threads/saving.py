@@ -115,7 +115,7 @@ def _looked_up(
     handed.keep_all()  # a checkpoint must not be seen before the writes that led to it
     try:
         with transaction.atomic():
-            now = thread.standing()
+            thread, now = places.current(owner, thread)
             if again := _same(thread, new, now):
                 return again
             if now.status not in Run.LIVE:

@@ -133,6 +133,22 @@ def test_a_copy_whose_answer_was_lost_is_made_once(web: str) -> None:
         assert len(list(saver.list(config(to)))) == len(list(saver.list(config(source))))
 
 
+def test_a_thread_is_copied_to_one_that_was_deleted(both: Made) -> None:
+    source, to, log = unique("chat"), unique("chat"), list[str]()
+    saver, other = both(), both()
+    for thread in (source, to):
+        asker(saver, log).invoke({"question": "Pay?", "done": [], "answer": ""}, config(thread))
+    assert other.get_tuple(config(to)) is not None
+    saver.delete_thread(to)
+    saver.copy_thread(source, to)
+    copied = list(saver.list(config(to)))
+    assert [each.checkpoint["id"] for each in copied] == [each.checkpoint["id"] for each in saver.list(config(source))]
+    log.clear()
+    assert asker(other, log).invoke(Command(resume="yes"), config(to))["answer"] == "yes"
+    assert log == ["ask", "end"], "the other task had been done in the thread that was copied"
+    verified(run_of(to))
+
+
 def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:
     thread, saver = unique("chat"), both()
     graph = counter(saver)
