@@ -123,39 +123,41 @@ def _remove(owner: Owner, run: ThreadRun, choose: Choice) -> None:
         kept_runs.take(run.run_id)
         for left in reversed(range(TRIES)):
             try:
-                removed = _removed(owner, run, choose)
-                break
+                with transaction.atomic():  # or a kill would leave the content of what is removed
+                    if _removed(owner, run, choose):
+                        chunks.free(run.lineage)
+                return
             except (RunMoved, Fenced):
                 _check_holds(run, None)
                 if not left:
                     raise saving.moved(run) from None
-    if removed:
-        chunks.free(run.lineage)
 
 
 def _removed(owner: Owner, run: ThreadRun, choose: Choice) -> int:
-    """Do it in one transaction: the new head, the removal, and the gaps. Raises RunMoved, Fenced and ThreadHeld."""
-    with transaction.atomic():
-        places_now = reading.history_of(run.run_id).places
-        there = [UUID(bytes=place.id) for place in places_now if place.step not in places.NOTHING]
-        going = set(choose(run, there))
-        if not going:
-            return 0
-        _check_holds(run, going)
-        _go_back(owner, run, going, [id for id in there if id not in going])
+    """Do it in the caller's transaction: the new head, the removal, and the gaps; return how many went.
+
+    Raises RunMoved, Fenced and ThreadHeld.
+    """
+    places_now = reading.history_of(run.run_id).places
+    there = [UUID(bytes=place.id) for place in places_now if place.step not in places.NOTHING]
+    going = set(choose(run, there))
+    if not going:
+        return 0
+    _check_holds(run, going)
+    _go_back(owner, run, going, [id for id in there if id not in going])
+    history_now = reading.history_of(run.run_id)
+    seqs = [place.seq for place in history_now.places if UUID(bytes=place.id) in going]
+    data = {"checkpoints": len(seqs), "policy": POLICY}
+    team = Run.objects.values_list("team_id", flat=True).get(pk=run.run_id)
+    row = Run(pk=run.run_id, team_id=team)
+    event_log.record("retention.requested", subject=f"run:{run.run_id}", by=owner.by, run=row, data=data)
+    why = RemovalReason(POLICY, 0, owner.by, datetime.now(UTC))
+    for portion in rules.batches(history_now.places, seqs, PORTION):
+        delete_batch.remove(delete_batch.prepared(run.run_id, run.lineage, history_now, portion), why=why)
         history_now = reading.history_of(run.run_id)
-        seqs = [place.seq for place in history_now.places if UUID(bytes=place.id) in going]
-        data = {"checkpoints": len(seqs), "policy": POLICY}
-        team = Run.objects.values_list("team_id", flat=True).get(pk=run.run_id)
-        row = Run(pk=run.run_id, team_id=team)
-        event_log.record("retention.requested", subject=f"run:{run.run_id}", by=owner.by, run=row, data=data)
-        why = RemovalReason(POLICY, 0, owner.by, datetime.now(UTC))
-        for portion in rules.batches(history_now.places, seqs, PORTION):
-            delete_batch.remove(delete_batch.prepared(run.run_id, run.lineage, history_now, portion), why=why)
-            history_now = reading.history_of(run.run_id)
-        if len(going) == len(there):
-            ThreadWrite.objects.filter(run_id=run.run_id).delete()
-        return len(seqs)
+    if len(going) == len(there):
+        ThreadWrite.objects.filter(run_id=run.run_id).delete()
+    return len(seqs)
 
 
 def _go_back(owner: Owner, run: ThreadRun, going: Collection[UUID], staying: Sequence[UUID]) -> None:

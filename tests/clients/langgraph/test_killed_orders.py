@@ -13,7 +13,7 @@ from langgraph.types import Command, interrupt
 from agents.models import ThreadWrite
 from agents.threads.local import InProcess
 from checkpoints.audit import verify_runs
-from checkpoints.models import Run
+from checkpoints.models import Chunk, Run
 from tests.clients.langgraph.graphs import Asked, config
 from tests.clients.langgraph.savers import Made, savers
 from tests.factories import unique
@@ -78,6 +78,18 @@ def test_a_deletion_that_was_killed_is_finished_by_the_next(make: Made, hit: int
     assert list(saver.list(config(thread))) == []
     assert not ThreadWrite.objects.filter(run__thread=thread).exists()
     verified(thread)
+
+
+def test_a_deletion_that_was_killed_leaves_no_content_without_a_checkpoint(make: Made) -> None:
+    thread = unique("chat")
+    large = "A value that has a chunk of its own. " * 5000
+    nested(make).invoke({"question": large, "done": [], "answer": ""}, config(thread))  # type: ignore[attr-defined]
+    lineages = list(Run.objects.filter(thread=thread).values_list("lineage", flat=True))
+    assert Chunk.objects.filter(lineage__in=lineages).exists()
+    killed(make, "prune_chunks:kill:1", "delete_thread", thread)
+    verified(thread)
+    make().delete_thread(thread)
+    assert not Chunk.objects.filter(lineage__in=lineages).exists()
 
 
 @pytest.mark.parametrize("hit", [1, 2])
