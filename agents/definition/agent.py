@@ -6,7 +6,7 @@ order of definition. The decorators of agents.definition.decorators say what kin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -67,6 +67,12 @@ class Memory(Protocol):
 
     def once(self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], salt: Any) -> Any:
         """Return the kept result of fn(*args); call it where none is kept."""
+
+    def sent(self) -> tuple[str, str]:
+        """Return the kind and step of the checkpoint from which the run came to this step."""
+
+    def moves(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (checkpoint, its step, the step it led to) for each move of the run by people, the newest first."""
 
     def refusals(self) -> list[str]:
         """List the validators' objections to the output that is being repaired."""

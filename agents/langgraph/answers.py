@@ -23,11 +23,15 @@ NO_REFUSAL = "the graph takes no rejection of it; stop the run, or send it back"
 
 
 class Heard(NamedTuple):
-    """The answers by interrupt, the questions that still wait, and what the model has to be told by a message."""
+    """The answers by interrupt, the questions that still wait, and what the model has to be told by a message.
+
+    `answered`: the questions that the answers are made of, with their verdicts.
+    """
 
     answers: dict[str, Any]
     questions: list[GraphQuestion]
     told: list[dict[str, Any]]
+    answered: list[GraphQuestion]
 
 
 def hear(questions: Sequence[GraphQuestion], decision: Mapping[str, Any], words: str) -> Heard:
@@ -38,8 +42,9 @@ def hear(questions: Sequence[GraphQuestion], decision: Mapping[str, Any], words:
         mine = [each for each in decided if (each.interrupt or each.id) == interrupt]
         if all(each.decided for each in mine):
             answers[interrupt] = answer_to(mine)
-    told = [note for each in decided if (each.interrupt or each.id) in answers for note in _notes(each)]
-    return Heard(answers, [each for each in decided if (each.interrupt or each.id) not in answers], told)
+    answered = [each for each in decided if (each.interrupt or each.id) in answers]
+    waiting = [each for each in decided if (each.interrupt or each.id) not in answers]
+    return Heard(answers, waiting, [note for each in answered for note in _notes(each)], answered)
 
 
 def _decided(question: GraphQuestion, decision: Mapping[str, Any], words: str) -> GraphQuestion:

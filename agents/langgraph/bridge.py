@@ -94,6 +94,15 @@ class Bridge(BaseCheckpointSaver[int]):
         """Return the root graph's newest checkpoint. Raises KeyError before there is one."""
         return self.threads[""][max(self.threads[""])]
 
+    def asking(self) -> dict[str, tuple[str, str]]:
+        """Return the namespace and the task in which each pending interrupt was raised: the innermost of its own."""
+        found: dict[str, tuple[str, str]] = {}
+        for where in sorted(self.threads, key=len):
+            for task, _, channel, value, _ in (self._newest(where) or {})["writes"]:
+                if channel == INTERRUPT:
+                    found |= {each.id: (where, task) for each in decode(value, allow=self.allow)}
+        return found
+
     def remember(self, key: str, value: Any) -> None:
         """Keep the result of a call."""
         with self.lock:

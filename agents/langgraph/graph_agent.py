@@ -18,7 +18,7 @@ from agents.definition.options import GateOptions, StepOptions
 from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
 
-from . import answers, cards, channels, position, questions, seals, superstep, telling
+from . import answers, call_guard, cards, channels, position, questions, seals, superstep, validity
 from .channels import Feedback
 from .compiled import CompiledGraph, compiled
 
@@ -90,7 +90,10 @@ def _declare(cls: type[GraphAgent]) -> None:
                 uses=cls.compiled.functions, timeout=cls.timeout, retry=cls.retry, loop_guard=cls.supersteps,
             ),
         ),
-        "prepare": (["langgraph", "questions", "decision"], StepOptions(title="Pass on a rejection, or ask")),
+        "prepare": (
+            ["langgraph", "questions", "decision"],
+            StepOptions(title="Pass on a rejection, or ask", writes=["langgraph", "questions", "decision"]),
+        ),
         "ask": (
             [*fields, "langgraph", "questions"],
             GateOptions(
@@ -124,9 +127,14 @@ def _reading(method: Callable[..., Any], reads: Sequence[str]) -> Callable[..., 
 
 def go(self: GraphAgent, **values: Any) -> Any:
     """Take the graph one superstep further; an interrupted node runs again from its start."""
+    since = validity.newest_move(self)
     if values["langgraph"] is not None:
         seals.check(values["langgraph"], values["answers"])
-    came = superstep.take(self, type(self).compiled, values)
+        if (again := _asked_again(type(self).compiled, values, since)) is not None:
+            self.note("Nobody has answered since the run was sent back, edited or forked: it asks again.")
+            asked = seals.sealed(again, {})
+            return Jump("prepare", {"langgraph": asked, "answers": {}, "questions": [], "decision": None})
+    came = superstep.take(self, type(self).compiled, values, since)
     for note in came.notes:
         self.note(note)
     if came.refused:
@@ -141,13 +149,33 @@ def go(self: GraphAgent, **values: Any) -> Any:
     return Done(writes) if came.ends else Jump("go", writes)
 
 
+def _asked_again(graph: CompiledGraph, values: Mapping[str, Any], since: str) -> dict[str, Any] | None:
+    """Return the position with its questions asked again, if their answers do not hold and the graph would not ask.
+
+    It asks by itself after an edit, when its interrupted nodes run again; but at a breakpoint it would go on.
+    """
+    at, answered = values["langgraph"], values["answers"]
+    names = position.edited(graph.channels, values, at)
+    stale = bool(answered) and at.get(validity.SINCE, "") != since
+    asks = (stale or names or not answered) if at["stops"] else (stale and not names)
+    if not asks:
+        return None
+    if names:
+        at = {**position.moved(at, names, values=values, channels=graph.channels), "stops": at["stops"]}
+    return validity.renewed(at)
+
+
 def prepare(self: GraphAgent, **values: Any) -> Any:
     """Turn what the graph waits for into questions, each in its own form."""
     at = values["langgraph"]
-    now = questions.carried(_asked(self, at), values["questions"], fault=at.get("fault", ""))
-    if values["decision"] is not None:  # a rejection or the deadline sent the run back to here
+    before = validity.valid(values["questions"], validity.newest_move(self))
+    now = questions.carried(_asked(self, at), before, fault=at.get("fault", ""))
+    if values["decision"] is not None and validity.decided_here(self):  # a rejection or the deadline led to here
         return Jump("hear", {"questions": now})
-    return Jump("ask", {"questions": now})
+    if validity.sent_here(self, "prepare"):  # else an approval of the same questions would be reused
+        seals.check(at, {})
+        at = seals.sealed(validity.renewed(at), {})
+    return Jump("ask", {"langgraph": at, "questions": now, "decision": None})
 
 
 def _asked(agent: GraphAgent, at: Mapping[str, Any]) -> list[GraphQuestion]:
@@ -162,14 +190,18 @@ def ask(self: GraphAgent, **values: Any) -> Card | None:
     """Ask about every question that nobody has decided; nothing where an edit of the state has outdated them."""
     if position.edited(type(self).compiled.channels, values, values["langgraph"]):
         return None
-    return type(self).draw(values["questions"])
+    return type(self).draw(validity.valid(values["questions"], validity.newest_move(self)))
 
 
 def hear(self: GraphAgent, **values: Any) -> Any:
     """Turn the decision into the answers that the graph gets."""
-    asked: list[GraphQuestion] = values["questions"]
     seals.check(values["langgraph"], {})
-    seals.check_questions(asked, _asked(self, values["langgraph"]))
+    seals.check_questions(values["questions"], _asked(self, values["langgraph"]))
+    if not (validity.decided_here(self) or validity.passed_on(self)):
+        asks = seals.sealed(validity.renewed(values["langgraph"]), {})
+        return Jump("prepare", {"langgraph": asks, "answers": {}, "decision": None})
+    since = validity.newest_move(self)
+    asked = validity.valid(values["questions"], since)
     said: list[Feedback] = values["feedback"][values["heard"] :]
     words = next((each.text for each in reversed(said) if not each.action), "")
     decision = values["decision"] or {"kind": "approved"}
@@ -177,12 +209,19 @@ def hear(self: GraphAgent, **values: Any) -> Any:
     if decision["kind"] == EXPIRED and silent:
         raise StepFailed(f"Nobody decided in time, and the graph cannot be told so: {', '.join(silent)}.")
     found = answers.hear(asked, decision, words)
-    at = seals.sealed(telling.of(values["langgraph"], found.told), found.answers)
-    waiting = seals.kept(found.questions)
+    at = seals.sealed(_answered(values["langgraph"], found, since), found.answers)
+    waiting = seals.kept(found.questions, since)
     heard = {"langgraph": at, "questions": waiting, "decision": None, "heard": len(values["feedback"])}
     if not found.answers:
         return Jump("prepare", {**heard, "answers": {}})
     return Jump("go", {**heard, "answers": found.answers})
+
+
+def _answered(at: Mapping[str, Any], found: answers.Heard, since: str) -> dict[str, Any]:
+    """Return the position with what was decided about its calls, and what the model is to be told of it."""
+    told = [{**each, "mark": at["mark"]} for each in found.told]
+    decided = {**at.get("decided", {}), **call_guard.decided(found.answered, since)}
+    return {**at, "told": [*at["told"], *told], "decided": decided, validity.SINCE: since}
 
 
 _STEPS: dict[str, Callable[..., Any]] = {"go": go, "prepare": prepare, "ask": ask, "hear": hear}

@@ -6,10 +6,12 @@ The field `langgraph` holds:
     under     the subgraphs' checkpoints, by namespace
     calls     results of calls made once in the superstep at hand
     digests   of each channel's value as the graph left it: another value is a person's edit
-    asks      the pending interrupts: [{id, value, schema, node}]
+    asks      the pending interrupts: [{id, value, schema, node, graph, calls}]
     stops     a breakpoint at which the graph waits: {where, nodes}, or null
     mark      of the execution that led here
-    told      what the model has to be told by a message: [{text, unless}]
+    told      what the model has to be told by a message: [{text, unless, mark}]
+    decided   what was decided about tool calls, by graph and call: {verdict, name, since, digest, arguments}
+    since     people's newest move of the run before the answers were given
     seal      on all of this, and on the answers: nobody but the agent's steps makes one
 """
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdpoint.langgraph.questions import BREAKPOINT, GraphQuestion, identifier
 
@@ -37,3 +38,15 @@ def carried(now: Sequence[GraphQuestion], before: Sequence[GraphQuestion], *, fa
 def offered(question: GraphQuestion, *, several: bool) -> list[str]:
     """Return the verdicts that a question's action takes; of several, one may be left for later."""
     return [*question.allowed, *[LATER] * several]
+
+
+def as_json(value: Any) -> Any:
+    """Return a value as JSON that a reviewer reads."""
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): as_json(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(each) for each in value]
+    dump = getattr(value, "model_dump", None)
+    return as_json(dump(mode="json")) if dump is not None else str(value)

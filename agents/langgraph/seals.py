@@ -17,8 +17,10 @@ from holdpoint.langgraph.questions import GraphQuestion
 from agents.errors import StepFailed
 from checkpoints.values.canonical_json import canonical
 
+from .validity import SINCE
+
 SEAL = "seal"
-ASKED = {"id", "interrupt", "form", "name", "tool", "asked", "allowed"}  # of a question, and the order
+ASKED = {"id", "interrupt", "form", "name", "tool", "asked", "allowed", "graph", "call"}  # of a question, and the order
 BROKEN = (
     "The field {} was changed by hand, which would decide in the place of those whom the gate asks. Rewind the run to "
     "a checkpoint before that. To change what the graph does, edit one of its channels: then it asks again."
@@ -38,14 +40,15 @@ def check(position: Mapping[str, Any], answers: Mapping[str, Any]) -> None:
         raise StepFailed(BROKEN.format("`langgraph` or `answers`"))
 
 
-def kept(questions: Sequence[GraphQuestion]) -> list[GraphQuestion]:
-    """Return the questions with a seal on each verdict."""
-    return [
-        each.model_copy(update={"decided": {**each.decided, SEAL: _seal(_verdict(each), settings.SECRET_KEY)}})
-        if each.decided
-        else each
-        for each in questions
-    ]
+def kept(questions: Sequence[GraphQuestion], since: str) -> list[GraphQuestion]:
+    """Return the questions with a seal on each verdict, and since when it holds."""
+    return [_kept(each, {**each.decided, SINCE: since}) if each.decided else each for each in questions]
+
+
+def _kept(question: GraphQuestion, decided: dict[str, Any]) -> GraphQuestion:
+    bare = question.model_copy(update={"decided": decided})
+    seal = _seal(_verdict(bare), settings.SECRET_KEY)
+    return bare.model_copy(update={"decided": {**decided, SEAL: seal}})
 
 
 def check_questions(questions: Sequence[GraphQuestion], asked: Sequence[GraphQuestion]) -> None:

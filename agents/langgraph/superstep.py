@@ -25,8 +25,9 @@ from pydantic import ValidationError
 from agents.definition.agent import Agent
 from agents.errors import StepFailed
 
-from . import calls, position, telling
+from . import calls, position, questions, telling
 from .bridge import Bridge
+from .call_guard import CallGuard
 from .compiled import CompiledGraph
 
 
@@ -41,18 +42,22 @@ class Superstep:
     notes: Sequence[str] = ()
 
 
-def take(agent: Agent, graph: CompiledGraph, values: Mapping[str, Any]) -> Superstep:
-    """Take the graph on from the state `values`. Raises StepFailed for a value that cannot be saved or read."""
+def take(agent: Agent, graph: CompiledGraph, values: Mapping[str, Any], since: str) -> Superstep:
+    """Take the graph on from the state `values`. `since`: people's newest move of the run, as of validity.
+
+    Raises StepFailed for a value that cannot be saved or read, and for a call that is not as it was decided.
+    """
     try:
-        return _take(agent, graph, dict(values))
+        return _take(agent, graph, dict(values), since)
     except (Unsaveable, Unreadable) as error:
         raise StepFailed(str(error)) from error
 
 
-def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any]) -> Superstep:
+def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any], since: str) -> Superstep:
     bridge = Bridge(f"R-{agent.run.id}", allow=graph.allow, keep=Keeper(agent.checkpoint))
     at, answers, notes = values["langgraph"], values["answers"], list[str]()
     before = dict(values)
+    guard = CallGuard((at or {}).get("decided", {}), since)
     if at is None:
         given: Any = decode(graph.channels.input_of(values), allow=graph.allow)
         told = list[Any]()
@@ -68,12 +73,14 @@ def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any]) -> Superst
         bridge.take_up(agent.checkpointed())
         given = Command(resume=answers) if answers and not at["stops"] else None
     try:
-        nodes = _run(agent, graph, bridge, given)
+        nodes = _run(agent, graph, bridge, given, guard)
     except ValidationError as error:
         if not is_invalid_resume(error):
             raise
         return Superstep(refused="; ".join(each["msg"] for each in error.errors(include_url=False)))
-    return _came_of(graph, bridge, before, nodes, told, notes)
+    if guard.refused:  # the node made something else of the error
+        raise StepFailed(guard.refused[0])
+    return _came_of(graph, bridge, before, nodes, told, notes, guard)
 
 
 def _words(values: Mapping[str, Any]) -> list[str]:
@@ -82,11 +89,14 @@ def _words(values: Mapping[str, Any]) -> list[str]:
     return [each.text for each in said if each.text.strip()]
 
 
-def _run(agent: Agent, graph: CompiledGraph, bridge: Bridge, given: Any) -> list[str]:
+def _run(agent: Agent, graph: CompiledGraph, bridge: Bridge, given: Any, guard: CallGuard) -> list[str]:
     """Run the superstep, and return the nodes that ran in it."""
     runnable = graph.graph.copy(update={"checkpointer": bridge})
     bound: Any = graph.graph.config or {}
-    config: RunnableConfig = {"configurable": {**bound.get("configurable", {}), "thread_id": bridge.thread}}
+    config: RunnableConfig = {
+        "configurable": {**bound.get("configurable", {}), "thread_id": bridge.thread},
+        "callbacks": [guard],
+    }
     options: dict[str, Any] = {"stream_mode": "updates", "interrupt_before": "*", "durability": "sync"}
     if agent.config is not None:
         options["context"] = graph.context_of(agent.config)
@@ -109,39 +119,34 @@ async def _stream(
 
 def _came_of(
     graph: CompiledGraph, bridge: Bridge, before: Mapping[str, Any], nodes: Sequence[str], told: Sequence[Any],
-    notes: Sequence[str],
+    notes: Sequence[str], guard: CallGuard,
 ) -> Superstep:  # fmt: skip
     writes, at = position.saved(bridge, graph.channels, before)
     runnable = graph.graph.copy(update={"checkpointer": bridge})
     state = runnable.get_state({"configurable": {"thread_id": bridge.thread}})
     node_of = {each.id: task.name for task in state.tasks for each in task.interrupts}
-    asks = [
-        {"id": each.id, "value": _shown(each.value), "schema": each.response_schema, "node": node_of.get(each.id, "")}
-        for each in state.interrupts
-    ]
+    known = {each["id"]: each for each in (before["langgraph"] or {}).get("asks", [])}
+    asking = bridge.asking()
+    asks = []
+    for each in state.interrupts:
+        value, node = questions.as_json(each.value), node_of.get(each.id, "")
+        where, task = asking.get(each.id, ("", ""))
+        calls = guard.asked(where, task, value)
+        if calls is None:  # its task did not run in this superstep
+            calls = known.get(each.id, {}).get("calls", [])
+        ask = {"id": each.id, "value": value, "schema": each.response_schema, "node": node}
+        asks.append({**ask, "graph": where, "calls": calls})
     over = at["root"]["head"]["id"] != bridge.began
     stops = graph.stops(after=nodes, before=state.next) if over and state.next else None
     # A superstep that is run again has another mark, so that what follows is asked and run again too: the same calls
     # under an approval that was given once would be made twice.
-    at |= {"asks": asks, "stops": stops, "told": list(told), "mark": uuid4().hex}
+    at |= {"asks": asks, "stops": stops, "told": list(told), "mark": uuid4().hex, "decided": guard.decided}
     return Superstep({**writes, "langgraph": at}, bool(asks or stops), not state.next, notes=_said(nodes, notes))
 
 
 def _said(nodes: Sequence[str], notes: Sequence[str]) -> list[str]:
     ran = ", ".join(dict.fromkeys(nodes))
     return [*notes, *([f"Ran {ran}."] if ran else [])]
-
-
-def _shown(value: Any) -> Any:
-    """Return an interrupt's value as JSON that a reviewer reads."""
-    if isinstance(value, (str, int, float, bool)) or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return {str(name): _shown(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_shown(each) for each in value]
-    dump = getattr(value, "model_dump", None)
-    return _shown(dump(mode="json")) if dump is not None else str(value)
 
 
 class Keeper:

@@ -7,7 +7,7 @@ between a call and its result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from holdpoint.langgraph.values import decode, encode
@@ -56,8 +56,3 @@ def _since_last_turn(messages: Sequence[Any]) -> list[str]:
             break
         found.append(str(each.content))
     return found
-
-
-def of(position: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the position with more to be told."""
-    return {**position, "told": [*position["told"], *told]}

@@ -15,7 +15,7 @@ from approvals.engine_rules import gates, steps
 from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader, ancestry
-from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, OUTPUT_LANDED, Kind
+from checkpoints.values.checkpoint_kinds import ASIDE, MAY_LEAVE_BEHIND, MOVED_BY_PERSON, OUTPUT_LANDED, Kind
 
 FORCING = ("rewind", "repair")  # kinds after which the next step runs whatever is recorded
 
@@ -118,6 +118,10 @@ class RunPath:
     def moved(self) -> bool:
         """Tell whether a rewind, an edit, a repair or an upgrade ever moved the run."""
         return any(place.kind in MAY_LEAVE_BEHIND for place in self.places)
+
+    def moves(self) -> Iterator[CheckpointHeader]:
+        """Yield where people sent the run back, edited or forked it, the newest first."""
+        return (place for place in reversed(self.places) if place.kind in (*MOVED_BY_PERSON, Kind.FORK))
 
     def caught(self) -> bool:
         """Tell whether the path goes on past a step that failed, so that what the step had begun may be left behind."""

@@ -75,6 +75,15 @@ class StepMemory:
             log.info("call.remembered", step=self.spec.name, call=name)
         return decode(kept)
 
+    def sent(self) -> tuple[str, str]:
+        """Return the kind and step of the checkpoint from which the run came to this step."""
+        place = self.session.path.sent(self.spec.name)
+        return (place.kind, place.step) if place else ("", "")
+
+    def moves(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (checkpoint, its step, the step it led to) for each move of the run by people, the newest first."""
+        return ((str(each.id), each.step, each.next_step) for each in self.session.path.moves())
+
     def refusals(self) -> list[str]:
         """List the validators' objections since an output was last accepted, oldest first."""
         return refusals.words_for(self.session, self.spec)

@@ -77,3 +77,11 @@ def test_a_verdict_that_waits_for_others_is_kept_as_it_was_given() -> None:
     run = advance_to_rest(run)
     decide(run)
     assert heard(run) == "tool: paid 5 to Ada || tool: wrote to Ada: It comes."
+
+
+def test_a_question_is_not_changed_where_it_is_about_to_be_asked() -> None:
+    run = asking("one-call")
+    found = state(run)["langgraph"]
+    found["asks"][0]["value"]["action_requests"][0]["args"] = {"to": "Ada", "amount": 1}
+    run = advance_to_rest(edit(run, after(run, "go"), langgraph=found))
+    refused(run, "langgraph")

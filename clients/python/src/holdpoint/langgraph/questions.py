@@ -36,6 +36,8 @@ class GraphQuestion(BaseModel):
     interrupt: str = ""  # "" where the graph stops at a breakpoint
     form: str  # of FORMS
     name: str = ""  # the tool's own
+    graph: str = ""  # the namespace of the graph whose model made the call; "" for the root
+    call: str = ""  # the id that the model gave the call, where it is known
     tool: str  # the same as an identifier
     title: str
     description: str = ""
@@ -50,12 +52,17 @@ class GraphQuestion(BaseModel):
 
 
 class Pending(NamedTuple):
-    """A pending interrupt: its id, value, response schema (JSON Schema or None), and the node that raised it."""
+    """A pending interrupt: its id, value, response schema (JSON Schema or None), and the node that raised it.
+
+    `graph`: the namespace of that node's graph. `calls`: the ids of the tool calls that it asks about, in order.
+    """
 
     id: str
     value: Any
     schema: Any
     node: str
+    graph: str = ""
+    calls: Sequence[str] = ()
 
 
 def of(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
@@ -63,19 +70,48 @@ def of(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     value = asked.value
     if _is_batched(value):
         yield from _batched(asked, schemas)
-    elif isinstance(value, dict) and value.get("type") == "tool_approval" and "tool_call_id" in value:
+    elif _is_per_call(value):
         yield _per_call(asked, schemas)
     elif _is_inbox(value):
-        yield _inbox(asked, value, asked.id, INBOX, schemas)
-    elif isinstance(value, list) and value and all(map(_is_inbox, value)):
+        yield _known(_inbox(asked, value, asked.id, INBOX, schemas), asked, 0)
+    elif _are_inboxes(value):
         for number, each in enumerate(value):
-            yield _inbox(asked, each, _numbered(asked.id, number, value), INBOXES, schemas)
+            yield _known(_inbox(asked, each, _numbered(asked.id, number, value), INBOXES, schemas), asked, number)
     else:
         yield _answer(asked)
 
 
+def calls_in(value: Any) -> list[tuple[str, Any, str]]:
+    """List the tool calls that an interrupt's value asks about, as (name, arguments, id or "")."""
+    if _is_batched(value):
+        return [(each["name"], each["args"], "") for each in value["action_requests"]]
+    if _is_per_call(value):
+        return [(value["name"], value["args"], value["tool_call_id"])]
+    inboxes = [value] if _is_inbox(value) else value if _are_inboxes(value) else []
+    requests = [each["action_request"] for each in inboxes]
+    return [(each["action"], each.get("args") or {}, "") for each in requests]
+
+
 def _is_batched(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("action_requests"), list) and "review_configs" in value
+    """Tell whether it is a HITLRequest; a malformed one is shown as any other value, and answered as one."""
+    if not isinstance(value, dict):
+        return False
+    requests, configs = value.get("action_requests"), value.get("review_configs")
+    return (
+        isinstance(requests, list)
+        and bool(requests)
+        and all(map(_is_call, requests))
+        and isinstance(configs, list)
+        and all(isinstance(each, dict) and isinstance(each.get("action_name"), str) for each in configs)
+    )
+
+
+def _is_per_call(value: Any) -> bool:
+    return _is_call(value) and value.get("type") == "tool_approval" and isinstance(value.get("tool_call_id"), str)
+
+
+def _is_call(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("args"), dict)
 
 
 def _batched(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
@@ -86,7 +122,8 @@ def _batched(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuesti
         schema = config.get("args_schema") or schemas.get(each["name"]) or {}
         allowed = config.get("allowed_decisions") or [APPROVE, EDIT, REJECT]
         id = _numbered(asked.id, number, requests)
-        yield _call(asked, id, BATCHED, each["name"], each["args"], each.get("description", ""), schema, allowed)
+        made = _call(asked, id, BATCHED, each["name"], each["args"], each.get("description", ""), schema, allowed)
+        yield _known(made, asked, number)
 
 
 def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
@@ -97,7 +134,14 @@ def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
         if kind == EDIT and (found := _edited_arguments(branch, asked.schema)):
             schema = schema or found
     allowed = allowed or [APPROVE, EDIT, REJECT]
-    return _call(asked, asked.id, PER_CALL, value["name"], value["args"], value["description"], schema, allowed)
+    made = _call(asked, asked.id, PER_CALL, value["name"], value["args"], value.get("description"), schema, allowed)
+    return _known(made, asked, 0)
+
+
+def _known(question: GraphQuestion, asked: Pending, number: int) -> GraphQuestion:
+    """Return the question with the call that it asks about, if that is known."""
+    call = asked.calls[number] if number < len(asked.calls) else ""
+    return question.model_copy(update={"graph": asked.graph, "call": call})
 
 
 def _call(
@@ -121,8 +165,12 @@ def _is_inbox(value: Any) -> bool:
         isinstance(value, dict)
         and isinstance(value.get("action_request"), dict)
         and isinstance(value.get("config"), dict)
-        and "action" in value["action_request"]
+        and isinstance(value["action_request"].get("action"), str)
     )
+
+
+def _are_inboxes(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_inbox, value))
 
 
 def _inbox(asked: Pending, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> GraphQuestion:
@@ -132,7 +180,7 @@ def _inbox(asked: Pending, value: Mapping[str, Any], id: str, form: str, schemas
         REJECT: config.get("allow_ignore"), RESPOND: config.get("allow_respond"),
     }  # fmt: skip
     allowed = [verdict for verdict, allows in offered.items() if allows]
-    name, arguments = str(request["action"]), request.get("args") or {}
+    name, arguments = request["action"], request.get("args") or {}
     schema = schemas.get(name, {})
     return _call(asked, id, form, name, arguments, value.get("description", ""), schema, allowed)
 

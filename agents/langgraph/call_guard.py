@@ -1,0 +1,164 @@
+"""Holds a graph's tools to what was decided about their calls: the call that starts is the one that was approved.
+
+A middleware, a node or a wrapper may change a call after people have seen it, or run one that they refused. So each
+tool's name and arguments are compared when it starts, behind all of these, wherever in the graph and its subagents it
+is called. LangChain tells of a start by a callback, which may refuse it.
+
+A call is known by the id that the model gave it, within the graph whose model it was. The interrupts of LangChain's
+batched form and of Agent Inbox have no id: there it is that of the equal call in the newest turn which the interrupted
+node got, unless the tool had started before it asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from holdpoint.langgraph.questions import GraphQuestion, calls_in
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
+
+from agents.errors import StepFailed
+from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND
+from checkpoints.values import digests
+from checkpoints.values.canonical_json import canonical
+
+from .questions import as_json
+from .validity import SINCE
+
+SHOWN = 200  # characters of an argument that are kept and shown
+NAMESPACE = "langgraph_checkpoint_ns"
+REFUSED = {REJECT: "was rejected at the gate", RESPOND: "was answered at the gate in place of the tool"}
+NOBODY = "was not decided in time"
+USED = (
+    "was approved for one execution, before the run was sent back, edited or forked. Rewind the run to before its "
+    "question: then it is asked about again"
+)
+
+
+def decided(questions: Sequence[GraphQuestion], since: str) -> dict[str, Any]:
+    """Return what was decided about the calls of these questions, by call."""
+    found: dict[str, Any] = {}
+    for each in questions:
+        if each.call:
+            verdict = str((each.decided or {})["verdict"])
+            runs = {"digest": _digest(each.name, each.arguments), "arguments": _brief(each.arguments)}
+            kept = runs if verdict in (APPROVE, EDIT) else {}
+            found[_key(each.graph, each.call)] = {"verdict": verdict, "name": each.name, SINCE: since, **kept}
+    return found
+
+
+class CallGuard(BaseCallbackHandler):
+    """Refuses the start of a tool whose call is not the one that was decided.
+
+    `decided`: as of the function. `refused`: why, for each start that was refused: a node may swallow the error.
+    """
+
+    raise_error = True
+    run_inline = True
+
+    def __init__(self, decided: Mapping[str, Any], since: str) -> None:
+        self.decided = dict(decided)
+        self.since = since
+        self.refused: list[str] = []
+        self._turns: dict[str, list[dict[str, Any]]] = {}  # the calls of the newest turn, by the task's namespace
+        self._started: set[tuple[str, str]] = set()
+        self._models: dict[UUID, str] = {}
+
+    def asked(self, graph: str, task: str, value: Any) -> list[str] | None:
+        """Return the ids of the calls that an interrupt's value asks about, "" for one that is not known.
+
+        None where the task did not run in this superstep.
+        """
+        place = next((each for each in self._turns if _graph_of(each) == graph and each.endswith(f":{task}")), None)
+        if place is None:
+            return None
+        left = [each for each in self._turns[place] if (place, str(each["id"])) not in self._started]
+        ids = []
+        for name, arguments, id in calls_in(value):
+            same = next((each for each in left if not id and _is(each, name, arguments)), None)
+            ids.append(id or str(same["id"] if same else ""))
+            left = [each for each in left if each is not same]
+        return ids
+
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, *, metadata: Mapping[str, Any] | None = None, **rest: Any
+    ) -> None:
+        """Remember the newest turn of the model that a node gets."""
+        place = str((metadata or {}).get(NAMESPACE, ""))
+        if place and place not in self._turns:
+            messages = inputs.get("messages") if isinstance(inputs, Mapping) else getattr(inputs, "messages", None)
+            turns = (each for each in reversed(messages or []) if isinstance(each, AIMessage))
+            last = next(turns, None) if isinstance(messages, list) else None
+            self._turns[place] = [dict(each) for each in last.tool_calls] if last else []
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: Any, *, run_id: UUID, metadata: Mapping[str, Any] | None = None, **rest: Any
+    ) -> None:
+        """Remember for which graph a model works."""
+        self._models[run_id] = _graph_of(str((metadata or {}).get(NAMESPACE, "")))
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **rest: Any) -> None:
+        """Forget what was decided about a call whose id a model gives to another: some count from 0 in each turn."""
+        graph = self._models.pop(run_id, None)
+        made = [each for several in response.generations for each in several] if graph is not None else []
+        for call in (call for each in made for call in getattr(getattr(each, "message", None), "tool_calls", [])):
+            self.decided.pop(_key(graph or "", str(call["id"])), None)
+
+    def on_tool_start(
+        self,
+        serialized: Mapping[str, Any],
+        input_str: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        tool_call_id: str | None = None,
+        **rest: Any,
+    ) -> None:
+        """Compare the call with what was decided. Raises StepFailed."""
+        place = str((metadata or {}).get(NAMESPACE, ""))
+        self._started.add((place, str(tool_call_id)))
+        found = self.decided.get(_key(_graph_of(place), str(tool_call_id)))
+        arguments = input_str if inputs is None else dict(inputs)
+        if found is not None and (why := self._differs(found, str(serialized["name"]), arguments)):
+            self.refused.append(f"The call of {found['name']} ({tool_call_id}) {why}. It did not run.")
+            raise StepFailed(self.refused[-1])
+
+    def _differs(self, found: Mapping[str, Any], name: str, arguments: Any) -> str:
+        if found["verdict"] not in (APPROVE, EDIT):
+            return f"{REFUSED.get(found['verdict'], NOBODY)}, and was about to run all the same"
+        if found[SINCE] != self.since:
+            return USED
+        if found["digest"] == _digest(name, arguments):
+            return ""
+        said = [] if name == found["name"] else [f"the tool was to be {name}"]
+        was, now = found["arguments"], _brief(arguments)
+        changed = [each for each in sorted({*was, *now}) if was.get(each) != now.get(each)]
+        said += [f"{each} was {was.get(each, 'absent')} and was to be {now.get(each, 'absent')}" for each in changed]
+        return f"was changed after it was approved: {', '.join(said)}"
+
+
+def _digest(name: str, arguments: Any) -> str:
+    return digests.of_value([name, as_json(arguments)]).hex()
+
+
+def _brief(arguments: Any) -> dict[str, str]:
+    """Return each argument in JSON, cut, for words. A digest tells whether they are equal."""
+    members: Iterable[tuple[str, Any]] = arguments.items() if isinstance(arguments, dict) else [("it", arguments)]
+    made = {str(name): json.dumps(as_json(each), ensure_ascii=False) for name, each in members}
+    return {name: text if len(text) <= SHOWN else f"{text[:SHOWN]}…" for name, text in made.items()}
+
+
+def _is(call: Mapping[str, Any], name: str, arguments: Any) -> bool:
+    return bool(call["name"] == name) and canonical(as_json(call["args"])) == canonical(as_json(arguments))
+
+
+def _graph_of(place: str) -> str:
+    """Return the namespace of the graph that a task belongs to."""
+    return place.rpartition("|")[0]
+
+
+def _key(graph: str, call: str) -> str:
+    return f"{graph} {call}"
