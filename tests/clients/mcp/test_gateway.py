@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from holdpoint.mcp.gateway.known_tools import KnownTools
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
@@ -19,8 +20,8 @@ from agents import tokens
 from agents.models import Effect, Token
 from approvals.models import Gate
 from tests.agents.remote.outside_program import decide
-from tests.clients.mcp.mcp_client import Json, beside, by_stdio, kill, said
-from tests.clients.world import World, ended
+from tests.clients.mcp.mcp_client import Json, beside, by_stdio, children, kill, said
+from tests.clients.world import POOL, World, ended
 from tests.factories import ann
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
@@ -322,6 +323,38 @@ def test_the_same_write_is_asked_about_again_once_it_was_made(files: Files) -> N
         assert not asked.result(PATIENCE).is_error
     assert Gate.objects.filter(team=files.world.team).count() == 2
     assert files.calls == ["write_file", "write_file"]
+
+
+def test_two_gateways_with_the_same_call_make_it_once(files: Files) -> None:
+    """They wait at one gate with one file of known tools; the one that is not first tells what came of the call."""
+    asked = [files.call("write_file", WRITE) for _ in range(2)]
+    gate = files.world.gate()
+    until(lambda: len(children(["holdpoint.command", "gateway", str(files.folder)])) == 2, what="two gateways")
+    decide(gate, "approve")
+    results = [each.result(2 * PATIENCE) for each in asked]
+    assert files.calls == ["write_file"]
+    assert Effect.objects.get(run=gate.run_id).attempts == 1
+    assert any(said(each) == f"wrote {len(WRITE['text'])} characters" for each in results)
+
+
+def test_gateways_with_one_file_keep_each_others_tools_apart_and_none_is_lost(tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    one, two, other = KnownTools(file, "here"), KnownTools(file, "here"), KnownTools(file, "elsewhere")
+    assert not one.changed("read", "1")
+    assert not two.changed("write", "1")
+    assert two.changed("read", "2")
+    one.take("read", "2")
+    assert not two.changed("read", "2")
+    assert not other.changed("read", "3")
+    assert not one.changed("write", "1")
+    assert json.loads(file.read_text()) == {"here": {"read": "2", "write": "1"}, "elsewhere": {"read": "3"}}
+
+
+def test_many_gateways_at_once_lose_no_tool_of_their_file(tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    names = [f"tool_{at}" for at in range(40)]
+    list(POOL.map(lambda name: KnownTools(file, "here").changed(name, "1"), names))
+    assert sorted(json.loads(file.read_text())["here"]) == sorted(names)
 
 
 def test_a_person_decides_in_the_browser(files: Files, new_page: Callable[..., Any]) -> None:

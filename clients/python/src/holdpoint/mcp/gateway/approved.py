@@ -91,7 +91,9 @@ async def _sent(call: AsyncCall, made: Made, arguments: Json) -> types.CallToolR
     try:
         return await made.send(arguments)
     except MCPError as error:
-        if error.code in NEVER_RAN:
+        if error.code == types.URL_ELICITATION_REQUIRED:  # once a person was at that page, the same call goes on
+            await call.failed(error.message, retry=True)
+        elif error.code in NEVER_RAN:
             await call.failed(error.message)
         else:
             await call.unknown(f"The server answered: {error.message}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,12 +15,16 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPDeprecationWarning
 
 from ...client import AsyncHoldpoint
 from ...errors import HoldpointError, NotConfigured
+from .client_side import ClientSide
 from .known_tools import KnownTools, marked, usual_file
+from .opening import opened
 from .policy import Policy
 from .server import Gateway
+from .watching import Watching
 
 OURS = "HOLDPOINT_"  # variables that the server behind does not get: the token speaks for the agent
 NO_FILE = "-"
@@ -30,10 +35,12 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser().parse_args(arguments)
     try:
         policy = Policy.load(asked.policy)
-        known = KnownTools(None if asked.known == NO_FILE else Path(asked.known or usual_file(asked.server)))
+        file = None if asked.known == NO_FILE else Path(asked.known or usual_file(asked.server))
+        known = KnownTools(file, place_of(asked.server))
         AsyncHoldpoint(asked.url)  # says at once what is missing
         if asked.token_env and asked.token_env not in os.environ:
             raise NotConfigured(f"There is no variable {asked.token_env}.")
+        warnings.simplefilter("ignore", MCPDeprecationWarning)  # servers and clients of every age are served
         anyio.run(serve, asked, policy, known)
     except HoldpointError as error:
         sys.stderr.write(f"holdpoint gateway: {error}\n")
@@ -46,25 +53,34 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def serve(asked: argparse.Namespace, policy: Policy, known: KnownTools) -> None:
-    """Serve one client."""
-    async with AsyncExitStack() as stack:
-        behind = await stack.enter_async_context(await client_of(asked, stack))
-        hp = await stack.enter_async_context(AsyncHoldpoint(asked.url, patience=policy.wait))
-        served = Gateway(behind, hp, policy, known, place_of(asked.server)).server()
-        async with stdio_server() as (reads, writes):
-            await served.run(reads, writes, served.create_initialization_options())
+    """Serve one client: the server behind is started once its first request says what it can do."""
+    async with stdio_server() as (reads, writes):
+        opening, replayed = await opened(reads)
+        if opening is None:
+            return
+        async with AsyncExitStack() as stack:
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            front = ClientSide(opening, tasks)
+            behind = await stack.enter_async_context(await client_of(asked, front, stack))
+            hp = await stack.enter_async_context(AsyncHoldpoint(asked.url, patience=policy.wait))
+            watching = Watching(behind, front, tasks)
+            served = Gateway(front, behind, hp, policy, known).server(watching)
+            await tasks.start(watching.lists)
+            await served.run(replayed, writes, served.create_initialization_options(watching.options()))
+            tasks.cancel_scope.cancel()
 
 
-async def client_of(asked: argparse.Namespace, stack: AsyncExitStack) -> Client:
-    """Return the client of the server behind."""
+async def client_of(asked: argparse.Namespace, front: ClientSide, stack: AsyncExitStack) -> Client:
+    """Return the client of the server behind, which offers that server what `front` can do."""
     command, *words = asked.server
+    can = front.callbacks() | {"client_info": front.opening.info}
     if not is_address(command):
         env = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-        return Client(StdioServerParameters(command=command, args=words, env=env))
+        return Client(StdioServerParameters(command=command, args=words, env=env), **can)
     headers = {"Authorization": f"Bearer {os.environ[asked.token_env]}"} if asked.token_env else {}
     made = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30.0, read=300.0))
     http = await stack.enter_async_context(made)
-    return Client(streamable_http_client(command, http_client=http))
+    return Client(streamable_http_client(command, http_client=http), **can)
 
 
 def place_of(server: Sequence[str]) -> str:

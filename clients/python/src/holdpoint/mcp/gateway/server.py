@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
 from mcp import Client, MCPError
-from mcp.server import Server, ServerRequestContext
+from mcp.server import Server
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...client import AsyncHoldpoint
 from ...errors import AlreadyDone, Answered, HoldpointError, Invalid, StillOpen, Unknown
@@ -17,28 +19,29 @@ from .. import asking, questions
 from ..limits import REST
 from ..server import failed
 from .approved import Json, Made, perform
+from .client_side import Caller, ClientSide, Context
 from .known_tools import KnownTools
 from .policy import Policy, Rule, fingerprint
+from .watching import Watching
 
-Context = ServerRequestContext[Any, Any]
 PAGES = 100  # of a list of tools
 CHANGED = "The tool is described otherwise than when a call of it was last let through"
 
 
 class Gateway:
-    """Stands before the server of `behind`, by the operator's policy.
+    """Stands between a client and the server of `behind`, by the operator's policy."""
 
-    `place`: a mark of that server, since the same call of another server is another call.
-    """
-
-    def __init__(self, behind: Client, hp: AsyncHoldpoint, policy: Policy, known: KnownTools, place: str) -> None:
-        self.behind, self.hp, self.policy, self.known, self.place = behind, hp, policy, known, place
+    def __init__(
+        self, front: ClientSide, behind: Client, hp: AsyncHoldpoint, policy: Policy, known: KnownTools
+    ) -> None:
+        self.front, self.behind, self.hp, self.policy, self.known = front, behind, hp, policy, known
         self.newest: dict[str, str] = {}
+        self.level: types.LoggingLevel | None = None
 
-    def server(self) -> Server[Any]:
+    def server(self, watching: Watching) -> Server[Any]:
         """Return the server: it has what the one behind it has."""
         has, told = self.behind.server_capabilities, self.behind.server_info
-        passed: dict[str, Any] = {}
+        passed: dict[str, Any] = watching.handlers()
         if has.resources:
             passed |= {"on_list_resources": self.list_resources, "on_read_resource": self.read_resource}
             passed |= {"on_list_resource_templates": self.list_templates}
@@ -48,37 +51,58 @@ class Gateway:
             passed |= {"on_completion": self.complete}
         if has.tools:
             passed |= {"on_list_tools": self.list_tools, "on_call_tool": self.call_tool}
-        name, version = (told.name, told.version) if told else ("gateway", "")
-        return Server(name, version=version, instructions=self.behind.instructions, **passed)
+        if has.logging:
+            passed["on_set_logging_level"] = self.set_level
+        if self.front.opening.capabilities.roots and not self.is_modern:
+            passed["on_roots_list_changed"] = self.roots_changed
+        words = told.model_dump(exclude={"name"}) if told else {}
+        made: Server[Any] = Server(
+            told.name if told else "gateway", instructions=self.behind.instructions, **words, **passed
+        )
+        made.middleware.append(self.front.heard)
+        return made
+
+    @property
+    def is_modern(self) -> bool:
+        """Tell whether the server behind speaks 2026-07-28 or later."""
+        return self.behind.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Pass the list on, without the tools that the policy refuses."""
         found = await self.behind.list_tools(cursor=_cursor(params), cache_mode="refresh")
-        for tool in found.tools:
-            self.known.changed(tool.name, fingerprint(tool))
+        try:
+            for tool in found.tools:
+                self.known.changed(tool.name, fingerprint(tool))
+        except HoldpointError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from None
         return found.model_copy(
             update={"tools": [each for each in found.tools if self.policy.rule(each).do != "refuse"]}
         )
 
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Any:
         """Call a tool: at once where it passes, or as people approve it."""
+        return await self.front.call(context, params, lambda caller: self.called(caller, params, self.meta(context)))
+
+    async def called(self, caller: Caller, params: types.CallToolRequestParams, meta: Any) -> types.CallToolResult:
+        """Return the result of a call."""
         tool = await self.tool(params.name)
         rule = self.policy.rule(tool) if tool else None
         if tool is None or rule is None or rule.do == "refuse":
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.")
         arguments, mark = params.arguments or {}, fingerprint(tool)
-        changed = self.known.changed(tool.name, mark)
-        send = self.sender(context, tool.name)
-        if rule.do == "pass" and not changed:
-            return await send(arguments)
+        send = self.sender(caller, tool.name, meta)
         made = Made(send, lambda: self.is_still(tool.name, mark), self.policy.results, self.newest)
         try:
+            changed = self.known.changed(tool.name, mark)
+            if rule.do == "pass" and not changed:
+                return await send(arguments)
             posting = self.question(tool, rule, arguments, mark, changed=changed)
-            await context.session.report_progress(0, None, f"People are asked whether {tool.name} may be called.")
+            await caller.session.report_progress(0, None, f"People are asked whether {tool.name} may be called.")
             result = await self.asked(posting, made)
         except HoldpointError as error:
             return refused(error)
-        self.known.take(tool.name, mark)
+        with suppress(HoldpointError):  # the call was made: people are asked about the tool once more, and no harm
+            self.known.take(tool.name, mark)
         return result
 
     async def asked(self, posting: Posting, made: Made) -> types.CallToolResult:
@@ -96,7 +120,12 @@ class Gateway:
 
     def question(self, tool: types.Tool, rule: Rule, arguments: Json, mark: str, *, changed: bool) -> Posting:
         """Return the question about a call. What the tool says of itself is shown as its words. Raises NotJson."""
-        shown = {"name": tool.name, "description": tool.description or "", "fingerprint": mark, "server": self.place}
+        shown = {
+            "name": tool.name,
+            "description": tool.description or "",
+            "fingerprint": mark,
+            "server": self.known.place,
+        }
         posting = questions.question(
             tool.name, arguments,
             risk="high" if changed else rule.risk, reasons=[CHANGED] if changed else [], pinned=rule.pinned,
@@ -122,16 +151,32 @@ class Gateway:
         found = await self.tool(name)
         return found is not None and fingerprint(found) == mark
 
-    def sender(self, context: Context, name: str) -> Callable[[Json], Awaitable[types.CallToolResult]]:
+    def sender(self, caller: Caller, name: str, meta: Any) -> Callable[[Json], Awaitable[types.CallToolResult]]:
         """Return the function that calls the tool; its progress is passed on."""
 
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
-            await context.session.report_progress(progress, total, message)
+            await caller.session.report_progress(progress, total, message)
 
         async def send(arguments: Json) -> types.CallToolResult:
-            return await self.behind.call_tool(name, arguments, progress_callback=progressed)
+            return await self.behind.call_tool(name, arguments, progress_callback=progressed, meta=meta)
 
         return send
+
+    def meta(self, context: Context) -> Any:
+        """Return what a server of 2026-07-28 has to be told with a request, so that it logs."""
+        level = (context.meta or {}).get(types.LOG_LEVEL_META_KEY) or self.level
+        return {types.LOG_LEVEL_META_KEY: level} if level and self.is_modern else None
+
+    async def set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        """Pass on from which level the client wants to read what is logged."""
+        self.level = params.level
+        if not self.is_modern:
+            await self.behind.set_logging_level(params.level)
+        return types.EmptyResult()
+
+    async def roots_changed(self, context: Context, params: types.NotificationParams | None) -> None:
+        """Pass it on."""
+        await self.behind.send_roots_list_changed()
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -145,11 +190,13 @@ class Gateway:
         """Pass it on."""
         return await self.behind.list_resource_templates(cursor=_cursor(params), cache_mode="refresh")
 
-    async def read_resource(
-        self, context: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
+    async def read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> Any:
         """Pass it on."""
-        return await self.behind.read_resource(str(params.uri), cache_mode="refresh")
+
+        async def read(caller: Caller) -> types.ReadResourceResult:
+            return await self.behind.read_resource(str(params.uri), meta=self.meta(context), cache_mode="refresh")
+
+        return await self.front.call(context, params, read)
 
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -157,9 +204,13 @@ class Gateway:
         """Pass it on."""
         return await self.behind.list_prompts(cursor=_cursor(params), cache_mode="refresh")
 
-    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> Any:
         """Pass it on."""
-        return await self.behind.get_prompt(params.name, params.arguments)
+
+        async def get(caller: Caller) -> types.GetPromptResult:
+            return await self.behind.get_prompt(params.name, params.arguments, meta=self.meta(context))
+
+        return await self.front.call(context, params, get)
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         """Pass it on."""

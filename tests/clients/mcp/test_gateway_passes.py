@@ -1,0 +1,227 @@
+"""What a server behind the gateway asks and tells its client, for clients and servers of either age of the protocol."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
+
+from agents.models import Effect
+from approvals.models import Gate
+from tests.agents.remote.outside_program import decide
+from tests.clients.mcp.mcp_client import Json, beside, command, said
+from tests.clients.mcp.talking_server import NOTE
+from tests.clients.world import World
+from tests.conftest import Starter
+from tests.harness.services import free_port
+from tests.harness.session import ROOT
+from tests.harness.waiting import PATIENCE
+
+NAMES = "tests.clients.mcp.talking_server"
+ASK: Json = {"tools": {"touch": "pass"}}
+PASS: Json = {"tools": {"*": "pass"}}
+ANSWERS = ['{"action":"accept","content":{"colour":"blue"}}', '"hello"', "file:///src"]
+
+
+@dataclass
+class Talk:
+    """A gateway before the talking server, and what its client heard."""
+
+    world: World
+    folder: Path
+    behind: list[str]
+    mode: str
+    policy: Json = field(default_factory=lambda: PASS)
+    heard: list[Any] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def client(self, **can: Any) -> AsyncIterator[Client]:
+        """A client of the gateway, with callbacks for what it can do."""
+        rules = self.folder / "policy.json"
+        rules.write_text(json.dumps({"wait": PATIENCE, **self.policy}))
+        words = ["gateway", "--policy", str(rules), "--known", "-", *self.behind]
+        env = {"PYTHONPATH": f"{ROOT / 'clients' / 'python' / 'src'}:{ROOT}", **self.env}
+
+        async def heard(message: Any) -> None:
+            self.heard.append(message)
+
+        given = {"message_handler": heard, "logging_callback": heard, **can}
+        async with Client(command(self.world, *words, **env), mode=self.mode, **given) as client:
+            yield client
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["handshake", "streams", "http"])
+def talk(request: pytest.FixtureRequest, mode: str, web: str, tmp_path: Path, start_service: Starter) -> Talk:
+    behind = ["--", sys.executable, "-m", NAMES, request.param]
+    if request.param == "http":
+        behind = [listening(start_service)]
+    return Talk(World(web), tmp_path, behind, mode)
+
+
+def listening(start_service: Starter, **env: str) -> str:
+    """The address of a talking server."""
+    port = free_port()
+    start_service("talking", [sys.executable, "-m", NAMES, str(port)], env).says("Uvicorn running")
+    return f"http://127.0.0.1:{port}/mcp"
+
+
+async def elicited(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    assert params.message == "Which colour?"
+    return types.ElicitResult(action="accept", content={"colour": "blue"})
+
+
+async def sampled(context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+    return types.CreateMessageResult(role="assistant", content=types.TextContent(text="hello"), model="m")
+
+
+async def roots(context: Any) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri="file:///src")])  # type: ignore[arg-type]
+
+
+CAN: dict[str, Callable[..., Any]] = {
+    "elicitation_callback": elicited, "sampling_callback": sampled, "list_roots_callback": roots,
+}  # fmt: skip
+
+
+def test_what_the_server_asks_of_its_client_is_asked_and_answered(talk: Talk) -> None:
+    talk.policy = ASK  # also in the middle of a call that people approved
+
+    async def do() -> str:
+        async with talk.client(**CAN) as client:
+            return said(await client.call_tool("survey", {}))
+
+    asked = beside(do)
+    gate = talk.world.decides()
+    text = asked.result(PATIENCE)
+    assert all(each in text for each in ANSWERS), text
+    assert Effect.objects.get(run=gate.run_id).attempts == 1
+
+
+def test_several_calls_are_each_answered_with_their_own(talk: Talk) -> None:
+    async def do() -> list[str]:
+        async with talk.client(**CAN) as client:
+            texts: list[str] = []
+
+            async def one(tool: str) -> None:
+                texts.append(said(await client.call_tool(tool, {})))
+
+            async with anyio.create_task_group() as tasks:
+                for tool in ("colour", "survey", "colour"):
+                    tasks.start_soon(one, tool)
+            return sorted(texts, key=len)
+
+    first, second, third = beside(do).result(PATIENCE)
+    assert first == second == ANSWERS[0]
+    assert all(each in third for each in ANSWERS)
+
+
+def test_what_the_client_cannot_do_is_refused_and_people_are_not_asked_to_guess(talk: Talk) -> None:
+    async def do() -> str:
+        async with talk.client() as client:
+            with pytest.raises(MCPError) as told:
+                await client.call_tool("colour", {})
+            return told.value.message
+
+    assert "not supported" in beside(do).result(PATIENCE)
+
+
+def test_what_the_server_tells_reaches_its_client(talk: Talk) -> None:
+    reported: list[Any] = []
+
+    async def progressed(progress: float, total: float | None, message: str | None) -> None:
+        reported.append((progress, total, message))
+
+    async def touch(client: Client) -> None:
+        meta: Any = {types.LOG_LEVEL_META_KEY: "info"} if talk.mode == "auto" else None
+        assert said(await client.call_tool("touch", {}, progress_callback=progressed, meta=meta)) == "touched"
+
+    async def do() -> set[Any]:
+        async with talk.client() as client:
+            if talk.mode == "auto":
+                async with client.listen(tools_list_changed=True, resource_subscriptions=[NOTE]) as events:
+                    await touch(client)
+                    return {await anext(events), await anext(events)}
+            send = client.session.send_request
+            await send(types.SetLevelRequest(params=types.SetLevelRequestParams(level="info")), types.EmptyResult)
+            subscribed = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=NOTE))
+            await send(subscribed, types.EmptyResult)
+            await touch(client)
+            while len(changes(talk.heard)) < 2:  # the client's own limit ends it
+                await anyio.sleep(0.01)
+            return changes(talk.heard)
+
+    assert beside(do).result(PATIENCE) == {ToolsListChanged(), ResourceUpdated(NOTE)}
+    assert reported == [(1, 2, "Half of it")]
+    logged = [each for each in talk.heard if isinstance(each, types.LoggingMessageNotificationParams)]
+    assert [(each.level, each.logger) for each in logged] == [("info", "talking")]
+
+
+def changes(heard: list[Any]) -> set[Any]:
+    """The changes among what a client of the handshake era heard."""
+    found: set[Any] = set()
+    for each in heard:
+        if isinstance(each, types.ToolListChangedNotification):
+            found.add(ToolsListChanged())
+        if isinstance(each, types.ResourceUpdatedNotification):
+            found.add(ResourceUpdated(str(each.params.uri)))
+    return found
+
+
+def test_the_server_says_who_it_is_and_completes(talk: Talk) -> None:
+    async def do() -> tuple[Any, Any, Any]:
+        async with talk.client() as client:
+            found = await client.complete(types.PromptReference(name="tidy"), {"name": "a", "value": "half"})
+            return client.server_info, client.server_capabilities, found.completion.values
+
+    info, can, values = beside(do).result(PATIENCE)
+    assert (info.name, info.version, info.title, values) == ("talking", "7", "Talks", ["half-whole"])
+    assert can.tools.list_changed
+    assert can.resources.subscribe
+
+
+def test_a_call_that_needs_a_page_first_is_not_made_and_its_approval_stays(web: str, tmp_path: Path) -> None:
+    talk = Talk(World(web), tmp_path, ["--", sys.executable, "-m", NAMES, "handshake"], "legacy", ASK)
+
+    async def do() -> None:
+        async with talk.client(**CAN) as client:
+            for _ in range(2):
+                with pytest.raises(MCPError) as told:
+                    await client.call_tool("visit", {})
+                assert told.value.code == types.URL_ELICITATION_REQUIRED
+
+    asked = beside(do)
+    decide(talk.world.gate(), "approve")
+    asked.result(PATIENCE)
+    assert Gate.objects.filter(team=talk.world.team).count() == 1
+
+
+def test_the_token_of_a_server_with_an_address_is_sent_to_it_and_not_holdpoints(
+    web: str, tmp_path: Path, start_service: Starter
+) -> None:
+    address = listening(start_service, TALKING_TOKEN="of-the-server")
+    talk = Talk(World(web), tmp_path, ["--token-env", "OTHER_TOKEN", "--", address], "auto", {})
+    talk.env["OTHER_TOKEN"] = "of-the-server"
+
+    async def do() -> str:
+        async with talk.client() as client:
+            return said(await client.call_tool("touch", {}))
+
+    asked = beside(do)
+    talk.world.decides()
+    assert asked.result(PATIENCE) == "touched"
