@@ -151,6 +151,20 @@ def test_checkpoints_are_saved_one_after_the_other(web: str) -> None:
     assert found.json()["state"] == {"state": {"plan": [1, 2]}}
 
 
+def test_a_call_whose_answer_was_lost_saves_once(web: str) -> None:
+    world = World(web)
+    start = {"state": {"plan": [1]}, "note": "Planned.", "request_id": "1"}
+    first, again = (told(called(world, "save_checkpoint", start).result(PATIENCE)) for _ in range(2))
+    assert (again["run"], again["checkpoint"]) == (first["run"], first["checkpoint"])
+    assert "Nothing new was saved" in again["message"]
+    for plan in ([1, 2], [1, 2], [1]):  # going back to an earlier state is new
+        last = told(called(world, "save_checkpoint", {"run": first["run"], "state": {"plan": plan}}).result(PATIENCE))
+    assert last["checkpoint"] == first["checkpoint"] + 2
+    assert Run.objects.filter(team=world.team).count() == 1
+    other = called(world, "save_checkpoint", start | {"title": "Another"}).result(PATIENCE)
+    assert "The same id was used before" in said(other)
+
+
 def test_an_argument_to_check_that_is_not_there_is_told_and_nobody_is_asked(web: str) -> None:
     world = World(web)
     asked = {"action": "wire", "title": "Pay", "arguments": WIRE, "pinned": ["amout"]}

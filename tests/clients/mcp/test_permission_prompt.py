@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from holdpoint import sending
 from holdpoint.mcp import asking, questions
 from mcp import Client
 from mcp_types import CallToolResult
 
 from approvals.gates import closing
-from approvals.models import Gate
+from approvals.models import Decision, Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.agents.remote.outside_program import decide
@@ -27,6 +30,7 @@ from tests.harness.waiting import PATIENCE, until
 
 PROMPT = "permission_prompt"
 EDIT = {"file_path": "/src/app.py", "old_string": "x = 1\n", "new_string": "x = 2\n"}
+PAST = -2.0  # seconds: the server tells its time in whole ones
 Way = Callable[[World, dict[str, Any]], Future[CallToolResult]]
 
 
@@ -147,10 +151,32 @@ def test_a_decision_about_a_use_without_an_id_counts_for_a_while(web: str) -> No
     assert asked(600.0).status == "open"
     gate = world.decides()
     assert (asked(600.0).status, asked(600.0).gate) == ("approved", gate.pk)
-    newer = asked(0.0)
+    newer = asked(PAST)
     assert newer.status == "open"
     assert newer.gate != gate.pk
-    assert asked(0.0).gate == newer.gate
+    assert asked(PAST).gate == newer.gate
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_a_decision_counts_by_the_servers_clock(web: str, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+    """On a client whose clock was ahead each approval was over at once, so that people were asked without end."""
+    world = World(web)
+    posting = asking.keyed(questions.question("Edit", EDIT), "permission")
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(hours=hours)
+
+    monkeypatch.setattr(sending, "datetime", Wrong)
+
+    def asked(lasts: float) -> asking.Answer:
+        return world.awaits(lambda hp: asking.ask(hp, posting, until=0.0, lasts=lasts)).result(PATIENCE)
+
+    assert asked(600.0).status == "open"
+    gate = world.decides()
+    assert (asked(600.0).status, asked(600.0).gate) == ("approved", gate.pk)
+    assert asked(PAST).gate != gate.pk
 
 
 def test_an_id_is_good_for_one_input_only(web: str) -> None:
@@ -165,8 +191,9 @@ def test_an_id_is_good_for_one_input_only(web: str) -> None:
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_a_hundred_prompts_at_once_get_the_answers_of_two_people(web: str) -> None:
-    """The mark: none is misrouted, none is asked twice, and the run of each has ended."""
+def test_a_hundred_prompts_at_once_get_the_answers_of_two_people(web: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The mark: none is misrouted, lost, asked or answered twice, and the run of each has ended."""
+    caplog.set_level(logging.WARNING, logger="httpx2")
     world = World(web)
     number = 100
 
@@ -202,7 +229,9 @@ def test_a_hundred_prompts_at_once_get_the_answers_of_two_people(web: str) -> No
         else:
             who = people[place // 2 % 2].get_full_name()
             assert each["message"] == f"{who} said no to Bash: No {gate.pk}. Do not do it another way."
+    assert beside(ask_all).result(8 * PATIENCE) == answers  # whose first answer was lost asks again
     assert Gate.objects.filter(team=world.team).count() == number
+    assert Decision.objects.filter(gate__team=world.team).count() == number
     assert not Run.objects.filter(team=world.team, status__in=Run.LIVE).exists()
 
 

@@ -9,7 +9,7 @@ import json
 import logging
 import random
 import uuid
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
@@ -31,6 +31,21 @@ class Api:
 
     def __init__(self, habits: Habits) -> None:
         self.habits = habits
+        self._date: tuple[datetime, float] | None = None  # of the newest answer, and when it came by the client's clock
+
+    def now(self) -> datetime:
+        """Return the time by the server's clock: that of a client may be wrong by hours."""
+        if self._date is None:
+            return datetime.now(timezone.utc)
+        told, at = self._date
+        return told + timedelta(seconds=self.habits.clock() - at)
+
+    def _dated(self, told: Reply) -> None:
+        try:
+            found = parsedate_to_datetime(told.headers.get("date", ""))
+        except (TypeError, ValueError):
+            return
+        self._date = found.astimezone(timezone.utc), self.habits.clock()
 
     def get(self, path: str, answer: type[M], *, longer: float = 0.0, **query: object) -> Op[M]:
         """Read something. `longer`: seconds for which the server may hold the request."""
@@ -52,6 +67,8 @@ class Api:
         pause, silent = FIRST, True
         while True:
             told: Reply | Lost = yield Send(request)
+            if isinstance(told, Reply):
+                self._dated(told)
             if isinstance(told, Reply) and told.status != 429 and told.status < 500:
                 return _answer(told)
             wait = _asked_to_wait(told) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -95,7 +95,7 @@ def _asked(api: Api, posting: Posting, until: float, lasts: float | None) -> Op[
                 "The same id was used before for another call, so this one is not done. Ask again under a new id."
             ) from None
         found = yield from _answered(api, pending.id, until, posting.asked)
-        if not _is_over(found, lasts):
+        if not _is_over(api, found, lasts):
             yield from _ended(api, pending.run, found)
             return found
         key = f"{posting.key}-{pending.id}"
@@ -150,11 +150,11 @@ def _told(outcome: Outcome, gate: Gate, asked: Mapping[str, Any]) -> Answer:
     )  # fmt: skip
 
 
-def _is_over(found: Answer, lasts: float | None) -> bool:
-    """Tell whether the decision counts no more."""
+def _is_over(api: Api, found: Answer, lasts: float | None) -> bool:
+    """Tell whether the decision counts no more, by the server's clock."""
     if lasts is None or found.at is None or found.status == "open":
         return False
-    return datetime.now(timezone.utc) - found.at > timedelta(seconds=lasts)
+    return api.now() - found.at > timedelta(seconds=lasts)
 
 
 def in_trouble(error: Exception) -> str:

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
-from ..errors import HoldpointError
+from ..errors import HoldpointError, KeyReused
 from ..holding import LOG
 from ..plans import Risk, Step
 from ..runs import AsyncRun
-from . import asking, questions
+from . import asking, exact, questions
 from .limits import REST, Limits
 
 AGAIN = (
@@ -133,12 +133,16 @@ class SaveCheckpoint(Call):
     name = "save_checkpoint"
     does = (
         "Saves the state of your work as a checkpoint, which people can read, name and compare, and from which you can "
-        "go on. The first call starts a run: give its number as `run` to add to it."
+        "go on. The first call starts a run: give its number as `run` to add to it. The state of the newest checkpoint "
+        "is not saved again, so a call whose answer was lost may be repeated."
     )
     state: Json = Field(description="The whole state, as JSON.")
     note: str = Field("", description="What you did since the last checkpoint.", max_length=2000)
     title: str = Field("", description="For a new run: its title.", max_length=200)
     run_id: int | None = Field(None, alias="run", description="The run to add to; none starts one.", ge=1, le=2**62)
+    request_id: str = Field(
+        "", description="For a new run: your id of this request; the same id starts one.", max_length=200
+    )
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Save it, and return the run and the checkpoint's number."""
@@ -146,16 +150,21 @@ class SaveCheckpoint(Call):
         run = hp.run(number)
         if (await run.read()).agent_version != VERSION:
             raise HoldpointError(f"Run {number} was not started by save_checkpoint. Leave `run` out to start another.")
-        await run.claim(timeout=limits.patient / 2)
-        notes = [self.note] if self.note else []
+        turn = await run.claim(timeout=limits.patient / 2)
+        told: Json = {}
         try:
-            turn = await run.save(SAVES, set={"state": self.state}, next_step=SAVES, notes=notes)
+            if exact.canonical(run.state.get("state")) == exact.canonical(self.state):
+                told["message"] = f"Nothing new was saved: this is the state of checkpoint {turn.seq} already."
+            else:
+                notes = [self.note] if self.note else []
+                turn = await run.save(SAVES, set={"state": self.state}, next_step=SAVES, notes=notes)
         finally:
             await _left(run)
-        return {"run": number, "checkpoint": turn.seq, "url": f"{hp.url}/runs/{number}/"}
+        return {"run": number, "checkpoint": turn.seq, "url": f"{hp.url}/runs/{number}/"} | told
 
     def late(self) -> Json:
-        return {"status": "unknown", "message": "Holdpoint did not answer in time: look whether this was saved."}
+        safe = "make the same call again, it saves once" if self.run_id or self.request_id else "look whether it did"
+        return {"status": "unknown", "message": f"Holdpoint did not answer in time, and may have saved this: {safe}."}
 
     async def _started(self, hp: AsyncHoldpoint) -> int:
         """Start a run of the token's agent. Raises HoldpointError where the agent has a plan of its own."""
@@ -169,8 +178,11 @@ class SaveCheckpoint(Call):
         plan = [Step(name=SAVES, title="Save a checkpoint", writes=["state"], jumps=[SAVES], ends=True)]
         schema = {"type": "object", "properties": {"state": {"type": "object"}}, "required": ["state"]}
         await hp.register(VERSION, plan, agent=TOKENS_OWN, state=schema, doc="Saves checkpoints by MCP.")
-        words = self.title or "Checkpoints"
-        return int((await hp.start({"state": {}}, version=VERSION, title=words)).id)
+        key = f"checkpoints-{exact.digest(self.request_id)}" if self.request_id else ""
+        try:
+            return int((await hp.start({"state": {}}, version=VERSION, title=self.title or "Checkpoints", key=key)).id)
+        except KeyReused:
+            raise HoldpointError("The same id was used before for a run with another title. Take a new id.") from None
 
 
 class ListGates(Call):

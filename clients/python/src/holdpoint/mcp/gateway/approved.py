@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -120,17 +120,17 @@ def _asked(api: Api, posting: Posting, newest: dict[str, str]) -> Op[Way]:
     while True:
         turn = yield from post(api, replace(posting, key=key), deferred=True)
         run = yield from api.get(f"runs/{turn.run}", Run)
-        if not _is_over(run):
+        if not _is_over(api, run):
             newest[posting.key] = key
             return Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked)
         key = f"{posting.key}-{turn.run}"
 
 
-def _is_over(run: Run) -> bool:
+def _is_over(api: Api, run: Run) -> bool:
     if run.status == "completed":
         return True
     ended = run.finished_at if run.status in ("failed", "cancelled") else None
-    return ended is not None and datetime.now(timezone.utc) - ended > timedelta(seconds=LASTS)
+    return ended is not None and api.now() - ended > timedelta(seconds=LASTS)
 
 
 def _begun(way: Way) -> Op[Allowed]:
