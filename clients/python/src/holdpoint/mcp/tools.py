@@ -9,13 +9,14 @@ from typing import Annotated, Any, ClassVar
 import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from .. import exact_calls
 from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
 from ..errors import HoldpointError, KeyReused
 from ..holding import LOG
 from ..plans import Risk, Step
 from ..runs import AsyncRun
-from . import asking, exact, questions
+from . import asking, questions
 from .limits import REST, Limits
 
 AGAIN = (
@@ -153,7 +154,7 @@ class SaveCheckpoint(Call):
         turn = await run.claim(timeout=limits.patient / 2)
         told: Json = {}
         try:
-            if exact.canonical(run.state.get("state")) == exact.canonical(self.state):
+            if exact_calls.canonical(run.state.get("state")) == exact_calls.canonical(self.state):
                 told["message"] = f"Nothing new was saved: this is the state of checkpoint {turn.seq} already."
             else:
                 notes = [self.note] if self.note else []
@@ -178,7 +179,7 @@ class SaveCheckpoint(Call):
         plan = [Step(name=SAVES, title="Save a checkpoint", writes=["state"], jumps=[SAVES], ends=True)]
         schema = {"type": "object", "properties": {"state": {"type": "object"}}, "required": ["state"]}
         await hp.register(VERSION, plan, agent=TOKENS_OWN, state=schema, doc="Saves checkpoints by MCP.")
-        key = f"checkpoints-{exact.digest(self.request_id)}" if self.request_id else ""
+        key = f"checkpoints-{exact_calls.digest(self.request_id)}" if self.request_id else ""
         try:
             return int((await hp.start({"state": {}}, version=VERSION, title=self.title or "Checkpoints", key=key)).id)
         except KeyReused:

@@ -23,7 +23,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.subscriptions import event_from_wire, event_to_notification
 
-from .. import exact
+from ... import exact_calls
 from .opening import Opening
 
 Context = ServerRequestContext[Any, Any]
@@ -142,7 +142,7 @@ class ClientSide:
             finally:
                 self.calls.remove(caller)
         state = params.request_state
-        asked = exact.digest(params.model_dump(mode="json", exclude={"input_responses", "request_state", "meta"}))
+        asked = exact_calls.digest(params.model_dump(mode="json", exclude={"input_responses", "request_state", "meta"}))
         exchange = self.exchanges.get(state) if state else Exchange(context.session, asked)
         if exchange is None:
             raise MCPError(types.INVALID_PARAMS, OVER)
