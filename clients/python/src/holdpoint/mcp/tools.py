@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from .. import exact_calls
 from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
-from ..errors import HoldpointError, KeyReused
+from ..errors import HoldpointError
 from ..holding import LOG
 from ..plans import Risk, Step
 from ..runs import AsyncRun
@@ -179,11 +179,9 @@ class SaveCheckpoint(Call):
         plan = [Step(name=SAVES, title="Save a checkpoint", writes=["state"], jumps=[SAVES], ends=True)]
         schema = {"type": "object", "properties": {"state": {"type": "object"}}, "required": ["state"]}
         await hp.register(VERSION, plan, agent=TOKENS_OWN, state=schema, doc="Saves checkpoints by MCP.")
-        key = f"checkpoints-{exact_calls.digest(self.request_id)}" if self.request_id else ""
-        try:
-            return int((await hp.start({"state": {}}, version=VERSION, title=self.title or "Checkpoints", key=key)).id)
-        except KeyReused:
-            raise HoldpointError("The same id was used before for a run with another title. Take a new id.") from None
+        title = self.title or "Checkpoints"
+        key = f"checkpoints-{exact_calls.digest(self.request_id, title)}" if self.request_id else ""
+        return int((await hp.start({"state": {}}, version=VERSION, title=title, key=key)).id)
 
 
 class ListGates(Call):
