@@ -101,9 +101,12 @@ def scripted(*turns: str | list[Call]) -> Iterator[ScriptedModel]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            told = json.dumps(model.generated(body) if "generateContent" in self.path else model.answer(body)).encode()
+            said = model.generated(body) if "generateContent" in self.path else model.answer(body)
+            streams = bool(body.get("stream"))
+            event = {"type": "response.completed", "sequence_number": 0, "response": said}
+            told = (f"data: {json.dumps(event)}\n\n" if streams else json.dumps(said)).encode()
             self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", "text/event-stream" if streams else "application/json")
             self.send_header("Content-Length", str(len(told)))
             self.end_headers()
             self.wfile.write(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.models import Effect
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.store import claims
@@ -72,6 +73,34 @@ def test_a_state_that_is_too_large_says_what_to_do(shared_web: SharedWeb, starts
         with scripted([large]) as model:
             service = starts(world, model, "plain", "run", name, PATIENCE="5")
             service.says(r"StateTooLarge \| The state of Teller is too large")
+
+
+def test_a_tool_that_was_removed_meanwhile_says_what_to_do_and_its_approval_stays(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND], "Done.") as model:
+        number = int(starts(world, model, "plain", "defer").says(r"pending \d+").split()[1])
+        world.decides()
+        starts(world, model, "less", "resume", number).says(
+            rf"CannotResume \| The agent Teller has no tool refund by now, about which people decided at gate {number}"
+        )
+        assert not Effect.objects.filter(run__team=world.team).exists()
+        service = starts(world, model, "plain", "resume", number)
+        service.says("final Done")
+        assert service.log.count("ran refund") == 1
+
+
+def test_a_result_that_is_too_large_says_what_to_do(shared_web: SharedWeb, starts: Program) -> None:
+    world = World(shared_web({"HOLDPOINT_STATE_LIMIT": "100000"}))
+    with scripted([("archive", {"order": "7"})], "Done.", "Done.") as model:
+        service = starts(world, model, "plain", "run", "k1")
+        world.decides()
+        service.says(r"StateTooLarge \| archive ran, but the server does not keep its result \(200,002 bytes\)")
+        told = {"choice": "happened", "value": {"results": {"archive": "in the cellar"}}}
+        world.decides("answer", kind="recovery", answer=told)
+        second = starts(world, model, "plain", "run", "k1")
+        second.says("final Done")
+        assert "ran archive" not in second.log
+        assert "in the cellar" in model.told()
 
 
 def test_arguments_that_are_no_object_are_shown_as_they_are(web: str, starts: Program) -> None:

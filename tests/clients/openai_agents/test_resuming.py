@@ -35,6 +35,18 @@ def test_killed_while_it_waits_it_goes_on_by_its_key(web: str, starts: Program) 
     assert ended(gate.run_id)["output"] == "Done."
 
 
+def test_a_program_without_an_event_loop_waits_and_is_killed_too(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND], "Done.") as model:
+        first = starts(world, model, "plain", "sync", "k1")
+        world.gate()
+        first.kill()
+        world.decides()
+        second = starts(world, model, "plain", "sync", "k1")
+        second.says("final Done")
+        assert second.log.count("ran refund") == 1
+
+
 def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -44,6 +56,26 @@ def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, s
         late.says(rf"StillOpen \| Gate {number} is still open")
         world.decides()
         starts(world, model, "plain", "resume", number).says("final Done")
+
+
+def test_a_streamed_run_asks_is_killed_and_goes_on_streamed(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND, MAIL, ("look", {"order": "7"})], "Done.") as model:
+        first = starts(world, model, "plain", "run", "k1", STREAMED="1")
+        gate = world.gate()
+        first.says("event raw_response_event")
+        assert "ran refund" not in first.log
+        first.kill()
+        no = {"verdict": "reject", "reason": "She has no mail."}
+        world.decides("", verdicts={"refund": {"verdict": "approve"}, "mail": no})
+        second = starts(world, model, "plain", "run", "k1", STREAMED="1")
+        second.says("final Done")
+        assert "event run_item_stream_event tool_output" in second.log
+        assert second.log.count("ran refund") == 1
+        assert "ran mail" not in second.log
+        assert "She has no mail." in model.told()
+        assert all(each.get("stream") for each in model.asked)
+    assert ended(gate.run_id)["output"] == "Done."
 
 
 def test_what_was_deferred_twice_under_one_key_is_one_gate(web: str, starts: Program) -> None:

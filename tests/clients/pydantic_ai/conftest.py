@@ -19,7 +19,8 @@ def starts(start_service: Starter) -> Program:
     """Return starts(world, model, agent, how, …): the program of this folder."""
     from tests.clients.framework_programs import program  # once Django is set up
 
-    def start(world: Any, model: Any, *words: object) -> Service:
-        return program(start_service, world, model, Path(__file__).parent / "programs" / "pydantic_teller.py", *words)
+    def start(world: Any, model: Any, *words: object, **env: str) -> Service:
+        file = Path(__file__).parent / "programs" / "pydantic_teller.py"
+        return program(start_service, world, model, file, *words, **env)
 
     return start

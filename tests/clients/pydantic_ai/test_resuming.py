@@ -10,6 +10,7 @@ from tests.clients.pydantic_ai.conftest import Program
 from tests.clients.pydantic_ai.test_verdicts import MAIL, REFUND
 from tests.clients.scripted_model import scripted
 from tests.clients.world import World, ended
+from tests.conftest import SharedWeb
 from tests.harness.waiting import until
 
 
@@ -32,6 +33,18 @@ def test_killed_while_it_waits_it_goes_on_by_its_key(web: str, starts: Program) 
     assert ended(gate.run_id)["output"] == "Done."
 
 
+def test_a_program_without_an_event_loop_waits_and_is_killed_too(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND], "Done.") as model:
+        first = starts(world, model, "plain", "sync", "k1")
+        world.gate()
+        first.kill()
+        world.decides()
+        second = starts(world, model, "plain", "sync", "k1")
+        second.says("final Done")
+        assert second.log.count("ran refund") == 1
+
+
 def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -49,6 +62,36 @@ def test_a_gate_of_another_agent_is_refused(web: str, starts: Program) -> None:
         other.says(r"CannotResume \| The run is of the agent teller, not of clerk\. Resume it with teller\.")
         assert "ran" not in other.log
         starts(world, model, "plain", "resume", number).says("final Done")
+
+
+def test_a_tool_that_was_removed_meanwhile_says_what_to_do_and_its_approval_stays(web: str, starts: Program) -> None:
+    world = World(web)
+    with scripted([REFUND, MAIL], "Done.") as model:
+        number = int(starts(world, model, "plain", "defer").says(r"pending \d+").split()[1])
+        world.decides()
+        starts(world, model, "less", "resume", number).says(
+            rf"CannotResume \| The agent teller has no tool refund by now, about which people decided at gate {number}"
+        )
+        assert not Effect.objects.filter(run__team=world.team).exists()
+        service = starts(world, model, "plain", "resume", number)
+        service.says("final Done")
+        assert service.log.count("ran refund") == 1
+
+
+def test_a_result_and_a_history_that_are_too_large_say_what_to_do(shared_web: SharedWeb, starts: Program) -> None:
+    world = World(shared_web({"HOLDPOINT_STATE_LIMIT": "100000"}))
+    with scripted([("archive", {"order": "7"})], "Done.", "Done.") as model:
+        service = starts(world, model, "plain", "run", "k1")
+        world.decides()
+        service.says(r"StateTooLarge \| archive ran, but the server does not keep its result \(200,002 bytes\)")
+        told = {"choice": "happened", "value": {"results": {"archive": "in the cellar"}}}
+        world.decides("answer", kind="recovery", answer=told)
+        second = starts(world, model, "plain", "run", "k1")
+        second.says("final Done")
+        assert "ran archive" not in second.log
+        assert "in the cellar" in model.told()
+    with scripted([("refund", {"order": "7" * 60_000})]) as model:
+        starts(world, model, "plain", "run", "k2").says(r"StateTooLarge \| The state of teller is too large to be kept")
 
 
 def test_calls_that_ran_are_not_run_again_but_answered_by_their_record(web: str, starts: Program) -> None:

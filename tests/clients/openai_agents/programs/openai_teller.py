@@ -17,6 +17,7 @@ from agents import (
     RunHooks,
     ShellCommandRequest,
     ShellTool,
+    StreamEvent,
     function_tool,
     run_state,
 )
@@ -57,6 +58,13 @@ def fail(order: str) -> str:
     raise OSError("no bank")
 
 
+@function_tool(needs_approval=True)
+def archive(order: str) -> str:
+    """Return more than is kept."""
+    say("ran archive", order)
+    return "x" * 200_000
+
+
 @function_tool
 def look(order: str) -> str:
     """Look something up."""
@@ -68,6 +76,11 @@ def shell(asked: ShellCommandRequest) -> str:
     """Say the commands."""
     say("ran shell", *asked.data.action.commands)
     return "ran"
+
+
+async def heard(event: StreamEvent) -> None:
+    """Say what was streamed."""
+    say("event", event.type, getattr(event, "name", ""))
 
 
 class Said(RunHooks[Any]):
@@ -82,19 +95,20 @@ class Said(RunHooks[Any]):
         say("hook end", tool.name)
 
 
-TOOLS: list[Any] = [refund, mail, die, fail, look]
+TOOLS: list[Any] = [refund, mail, die, fail, archive, look]
 plain = Agent[Any](name="Teller", tools=TOOLS)
 clerk = Agent[Any](name="Clerk", instructions="clerk", tools=TOOLS)
 desk = Agent[Any](name="Desk", instructions="desk", handoffs=[clerk])
 chief = Agent[Any](
     name="Chief", instructions="chief", tools=[clerk.as_tool("ask_clerk", "Ask the clerk."), mail, refund]
 )
+less = Agent[Any](name="Teller", tools=[look])  # the tools were removed since it asked
 renamed = Agent[Any](name="Other", tools=TOOLS)
 bank: Any = {"type": "mcp", "server_label": "bank", "server_url": "http://127.0.0.1:9", "require_approval": "always"}
 operator = Agent[Any](
     name="Operator", tools=[ShellTool(executor=shell, needs_approval=True), HostedMCPTool(tool_config=bank)]
 )
-AGENTS = {"plain": plain, "desk": desk, "chief": chief, "renamed": renamed, "operator": operator}
+AGENTS = {"plain": plain, "desk": desk, "chief": chief, "renamed": renamed, "less": less, "operator": operator}
 
 
 async def main(name: str, how: str, *more: str) -> None:
@@ -102,6 +116,9 @@ async def main(name: str, how: str, *more: str) -> None:
     agent, hooks = AGENTS[name], Said()
     if os.environ.get("SAVED_BY"):
         run_state.CURRENT_SCHEMA_VERSION = os.environ["SAVED_BY"]
+    given: dict[str, Any] = {"hooks": hooks}
+    if os.environ.get("STREAMED"):
+        given["events"] = heard
     async with AsyncHoldpoint(lease=1.0, patience=float(os.environ.get("PATIENCE", "60"))) as hp:
         try:
             if how == "defer":
@@ -113,7 +130,7 @@ async def main(name: str, how: str, *more: str) -> None:
                 say("final", result.final_output)
             else:
                 asked = " ".join(more[1:]) or "Do it."
-                result = await openai_agents.run(agent, asked, hp=hp, title="Do it", key=more[0], hooks=hooks)
+                result = await openai_agents.run(agent, asked, hp=hp, title="Do it", key=more[0], **given)
                 say("final", result.final_output)
         except HoldpointError as error:
             say(type(error).__name__, "|", error, "|", getattr(error, "result", ""))
@@ -124,4 +141,7 @@ async def main(name: str, how: str, *more: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    if sys.argv[2] == "sync":
+        say("final", openai_agents.run_sync(AGENTS[sys.argv[1]], "Do it.", key=sys.argv[3]).final_output)
+    else:
+        asyncio.run(main(*sys.argv[1:]))

@@ -6,10 +6,12 @@ import asyncio
 import os
 import signal
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 from holdpoint import AsyncHoldpoint, HoldpointError
 from holdpoint import pydantic_ai as holdpoint_ai
+from holdpoint.pydantic_ai import framework
 from pydantic_ai import Agent, ApprovalRequired, CallDeferred, ModelRetry, RunContext
 from pydantic_ai.messages import ToolCallPart
 
@@ -85,12 +87,25 @@ def refund_as_clerk(order: str, amount: float = 5.0) -> str:
     return "paid"
 
 
-AGENTS: dict[str, Any] = {"plain": plain, "elsewhere": plain, "clerk": clerk}
+less = Agent(MODEL, name="teller", deps_type=str)  # the tools were removed since it asked
+
+
+@plain.tool_plain(requires_approval=True)
+def archive(order: str) -> str:
+    """Return more than is kept."""
+    say("ran archive", order)
+    return "x" * 200_000
+
+
+AGENTS: dict[str, Any] = {"plain": plain, "elsewhere": plain, "clerk": clerk, "less": less}
 
 
 async def main(name: str, how: str, *more: str) -> None:
     """Run, defer or resume an agent, and say its end."""
     agent = AGENTS[name]
+    if os.environ.get("SAVED_BY"):
+        newer: Any = SimpleNamespace(dump_python=lambda *_, **__: [{"kind": os.environ["SAVED_BY"]}])
+        framework.ModelMessagesTypeAdapter = newer
     given: dict[str, Any] = {"options": {"deps": "Olga"}} | ({"external": external} if name == "elsewhere" else {})
     async with AsyncHoldpoint(lease=1.0) as hp:
         try:
@@ -110,4 +125,8 @@ async def main(name: str, how: str, *more: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    if sys.argv[2] == "sync":
+        options = {"deps": "Olga"}
+        say("final", holdpoint_ai.run_sync(AGENTS[sys.argv[1]], "Do it.", key=sys.argv[3], options=options).output)
+    else:
+        asyncio.run(main(*sys.argv[1:]))

@@ -8,23 +8,35 @@ is not run again: it is answered by its recorded output.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents import Agent, RunConfig, RunHooks, Runner, RunResult, RunState, Session, ToolCallOutputItem
+from agents import (
+    Agent,
+    RunConfig,
+    RunHooks,
+    Runner,
+    RunResult,
+    RunResultStreaming,
+    RunState,
+    Session,
+    StreamEvent,
+    ToolCallOutputItem,
+)
 from agents.exceptions import UserError
 from agents.items import ToolApprovalItem
 
 from ..calls import one_line
 from ..endings import sentence
 from ..errors import CannotResume
-from ..tool_runs.driving import Came, ToolRun
-from ..tool_runs.plan import digest
-from ..tool_runs.verdicts import OTHERWISE, Verdict
-from .items import agent_of, arguments_of, called, corrected, name_of
+from ..tool_runs.driving import ToolRun
+from ..tool_runs.plan import Came, digest
+from ..tool_runs.verdicts import OTHERWISE, Verdict, removed
+from .items import agent_of, arguments_of, called, corrected, has_tool, name_of
 from .watching import Watched, watched_by, watching_nested
 
+Result = RunResult | RunResultStreaming
 NO_EDITS = "This framework cannot change a call: an edit rejects it and tells the agent to make the corrected one."
 
 
@@ -37,6 +49,7 @@ class Options:
     hooks: RunHooks[Any] | None = None
     session: Session | None = None
     max_turns: int | None = 10
+    events: Callable[[StreamEvent], Awaitable[None]] | None = None  # gets the events of a streamed run
 
 
 class OpenAIAgent:
@@ -50,16 +63,18 @@ class OpenAIAgent:
         self.agent = agent.name
         watching_nested(agent)  # before a RunState is restored, which takes the agents as they are then
 
-    async def start(self, input: Any) -> Came[RunResult]:
+    async def start(self, input: Any) -> Came[Result]:
         """Run it from its input."""
         return self._came(await self._run(input), {})
 
-    async def go_on(self, run: ToolRun[RunResult]) -> Came[RunResult]:
+    async def go_on(self, run: ToolRun[Result]) -> Came[Result]:
         """Run it from its RunState: one approved call after the other, then on to the next stop."""
         saved = run.state.get("checkpoint") or {}
         state, taken = await self._restored(saved.get("state")), dict(saved.get("taken") or {})
         while True:
             items = state.get_interruptions()
+            if missing := next((each for each in items if not has_tool(each)), None):
+                raise removed(name_of(missing), agent_of(missing), run.gate)
             sorted_out = _Sorted.of(items, run.verdicts, taken)
             if sorted_out.newly_taken:
                 taken |= sorted_out.newly_taken
@@ -74,8 +89,8 @@ class OpenAIAgent:
             state = result.to_state()
 
     async def _performed(
-        self, run: ToolRun[RunResult], state: RunState[Any], approved: tuple[ToolApprovalItem, Verdict] | None
-    ) -> RunResult:
+        self, run: ToolRun[Result], state: RunState[Any], approved: tuple[ToolApprovalItem, Verdict] | None
+    ) -> Result:
         """Run the SDK with one approved call, which is an effect; without one, on from the rejections."""
         if approved is None:
             return await self._run(state)
@@ -88,6 +103,8 @@ class OpenAIAgent:
                 result = await self._run(state, seen)
         except BaseException as error:
             await begun.unknown(one_line(error))
+            if begun.refused is not None:
+                raise begun.refused from error
             raise
         if any(each.call_id == item.call_id for each in result.interruptions):
             await begun.unknown("The SDK asks for its approval again.")
@@ -95,11 +112,16 @@ class OpenAIAgent:
         await begun.done(_output(result, item.call_id or ""))
         return result
 
-    async def _run(self, input: Any, seen: Watched | None = None) -> RunResult:
+    async def _run(self, input: Any, seen: Watched | None = None) -> Result:
         options: dict[str, Any] = {name: each for name, each in vars(self.options).items() if each is not None}
         if seen is not None:
             options["hooks"] = seen.hooks(self.options.hooks)
-        return await Runner.run(self.sdk, input, **options)
+        if (events := options.pop("events", None)) is None:
+            return await Runner.run(self.sdk, input, **options)
+        streamed = Runner.run_streamed(self.sdk, input, **options)
+        async for event in streamed.stream_events():
+            await events(event)
+        return streamed
 
     async def _restored(self, state: Any) -> RunState[Any]:
         """Return the saved RunState. Raises CannotResume."""
@@ -117,7 +139,7 @@ class OpenAIAgent:
     def _json(self, state: RunState[Any]) -> Any:
         return state.to_json(context_serializer=lambda _: {})
 
-    def _came(self, result: RunResult, taken: dict[str, str]) -> Came[RunResult]:
+    def _came(self, result: Result, taken: dict[str, str]) -> Came[Result]:
         if result.interruptions:
             return self._asks(result.to_state(), result.interruptions, taken)
         return Came(result, output=result.final_output)
@@ -173,7 +195,7 @@ class _Sorted:
             self.told.append((item, corrected(verdict) if verdict.kind == "edit" else verdict.words))
 
 
-def _output(result: RunResult, call: str) -> str:
+def _output(result: Result, call: str) -> str:
     """Return what the call gave, as the agent reads it."""
     for each in result.new_items:
         if isinstance(each, ToolCallOutputItem) and _call_id(each.raw_item) == call:

@@ -17,13 +17,17 @@ NOT_SAID = ("id", "call_id", "type", "status", "name", "created_by")  # of a cal
 
 def called(item: ToolApprovalItem) -> ToolCall:
     """Return the interruption as a call."""
-    name = name_of(item)
-    tools = getattr(item.agent, "tools", None) or []
-    tool = next((each for each in tools if isinstance(each, FunctionTool) and each.name == item.tool_name), None)
+    name, tool = name_of(item), _tool_of(item)
     return ToolCall(
         id="", tool=name, call=item.call_id or "", arguments=arguments_of(item), agent=agent_of(item),
         schema=tool.params_json_schema if tool is not None else None,
     )  # fmt: skip
+
+
+def has_tool(item: ToolApprovalItem) -> bool:
+    """Tell whether the agent still has the tool, as far as that is known: an MCP server's tools are not."""
+    asked = _members(item.raw_item).get("type") == "function_call"
+    return not asked or _tool_of(item) is not None or bool(getattr(item.agent, "mcp_servers", None))
 
 
 def agent_of(item: ToolApprovalItem) -> str:
@@ -60,6 +64,11 @@ def corrected(verdict: Verdict) -> str:
         f"{verdict.by} did not allow this call but a corrected one ({'; '.join(verdict.changes)}). Make exactly this "
         f"call now: {call}. It is approved already, once. {OTHERWISE}"
     )
+
+
+def _tool_of(item: ToolApprovalItem) -> FunctionTool | None:
+    tools = getattr(item.agent, "tools", None) or []
+    return next((each for each in tools if isinstance(each, FunctionTool) and each.name == item.tool_name), None)
 
 
 def _members(raw: Any) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ToolCal
 from ..calls import one_line
 from ..endings import sentence
 from ..errors import CannotAsk, CannotResume
-from ..tool_runs.driving import Came, ToolRun
-from ..tool_runs.plan import ToolCall
+from ..tool_runs.driving import ToolRun
+from ..tool_runs.plan import Came, ToolCall
 from ..tool_runs.verdicts import Verdict
 from .performing import Performed
 

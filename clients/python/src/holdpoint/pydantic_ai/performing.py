@@ -12,7 +12,7 @@ from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed, T
 from pydantic_ai.messages import ToolCallPart, ToolReturn
 
 from ..tool_runs.driving import ToolRun
-from ..tool_runs.verdicts import Verdict
+from ..tool_runs.verdicts import Verdict, removed
 
 SAYS = (
     ModelRetry,
@@ -32,8 +32,12 @@ class Performed(AbstractCapability[Any]):
         self.schemas: dict[str, Mapping[str, Any]] = {}
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
-        """Remember the schemas, for the forms at the gate."""
-        self.schemas |= {each.name: each.parameters_json_schema for each in tool_defs}
+        """Remember the schemas, for the forms at the gate. Raises CannotResume for an approved tool that is gone."""
+        found = {each.name: each.parameters_json_schema for each in tool_defs}
+        waiting = [] if self.schemas else [each for each in self.verdicts.values() if each.runs and not each.done]
+        if self.run is not None and (missing := next((each for each in waiting if each.tool not in found), None)):
+            raise removed(missing.tool, self.run.framework.agent, self.run.gate)
+        self.schemas |= found
         return tool_defs
 
     async def wrap_tool_execute(

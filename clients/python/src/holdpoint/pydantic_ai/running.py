@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic_ai import Agent, AgentRunResult
@@ -41,6 +42,27 @@ async def run(
     """
     asked = Asked.of(asking)
     return await ended(await started(hp, PydanticAgent(agent, Options(**asked.own)), prompt, asked), timeout)
+
+
+def run_sync(
+    agent: Agent[Any, Any],
+    prompt: str,
+    *,
+    url: str = "",
+    token: str = "",
+    timeout: float | None = None,
+    **asking: Unpack[Asking],
+) -> AgentRunResult[Any]:
+    """Do what `run` does in a program without an event loop, with a client of its own.
+
+    Address and token are from HOLDPOINT_URL and HOLDPOINT_TOKEN unless given.
+    """
+
+    async def ran() -> AgentRunResult[Any]:
+        async with AsyncHoldpoint(url, token) as hp:
+            return await run(agent, prompt, hp=hp, timeout=timeout, **asking)
+
+    return asyncio.run(ran())
 
 
 async def defer(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..answers import Turn
@@ -32,23 +32,17 @@ from ..errors import (
 from ..plans import Card
 from ..runs import AsyncRun
 from ..sending import encoded
-from .plan import ToolCall, Words, digest, named
+from .plan import Came, Words, digest, named
 from .verdicts import Verdict, entered, verdicts
 
 R = TypeVar("R")
 LOG = logging.getLogger("holdpoint")
 LARGE = 1024 * 1024  # bytes of a state that may be the reason why a server does not answer
+NOT_KEPT = (
+    "{call} ran, but the server does not keep its result ({size:,} bytes): people are asked about it, and can enter a "
+    "shorter one. Let the tool return less, or raise HOLDPOINT_STATE_LIMIT on the server."
+)
 AGAIN = 1.0  # seconds between two attempts to claim a run that another process has
-
-
-@dataclass
-class Came(Generic[R]):
-    """The point at which the framework stopped: with calls that ask and a checkpoint, or at its end with an output."""
-
-    result: R
-    calls: list[ToolCall] = field(default_factory=list)
-    checkpoint: Any = None
-    output: Any = None
 
 
 class Framework(Protocol[R]):
@@ -267,13 +261,18 @@ class Performing:
     id: str
     effect: Any
     reported: bool = False
+    refused: HoldpointError | None = None  # why its result was not kept
 
     async def done(self, result: Any) -> None:
-        """Report that it ran, with its result; a second report changes nothing."""
+        """Report that it ran, with its result; a second report changes nothing. Raises StateTooLarge."""
         if self.reported:
             return
         results = {**(self.of.state.get("results") or {}), self.id: kept(result)}
-        await self._report(lambda: self.of.run.done(self.effect, {"results": results}, next_step="go_on"))
+        turn = await self._report(lambda: self.of.run.done(self.effect, {"results": results}, next_step="go_on"))
+        if turn is not None and turn.gate is not None:
+            size = len(encoded(results[self.id]))
+            self.refused = StateTooLarge(NOT_KEPT.format(call=self.id, size=size))
+            raise self.refused
         self.of.state["results"] = results
 
     async def unknown(self, error: str = FORGOTTEN) -> None:
@@ -283,13 +282,14 @@ class Performing:
         except Problem as own:
             LOG.warning("Call %s could not be reported: %s", self.id, own)
 
-    async def _report(self, send: Callable[[], Awaitable[Any]]) -> None:
+    async def _report(self, send: Callable[[], Awaitable[Turn]]) -> Turn | None:
         if self.reported:
-            return
+            return None
         self.reported = True
         try:
-            await send()
+            return await send()
         except ReportedBefore:
             LOG.info("Call %s was reported before", self.id)
+            return None
         finally:
             await self.of.left_call()

@@ -12,13 +12,14 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from .. import exact_calls
 from ..errors import CannotAsk, NotJson
 from ..plans import Action, Card, Risk, Step
 from ..sending import plain
 
+R = TypeVar("R")
 FORMAT = 1  # of the state; a version of the plan carries it
 MOST = 50  # calls of one gate
 TITLE = 200  # characters of a run's title
@@ -89,6 +90,16 @@ class ToolCall:
         """Return what the state keeps of it."""
         told = {"id": self.id, "tool": self.tool, "call": self.call, "agent": self.agent}
         return {**told, "arguments": self.arguments, "asked": self.arguments}
+
+
+@dataclass
+class Came(Generic[R]):
+    """The point at which the framework stopped: with calls that ask and a checkpoint, or at its end with an output."""
+
+    result: R
+    calls: list[ToolCall] = field(default_factory=list)
+    checkpoint: Any = None
+    output: Any = None
 
 
 def digest(tool: str, arguments: Any) -> str:

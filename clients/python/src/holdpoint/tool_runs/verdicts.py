@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..calls import in_words
 from ..endings import sentence
+from ..errors import CannotResume
 from .plan import digest
 
 Kind = Literal["approve", "edit", "reject", "expired"]
@@ -61,6 +62,14 @@ class Verdict:
 def verdicts(state: Mapping[str, Any]) -> list[Verdict]:
     """Return the verdicts on the calls of the newest gate."""
     return [_verdict(state, each) for each in state.get("calls") or []]
+
+
+def removed(tool: str, agent: str, gate: int) -> CannotResume:
+    """Return the error for a tool that was removed from its agent while people decided about a call of it."""
+    return CannotResume(
+        f"The agent {agent} has no tool {tool} by now, about which people decided at gate {gate or '?'}, so it did not "
+        "run. Resume with the tools that it had when it asked."
+    )
 
 
 def entered(state: Mapping[str, Any]) -> dict[str, Any]:
