@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from approvals.cards.action import Action
     from approvals.cards.card import Card
     from approvals.cards.chart import Chart
+    from approvals.cards.drawing import Drawing
     from approvals.cards.precondition import Precondition
     from approvals.cards.quote import Quote
     from checkpoints.values.ops import Append, Splice
@@ -44,6 +45,7 @@ _HOMES = {
     "approvals.cards.action": ("Action",),
     "approvals.cards.card": ("Card",),
     "approvals.cards.chart": ("Chart",),
+    "approvals.cards.drawing": ("Drawing",),
     "approvals.cards.precondition": ("Precondition",),
     "approvals.cards.quote": ("Quote",),
     "checkpoints.values.ops": ("Append", "Splice"),
@@ -60,6 +62,7 @@ __all__ = [
     "ChildResult",
     "ChildRun",
     "Done",
+    "Drawing",
     "EffectFailed",
     "EffectUnknown",
     "Jump",

@@ -18,22 +18,26 @@ MOST = 50  # of one action
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """One drawing. All places are JSON Pointers to texts in the arguments; "" where there is none."""
+    """One drawing. All places are JSON Pointers to texts in the arguments; "" where there is none.
+
+    `was` is a text itself, that whoever asks read elsewhere, as from a file: nothing holds it to be so still.
+    """
 
     kind: str  # of KINDS
     at: str  # the new text, or the command
     before: str = ""  # of a diff: the text that goes
     name: str = ""  # of a diff: the name of what is changed
     words: str = ""  # of a command: what the agent says about it
+    was: str = ""  # of a diff without `before`: what was there when the agent asked
 
     @property
     def places(self) -> Mapping[str, str]:
         """Return its places, by the member that names each."""
-        return {name: place for name, place in asdict(self).items() if name != "kind" and place}
+        return {name: place for name, place in asdict(self).items() if name not in ("kind", "was") and place}
 
     def to_json(self) -> dict[str, str]:
         """Return it with the members that are set."""
-        return {"kind": self.kind, **self.places}
+        return {"kind": self.kind, **self.places} | ({"was": self.was} if self.was else {})
 
 
 def faults_of(drawings: Sequence[Drawing], arguments: Any) -> Iterator[tuple[int, str, str]]:
@@ -41,6 +45,8 @@ def faults_of(drawings: Sequence[Drawing], arguments: Any) -> Iterator[tuple[int
     for number, each in enumerate(drawings):
         if each.kind not in KINDS:
             yield number, "kind", f"is none of {', '.join(KINDS)}"
+        if each.was and (each.before or each.kind != DIFF):
+            yield number, "was", "is for a diff without before"
         for member, place in each.places.items():
             if not isinstance(json_pointer.get(arguments, place), str):
                 yield number, member, f"there is no text at {place} in the arguments"

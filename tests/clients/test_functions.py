@@ -40,6 +40,7 @@ class Payment(BaseModel):
 PAYMENT = Payment(
     amount=Decimal("120.10"), account=Account(iban="DE02"), due=date(2026, 3, 2), cents=12345678901234567890123
 )
+NOTE_DRAWN = [{"kind": "command", "at": "/note"}]
 
 
 def test_models_and_decimals_come_back_exactly_as_they_were_edited(web: str) -> None:
@@ -47,7 +48,9 @@ def test_models_and_decimals_come_back_exactly_as_they_were_edited(web: str) -> 
     taken: list[Any] = []
 
     def program(hp: Holdpoint) -> Payment:
-        @hp.requires_approval(title="Pay {payment.amount} on {payment.due}", risk="high", pinned=["payment"])
+        @hp.requires_approval(
+            title="Pay {payment.amount} on {payment.due}", risk="high", pinned=["payment"], draws=NOTE_DRAWN
+        )
         def pay(payment: Payment, note: str = "", *, key: str = "") -> Payment:
             taken.extend([payment, note, key])
             return payment
@@ -58,6 +61,7 @@ def test_models_and_decimals_come_back_exactly_as_they_were_edited(web: str) -> 
     gate = world.gate()
     card = gate.asked
     assert (card.title, card.risk, card.actions[0].tool) == ("Pay 120.10 on 2026-03-02", "high", "pay")
+    assert [each.to_json() for each in card.actions[0].draws] == NOTE_DRAWN
     asked = card.actions[0].arguments
     assert asked == {
         "payment": {"amount": "120.10", "account": {"iban": "DE02", "kind": "giro"}, "due": "2026-03-02",

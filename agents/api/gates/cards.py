@@ -75,6 +75,12 @@ class AskedDrawing(Order):
         "", description="Of a diff: the name of what is changed.", max_length=1000, examples=["/file_path"]
     )
     words: str = Field("", description="Of a command: what the agent says of it.", max_length=1000, examples=[""])
+    was: str = Field(
+        "",
+        description="Of a diff without `before`: the text, and no place, that was there when you asked.",
+        max_length=200_000,
+        examples=[""],
+    )
 
 
 class AskedAction(Order):

@@ -24,6 +24,7 @@ class DrawnArguments:
     removed: int = 0
     unended: bool = False  # a line break at the end comes or goes
     new: bool = False  # there is no text that goes
+    as_asked: bool = False  # the text that goes is what the agent found there when it asked
     command: str = ""
     words: str = ""  # of whoever asks
 
@@ -42,9 +43,10 @@ def _drawn(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
     if drawing.kind == COMMAND:
         yield DrawnArguments(kind=drawing.kind, arguments=arguments, command=at, words=shown.get("words", ""))
         return
-    before = shown.get("before", "")
+    before = shown.get("before", drawing.was)
     added, removed = line_diff.counted(before, at)
     yield DrawnArguments(
         kind=drawing.kind, arguments=arguments, name=shown.get("name", ""), lines=line_diff.compared(before, at),
-        added=added, removed=removed, unended=line_diff.unended(before, at), new="before" not in shown,
+        added=added, removed=removed, unended=line_diff.unended(before, at),
+        new="before" not in shown and not drawing.was, as_asked=bool(drawing.was),
     )  # fmt: skip

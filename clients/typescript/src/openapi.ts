@@ -2102,6 +2102,13 @@ export interface components {
              * @example
              */
             words?: string;
+            /**
+             * Was
+             * @description Of a diff without `before`: the text, and no place, that was there when you asked.
+             * @default
+             * @example
+             */
+            was?: string;
         };
         /**
          * Quoted

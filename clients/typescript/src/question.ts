@@ -24,6 +24,8 @@ export interface ActionOptions {
   idempotent?: boolean;
   /** The tool's name, if it is not the action's. */
   tool?: string;
+  /** How people see arguments, beside their exact values: as a diff or a command, by JSON Pointers to them. */
+  draws?: PostedAction["draws"];
 }
 
 /** How a gate asks. The members without a comment are those of the server's `PostGate`. */
@@ -66,9 +68,9 @@ export function thread<T>(name: string, work: () => T): T {
 
 /** Return the body that posts a gate with one action. */
 export function question(name: string, args: object, options: Options): PostGate {
-  const { pinned, schema, respond, undo, idempotent, tool, ...gate } = options;
+  const { pinned, schema, respond, undo, idempotent, tool, draws, ...gate } = options;
   const { title } = options;
-  return questions([{ name, arguments: args, title, pinned, schema, respond, undo, idempotent, tool }], gate);
+  return questions([{ name, arguments: args, title, pinned, schema, respond, undo, idempotent, tool, draws }], gate);
 }
 
 /** Return the body that posts a gate: the same in every process, so that its key is good for all of them. */

@@ -31,7 +31,7 @@ export interface Allowed extends errors.Place {
 
 const [FIRST, SLOWEST, AGAIN] = [0.2, 2, 1]; // seconds between two requests
 const OF_CARD = ["title", "summary", "for_whom", "amount", "resource", "risk", "reasons", "quotes"];
-const OF_ACTION = ["id", "title", "tool", "pinned", "verdicts", "schema", "response", "effect", "pointer"];
+const OF_ACTION = ["id", "title", "tool", "pinned", "draws", "verdicts", "schema", "response", "effect", "pointer"];
 const RESULT = "_result"; // the suffix to an action's id that names its result in the state
 const PATH = "/api/gates/{gate_id}";
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from holdpoint import Invalid
+from holdpoint.posting import question
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
@@ -138,3 +140,9 @@ def test_what_no_drawing_shows_stays_in_view(web: str, new_page: NewPage) -> Non
     expect(page.locator("[name='args.Bash/stdin']")).to_be_visible()
     expect(page.locator("[name='args.Bash/stdin']")).to_have_value("rm -rf /")
     expect(page.locator("[name='args.Bash/command']")).to_have_value("ls")
+
+
+@pytest.mark.parametrize("kind", [{"kind": "command"}, {"kind": "diff", "before": "/a"}])
+def test_a_text_that_was_there_is_for_a_diff_without_one_in_the_arguments(web: str, kind: dict[str, str]) -> None:
+    with World(web).client() as hp, pytest.raises(Invalid, match="is for a diff without before"):
+        hp.defer_all([question("edit", {"a": "x"}, draws=[{**kind, "at": "/a", "was": "y"}])])

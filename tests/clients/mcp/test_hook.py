@@ -7,16 +7,19 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
 from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import SOURCE, Json, decided, still_open
 from tests.clients.world import POOL, World
+from tests.factories import ann
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
@@ -97,6 +100,66 @@ def test_a_rejection_denies_with_its_reason(web: str) -> None:
         "permissionDecision": "deny",
         "permissionDecisionReason": "Ann Okafor said no to Bash: Never by force. Do not do it another way.",
     }
+
+
+def writes(path: str, folder: Path, id: str = "toolu_01") -> Json:
+    """The event of a write of a whole file, of Claude Code in this folder."""
+    input = {"file_path": path, "content": "a = 1\nb = 3\n"}
+    return event("Write", input, id=id) | {"cwd": str(folder)}
+
+
+def test_a_file_that_would_be_replaced_is_compared_as_it_was(
+    web: str, tmp_path: Path, new_page: Callable[..., Page]
+) -> None:
+    world = World(web)
+    (tmp_path / "app.py").write_text("a = 1\nb = 2\n")
+    answer = asked(world, writes("app.py", tmp_path))
+    gate = world.gate()
+    page = new_page(ann(world.team))
+    page.goto(f"/gates/{gate.pk}/")
+    figure = page.locator("figure.drawn")
+    expect(figure).to_contain_text("1 line added, 1 removed")
+    expect(figure).to_contain_text("it may be different by now")
+    expect(figure.locator("tr[data-kind=gone] .text")).to_have_text("b = 2")
+    expect(page.locator("body")).to_contain_text("The difference is from the file as it was when this was asked.")
+    decide(gate, "approve")
+    found = answer.result(PATIENCE)
+    assert found is not None
+    assert found["updatedInput"] == {"file_path": "app.py", "content": "a = 1\nb = 3\n"}
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (None, "There was no such file when this was asked: it would be new."),
+        (b"", "There was an empty file when this was asked."),
+        (b"\x00\xff", "There is a file that is no text: all of it would be replaced."),
+        (b"x" * 100_001, "There is a file of more than 100,000 bytes, too large for a comparison."),
+    ],
+)
+def test_what_cannot_be_compared_is_said(web: str, tmp_path: Path, there: bytes | None, said: str) -> None:
+    world = World(web)
+    if there is not None:
+        (tmp_path / "app.py").write_bytes(there)
+    answer = asked(world, writes(str(tmp_path / "app.py"), tmp_path))
+    gate = world.decides()
+    assert gate.standing().card.summary == said
+    assert "was" not in gate.standing().card.actions[0].to_json()["draws"][0]
+    assert answer.result(PATIENCE) is not None
+
+
+def test_a_file_that_changed_while_people_decided_is_asked_about_anew(web: str, tmp_path: Path) -> None:
+    world, file = World(web), settings(tmp_path, wait=1)
+    (tmp_path / "app.py").write_text("b = 2\n")
+    still_open(lambda: asked(world, writes("app.py", tmp_path), file))
+    decide(world.gate(), "approve")
+    (tmp_path / "app.py").write_text("b = 4\n")
+    found = json.loads(still_open(lambda: asked(world, writes("app.py", tmp_path), file)))
+    assert found["permissionDecision"] == "defer"
+    assert Gate.objects.filter(team=world.team).count() == 2
+    unread = settings(tmp_path, wait=1, compare=False)
+    still_open(lambda: asked(world, writes("app.py", tmp_path, "toolu_02"), unread))
+    assert world.gate().standing().card.summary == ""
 
 
 @pytest.mark.parametrize("tool", ["Read", "Grep", "Glob"])

@@ -16,7 +16,8 @@ from tests.clients.world import WIRE, World, ended
 from tests.harness.waiting import until
 
 WIRES = """
-const options = { title: "Pay invoice 7", state: { invoice: 7 }, pinned: ["amount"], ...%s };
+const draws = [{ kind: "command", at: "/to" }];
+const options = { title: "Pay invoice 7", state: { invoice: 7 }, pinned: ["amount"], draws, ...%s };
 return hp.approve("wire", WIRE, options, (call) => {
   write("call", call);
   return { id: "tx_1" };
@@ -45,6 +46,7 @@ def test_an_edit_is_what_runs(web: str, program: Program) -> None:
     row = Effect.objects.get(run=call["run"])
     assert (row.status, row.key, row.attempts) == ("done", call["key"], 1)
     assert gate.asked.actions[0].pinned == ("/amount",)
+    assert [each.to_json() for each in gate.asked.actions[0].draws] == [{"kind": "command", "at": "/to"}]
 
 
 def test_a_no_is_thrown_with_its_words(web: str, program: Program) -> None:

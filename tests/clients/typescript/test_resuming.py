@@ -115,12 +115,14 @@ def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str, program: Progra
 def test_what_people_sent_back_is_asked_again_and_found_by_the_first_number(web: str, program: Program) -> None:
     """A program that died while it waited for the second answer was told of the first decision."""
     world = World(web)
-    first = program(world, 'return (await hp.defer("wire", WIRE)).id;').result()
+    draws = '{ draws: [{ kind: "command", at: "/to" }] }'
+    first = program(world, f'return (await hp.defer("wire", WIRE, {draws})).id;').result()
     gate = world.decides()
     rewind.rewind(Run.objects.get(pk=gate.run_id), to=1, by=ann(world.team))
     waiting = program(world, RESUMES % (first, 60))
     again = world.gate()
     assert again.pk != first
+    assert again.asked.actions[0].draws == gate.asked.actions[0].draws != ()
     waiting.service.kill()
     world.decides("edit", arguments={"wire": {"to": "ACME", "amount": "90.00"}})
     second = program(world, RESUMES % (first, 60))

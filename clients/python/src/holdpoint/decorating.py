@@ -32,7 +32,8 @@ S = TypeVar("S")
 class Terms:
     """Make a function ask first: it runs once people have approved it, with the arguments as they approved them.
 
-    `title` and `amount` may name its arguments: "Wire {amount} to {to}". `pinned` names those that are shown first.
+    `title` and `amount` may name its arguments: "Wire {amount} to {to}". `pinned` names those that are shown first,
+    `draws` those that are shown as a diff or a command, see Ask.
     `respond`: people may answer instead, and the answer is returned. `idempotent`: it may be sent twice under one key.
     `undo` is called when people send the run back, with those of its arguments, `result` and `key` that it names.
     `timeout`: seconds to wait for people. A parameter `key` of the function gets the idempotency key, and is no
@@ -45,6 +46,7 @@ class Terms:
     risk: Risk = "medium"
     reasons: Sequence[str] = ()
     pinned: Sequence[str] = ()
+    draws: Sequence[Mapping[str, str]] = ()
     respond: bool = False
     idempotent: bool = False
     undo: Callable[..., Any] | None = None

@@ -52,7 +52,8 @@ class Ask:
     """One of several actions to ask about at once; the members are those of `hp.approve`.
 
     `draws` shows arguments as people read them, beside their exact values: {"kind": "command", "at": "/command"}, or
-    {"kind": "diff", "before": "/old", "at": "/new", "name": "/path"}.
+    {"kind": "diff", "before": "/old", "at": "/new", "name": "/path"}. A diff without `before` may have `was`: the text
+    itself that it replaces, as you found it.
     """
 
     name: str

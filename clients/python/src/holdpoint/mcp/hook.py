@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..client import AsyncHoldpoint
 from ..errors import HoldpointError
-from . import asking, questions
+from . import asking, exact, questions, replaced
 from .asking import Answer
 from .limits import Limits
 
@@ -44,6 +44,7 @@ class Settings(BaseModel):
     late: Literal["defer", "deny", "ask"] = Field("defer", description="The answer where people take longer.")
     policy: str = Field("", description="The policy by which people decide.")
     thread: str = Field("", description="The conversation under which the runs are listed.")
+    compare: bool = Field(True, description="Whether a file that is to be written is read, to show the difference.")
 
     def asks(self, tool: str) -> bool:
         """Tell whether people are asked about this tool."""
@@ -58,6 +59,7 @@ class Use(BaseModel):
     tool_name: str = Field(min_length=1)
     tool_input: Json = {}
     tool_use_id: str | None = None
+    cwd: str = ""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -99,11 +101,13 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
 
 async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limits: Limits) -> Answer:
     """Ask people about this use."""
-    id = use.tool_use_id or ""
+    found = replaced.read(use.tool_input, use.cwd) if use.tool_name == "Write" and settings.compare else replaced.NONE
+    seen = (use.tool_use_id, found.text, found.words)  # a file that changed is another question
+    id = exact.digest(*seen) if use.tool_use_id else ""
     project = os.environ.get("CLAUDE_PROJECT_DIR", "")
     posting = questions.question(
         use.tool_name, use.tool_input, state={"project": project} if project else None, policy=settings.policy,
-        thread=settings.thread,
+        thread=settings.thread, summary=found.words, was=found.text,
     )  # fmt: skip
     end = hp._api.habits.clock() + limits.patient
     keyed = asking.keyed(posting, "hook", id=id)

@@ -38,12 +38,16 @@ def question(
     policy: str = "",
     thread: str = "",
     idempotent: bool = False,
+    was: str = "",
 ) -> Posting:
-    """Return the question whether a tool may be called with this input. Raises NoSuchName."""
+    """Return the question whether a tool may be called with this input. Raises NoSuchName.
+
+    `was`: the text of the file that Write is to replace.
+    """
     name = named(tool)
     asked = Ask(
         field(name), input, title=title or titled(tool, input), tool=name, schema=schema, idempotent=idempotent,
-        pinned=[each for each in (pinned or pins(tool)) if each in input], draws=list(drawings(tool, input)),
+        pinned=[each for each in (pinned or pins(tool)) if each in input], draws=list(drawings(tool, input, was)),
     )  # fmt: skip
     return question_each(
         [asked], title=title or titled(tool, input), summary=summary, risk=risk, reasons=reasons, state=state,
@@ -93,14 +97,14 @@ def pins(tool: str) -> Sequence[str]:
     }.get(tool, [])  # fmt: skip
 
 
-def drawings(tool: str, input: Input) -> Iterator[dict[str, str]]:
+def drawings(tool: str, input: Input, was: str = "") -> Iterator[dict[str, str]]:
     """Yield how the input of a tool of Claude Code is drawn; nothing for what it does not fit."""
     if tool == "Bash":
         yield from _drawn(input, "command", "command", words="description")
     elif tool == "Edit":
         yield from _drawn(input, "diff", "new_string", before="old_string", name="file_path")
     elif tool == "Write":
-        yield from _drawn(input, "diff", "content", name="file_path")
+        yield from (each | ({"was": was} if was else {}) for each in _drawn(input, "diff", "content", name="file_path"))
     elif tool == "NotebookEdit" and input.get("edit_mode") != "delete":
         yield from _drawn(input, "diff", "new_source", name="notebook_path")
     elif tool == "MultiEdit" and isinstance(edits := input.get("edits"), list):
