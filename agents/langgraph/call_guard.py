@@ -25,6 +25,7 @@ from approvals.cards.action import APPROVE, EDIT, REJECT, RESPOND
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
+from . import calls
 from .questions import as_json
 from .validity import SINCE
 
@@ -66,6 +67,7 @@ class CallGuard(BaseCallbackHandler):
         self._turns: dict[str, list[dict[str, Any]]] = {}  # the calls of the newest turn, by the task's namespace
         self._started: set[tuple[str, str]] = set()
         self._models: dict[UUID, str] = {}
+        self._outer: dict[UUID, str] = {}  # the call in which a tool was started by another tool
 
     def asked(self, graph: str, task: str, value: Any) -> list[str] | None:
         """Return the ids of the calls that an interrupt's value asks about, "" for one that is not known.
@@ -112,12 +114,13 @@ class CallGuard(BaseCallbackHandler):
         serialized: Mapping[str, Any],
         input_str: str,
         *,
+        run_id: UUID,
         metadata: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
         tool_call_id: str | None = None,
         **rest: Any,
     ) -> None:
-        """Compare the call with what was decided. Raises StepFailed."""
+        """Compare the call with what was decided, and let the tool know its id. Raises StepFailed."""
         place = str((metadata or {}).get(NAMESPACE, ""))
         self._started.add((place, str(tool_call_id)))
         found = self.decided.get(_key(_graph_of(place), str(tool_call_id)))
@@ -125,6 +128,16 @@ class CallGuard(BaseCallbackHandler):
         if found is not None and (why := self._differs(found, str(serialized["name"]), arguments)):
             self.refused.append(f"The call of {found['name']} ({tool_call_id}) {why}. It did not run.")
             raise StepFailed(self.refused[-1])
+        self._outer[run_id] = calls.tool_call.get()
+        calls.tool_call.set(tool_call_id or self._outer[run_id])
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **rest: Any) -> None:
+        """Return to the call from which the tool was started, if there was one."""
+        calls.tool_call.set(self._outer.pop(run_id, ""))
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **rest: Any) -> None:
+        """Do as `on_tool_end`."""
+        self.on_tool_end(None, run_id=run_id)
 
     def _differs(self, found: Mapping[str, Any], name: str, arguments: Any) -> str:
         if found["verdict"] not in (APPROVE, EDIT):

@@ -2,7 +2,8 @@
 
 LangGraph runs an interrupted node again from its start, and a failed one too. `once` keeps the result of a call in the
 run: across the interrupt, a crash, a retry, and until the superstep is over. `idempotency_key` is the same for the
-same task in all of these, and another after a person's edit of the state.
+same task in all of these, and another after a person's edit of the state. Where a task runs several tool calls, as a
+ToolNode does, each call has its own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .bridge import Bridge
 
 Result = TypeVar("Result")
 _here: ContextVar[tuple[Bridge, int] | None] = ContextVar("holdpoint_superstep", default=None)
+tool_call: ContextVar[str] = ContextVar("holdpoint_tool_call", default="")  # the id of the call at hand
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def inside(bridge: Bridge, run: int) -> Iterator[None]:
 
 
 def once(name: str, fn: Callable[..., Result], *args: Any) -> Result:
-    """Call fn(*args) once in this task and keep its result; a later call returns the kept result.
+    """Call fn(*args) once in this task or tool call and keep its result; a later call returns the kept result.
 
     Outside a run of Holdpoint it just calls, so that tools are tested as they are. A crash before the result is kept
     repeats the call: give the provider `idempotency_key()`. Raises holdpoint.langgraph.errors.Unsaveable for a result
@@ -57,7 +59,7 @@ def once(name: str, fn: Callable[..., Result], *args: Any) -> Result:
 
 
 def idempotency_key(name: str = "") -> str:
-    """Return the key of this task's call `name` for a provider: 32 hex digits. Raises AgentError outside a run."""
+    """Return this task's or tool call's key `name` for a provider: 32 hex digits. Raises AgentError outside a run."""
     here = _here.get()
     if here is None:
         raise AgentError("idempotency_key() was called outside a run of a GraphAgent.")
@@ -65,5 +67,5 @@ def idempotency_key(name: str = "") -> str:
 
 
 def _task() -> str:
-    """Return the namespace of the task at hand, which has the ids of all tasks above it."""
-    return str(get_config()["configurable"].get("checkpoint_ns", ""))
+    """Return the namespace of the task at hand, which has the ids of all tasks above it, and the tool call's id."""
+    return f"{get_config()['configurable'].get('checkpoint_ns', '')} {tool_call.get()}".strip()

@@ -66,19 +66,24 @@ class Pending(NamedTuple):
 
 
 def of(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
-    """Yield the questions of one interrupt. `schemas`: the JSON Schema of each known tool's arguments, by name."""
+    """Yield the questions of one interrupt. `schemas`: the JSON Schema of each known tool's arguments, by name.
+
+    What allows no decision that is known here is asked as any other value: its answer is filled in.
+    """
+    made = [*_calls(asked, schemas)]
+    yield from made if made and all(each.allowed for each in made) else [_answer(asked)]
+
+
+def _calls(asked: Pending, schemas: Mapping[str, Any]) -> Iterator[GraphQuestion]:
     value = asked.value
     if _is_batched(value):
         yield from _batched(asked, schemas)
     elif _is_per_call(value):
-        yield _per_call(asked, schemas)
-    elif _is_inbox(value):
-        yield _known(_inbox(asked, value, asked.id, INBOX, schemas), asked, 0)
-    elif _are_inboxes(value):
-        for number, each in enumerate(value):
-            yield _known(_inbox(asked, each, _numbered(asked.id, number, value), INBOXES, schemas), asked, number)
-    else:
-        yield _answer(asked)
+        yield _known(_per_call(asked, schemas), asked, 0)
+    elif inboxes := _inboxes(value):
+        form = INBOX if isinstance(value, dict) else INBOXES
+        for number, each in enumerate(inboxes):
+            yield _known(_inbox(asked, each, _numbered(asked.id, number, inboxes), form, schemas), asked, number)
 
 
 def calls_in(value: Any) -> list[tuple[str, Any, str]]:
@@ -87,8 +92,7 @@ def calls_in(value: Any) -> list[tuple[str, Any, str]]:
         return [(each["name"], each["args"], "") for each in value["action_requests"]]
     if _is_per_call(value):
         return [(value["name"], value["args"], value["tool_call_id"])]
-    inboxes = [value] if _is_inbox(value) else value if _are_inboxes(value) else []
-    requests = [each["action_request"] for each in inboxes]
+    requests = [each["action_request"] for each in _inboxes(value)]
     return [(each["action"], each.get("args") or {}, "") for each in requests]
 
 
@@ -134,8 +138,7 @@ def _per_call(asked: Pending, schemas: Mapping[str, Any]) -> GraphQuestion:
         if kind == EDIT and (found := _edited_arguments(branch, asked.schema)):
             schema = schema or found
     allowed = allowed or [APPROVE, EDIT, REJECT]
-    made = _call(asked, asked.id, PER_CALL, value["name"], value["args"], value.get("description"), schema, allowed)
-    return _known(made, asked, 0)
+    return _call(asked, asked.id, PER_CALL, value["name"], value["args"], value.get("description"), schema, allowed)
 
 
 def _known(question: GraphQuestion, asked: Pending, number: int) -> GraphQuestion:
@@ -169,8 +172,10 @@ def _is_inbox(value: Any) -> bool:
     )
 
 
-def _are_inboxes(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_inbox, value))
+def _inboxes(value: Any) -> list[Any]:
+    """Return the HumanInterrupts that a value is, or has in a list; none if it is something else."""
+    several = value if isinstance(value, list) else [value]
+    return several if all(map(_is_inbox, several)) else []
 
 
 def _inbox(asked: Pending, value: Mapping[str, Any], id: str, form: str, schemas: Mapping[str, Any]) -> GraphQuestion:
