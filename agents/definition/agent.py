@@ -142,6 +142,7 @@ class Agent(metaclass=AgentType):
     signals: ClassVar[Mapping[str, Any]] = {}  # name -> the type of its value; None: it has none
     checkpoints: ClassVar[str] = "steps"  # when steps are saved: each, at "milestones", or before "effects" and gates
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
+    calls_at: ClassVar[str] = ""  # a JSON Pointer into what a step writes, to the names of the tools called inside it
 
     def __init__(self, run: RunInfo, attempt: int, config: Any = None) -> None:
         self.run = run

@@ -55,6 +55,7 @@ class CallGuard(BaseCallbackHandler):
     """Refuses the start of a tool whose call is not the one that was decided.
 
     `decided`: as of the function. `refused`: why, for each start that was refused: a node may swallow the error.
+    `ran`: the names of the tools that started.
     """
 
     raise_error = True
@@ -64,6 +65,7 @@ class CallGuard(BaseCallbackHandler):
         self.decided = dict(decided)
         self.since = since
         self.refused: list[str] = []
+        self.ran: dict[str, None] = {}
         self._turns: dict[str, list[dict[str, Any]]] = {}  # the calls of the newest turn, by the task's namespace
         self._started: set[tuple[str, str]] = set()
         self._models: dict[UUID, str] = {}
@@ -128,6 +130,7 @@ class CallGuard(BaseCallbackHandler):
         if found is not None and (why := self._differs(found, str(serialized["name"]), arguments)):
             self.refused.append(f"The call of {found['name']} ({tool_call_id}) {why}. It did not run.")
             raise StepFailed(self.refused[-1])
+        self.ran[str(serialized["name"])] = None
         self._outer[run_id] = calls.tool_call.get()
         calls.tool_call.set(tool_call_id or self._outer[run_id])
 

@@ -46,6 +46,7 @@ class GraphAgent(Agent):
     retry: ClassVar[int] = 3
     is_async: ClassVar[bool | None] = None
     libraries: ClassVar[tuple[str, ...]] = ("langgraph",)
+    calls_at: ClassVar[str] = "/langgraph/ran"
 
     compiled: ClassVar[CompiledGraph]
 

@@ -9,6 +9,7 @@ The field `langgraph` holds:
     asks      the pending interrupts: [{id, value, schema, node, graph, calls}]
     stops     a breakpoint at which the graph waits: {where, nodes}, or null
     mark      of the execution that led here
+    ran       the names of the tools that started in it
     told      what the model has to be told by a message: [{text, unless, mark}]
     decided   what was decided about tool calls, by graph and call: {verdict, name, since, digest, arguments}
     since     people's newest move of the run before the answers were given

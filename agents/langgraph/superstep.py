@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -140,13 +140,16 @@ def _came_of(
     stops = graph.stops(after=nodes, before=state.next) if over and state.next else None
     # A superstep that is run again has another mark, so that what follows is asked and run again too: the same calls
     # under an approval that was given once would be made twice.
-    at |= {"asks": asks, "stops": stops, "told": list(told), "mark": uuid4().hex, "decided": guard.decided}
-    return Superstep({**writes, "langgraph": at}, bool(asks or stops), not state.next, notes=_said(nodes, notes))
+    at |= {"asks": asks, "stops": stops, "told": list(told), "mark": uuid4().hex}
+    at |= {"decided": guard.decided, "ran": [*guard.ran]}
+    return Superstep(
+        {**writes, "langgraph": at}, bool(asks or stops), not state.next, notes=[*notes, *_said(nodes, guard.ran)]
+    )
 
 
-def _said(nodes: Sequence[str], notes: Sequence[str]) -> list[str]:
-    ran = ", ".join(dict.fromkeys(nodes))
-    return [*notes, *([f"Ran {ran}."] if ran else [])]
+def _said(nodes: Iterable[str], tools: Iterable[str]) -> list[str]:
+    ran, called = ", ".join(dict.fromkeys(nodes)), ", ".join(tools)
+    return [*([f"Ran {ran}."] if ran else []), *([f"Called {called}."] if called else [])]
 
 
 class Keeper:

@@ -26,15 +26,17 @@ from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.impact import Impact, impact
 from approvals.impact.choices import SavedState
 from approvals.impact.facts import ByHand, MoveTarget, RecordedHistory
-from approvals.impact.result import ImpactChild
+from approvals.impact.result import ImpactChild, ToolsInside
 from approvals.impact.words import words_in
 from approvals.models import Gate
 from checkpoints import store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
 from checkpoints.store import Snapshot
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values.checkpoint_kinds import STARTED_ANEW
+from checkpoints.values import json_pointer
+from checkpoints.values.checkpoint_kinds import STARTED_ANEW, Kind
 from checkpoints.values.patch import Op
 
 from . import child_impact, request
@@ -87,7 +89,8 @@ def of_fork(
     target = reader.target(wanted.target, writes=wanted.writes, next_step=wanted.next_step)
     found = impact(reader.history(), replace(target, run=0, gates=(), fork=True, own=frozenset()))
     rows, path = child_runs.of_lineage(run.lineage), reader.lineage.path(wanted.target.id)
-    return replace(found, children=child_impact.of_fork(found, rows, path.holds, reader.plan, target.next_step))
+    children = child_impact.of_fork(found, rows, path.holds, reader.plan, target.next_step)
+    return replace(found, children=children, inside=reader.inside(path))
 
 
 class ImpactReader:
@@ -164,7 +167,26 @@ class ImpactReader:
         told = child_impact.of_move(found, self.children, path.holds, self.plan, saved.next_step)
         deadline = self.run.deadline
         past = deadline is not None and deadline <= timezone.now()
-        return replace(found, children=told, deadline=deadline if past else None)
+        return replace(found, children=told, inside=self.inside(path), deadline=deadline if past else None)
+
+    def inside(self, path: RunPath) -> tuple[ToolsInside, ...]:
+        """Return the tools that were called inside the run's steps after the end of a path."""
+        known = registry.agents().get((self.plan.agent, self.plan.version))
+        if known is None or not known.agent.calls_at:
+            return ()
+        found = []
+        for place in self.lineage.head:
+            if place.kind == Kind.STEP and place.id not in path.ids:
+                tools = self._called(place, known.agent.calls_at)
+                found += [ToolsInside(checkpoint=place.seq, tools=tools)] if tools else []
+        return tuple(found)
+
+    def _called(self, place: CheckpointHeader, pointer: str) -> tuple[str, ...]:
+        try:
+            names = json_pointer.get(dict(self.lineage.written(place.id)), pointer)
+        except (NotVerified, NoSuchCheckpoint):  # it stays to be seen what they were
+            return ("?",)
+        return tuple(map(str, names)) if isinstance(names, list) else ()
 
     def _children_at_gate(self, target: MoveTarget, found: Impact) -> tuple[ImpactChild, ...]:
         """Return what becomes of the run's children by a decision at its gate."""

@@ -100,6 +100,18 @@ class ImpactChild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsInside:
+    """The tools that a step called inside it, which the choice leaves behind: nothing undoes them."""
+
+    checkpoint: int  # the number of the checkpoint that the step saved
+    tools: tuple[str, ...]  # their names: data, never markup
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {"checkpoint": self.checkpoint, "tools": list(self.tools)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
     """One effect that was done before, or may have been, and would be repeated."""
 
@@ -130,6 +142,7 @@ class Impact:
     ends: bool = False  # the run certainly ends, without asking anybody
     children: tuple[ImpactChild, ...] = ()  # what becomes of the runs that the run started
     repeats: tuple[Repeat, ...] = ()  # earlier effects that the choice would repeat; see `repeats`
+    inside: tuple[ToolsInside, ...] = ()  # called inside the steps that it leaves behind
     deadline: datetime | None = field(default=None, compare=False)  # the run's that has passed, and is taken off
     titles: Mapping[str, str] = field(default_factory=dict, compare=False)  # step -> its title
     beside: tuple[str, ...] = field(default=(), compare=False)  # the other gates that are open now
@@ -209,6 +222,7 @@ class Impact:
         said: list[Any] = ["impact", self.asks, self.ends, [row.bound() for row in self.rows]]
         left = [child for child in self.children if child.fate is not ChildVerdict.STANDS]
         said += [[[child.run, str(child.fate), list(child.cannot)] for child in left]] if left else []
+        said += [["inside", [each.to_json() for each in self.inside]]] if self.inside else []
         return digests.of_value(said).hex()
 
     def does_as(self, other: Impact) -> bool:
@@ -235,7 +249,8 @@ class Impact:
         told = {"asks": self.asks, "ends": self.ends, "counts": counts, "rows": rows, "children": children}
         deadline = self.deadline.isoformat() if self.deadline else None
         return {
-            "digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats], "deadline": deadline
+            "digest": self.digest(), **told, "repeats": [each.to_json() for each in self.repeats],
+            "inside": [each.to_json() for each in self.inside], "deadline": deadline,
         }  # fmt: skip
 
 

@@ -68,6 +68,13 @@ class ChildFate(Schema):
     cannot: list[str] = Field(description="The steps of its effects that stay as they are.", examples=[["tell"]])
 
 
+class CalledInside(Schema):
+    """Tools that a step called inside it, and that the run leaves behind: they are not undone, and may run again."""
+
+    checkpoint: int = Field(description="The number of the checkpoint that the step saved.", examples=[9])
+    tools: list[str] = Field(description="Their names: data, never markup.", examples=[["book_berth"]])
+
+
 class ImpactAnswer(Schema):
     """The impact of an order, if nothing fails. Send `digest` back with the order as `seen`."""
 
@@ -86,6 +93,9 @@ class ImpactAnswer(Schema):
         [],
         description="At a gate: the effects that were performed before and would be repeated. A decision must name "
         "the number of each in `confirm`, or is refused.",
+    )
+    inside: list[CalledInside] = Field(
+        [], description="Of a rewind, an edit or a fork of a graph's run: the tools called inside the steps after it."
     )
     deadline: datetime | None = Field(
         None,

@@ -12,7 +12,7 @@ from datetime import timedelta
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from approvals.english import quoted
+from approvals.english import listed, quoted
 from approvals.impact.result import ChildVerdict, Impact, ImpactRow, ImpactVerdict
 from checkpoints.runs.plans import in_words
 
@@ -47,6 +47,7 @@ def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLi
         _undo(impact, _("Undone"), impact.undone),
         _undo(impact, _("May be undone"), impact.may_undone),
         _oneway(impact),
+        _inside(impact),
         *_children(impact),
         _deadline(impact),
     ]
@@ -162,6 +163,20 @@ def _oneway(impact: Impact) -> ImpactLine | None:
     if left and impact.final:
         said = _("What was done stays done. What runs now cannot be undone either")
     return ImpactLine(effect="oneway", title=_("Cannot be undone"), names=found, said=said)
+
+
+def _inside(impact: Impact) -> ImpactLine | None:
+    """Say which tools were called inside steps that are left behind."""
+    if not impact.inside:
+        return None
+    names = tuple(dict.fromkeys(name for each in impact.inside for name in each.tools))
+    words = ngettext(
+        "Called inside checkpoint %(places)s: nothing undoes that, and it may happen again",
+        "Called inside checkpoints %(places)s: nothing undoes that, and it may happen again",
+        len(impact.inside),
+    )
+    places = listed(_first([str(each.checkpoint) for each in impact.inside]))
+    return ImpactLine(effect="oneway", title=_("Tools stay done"), names=_first(names), said=words % {"places": places})
 
 
 def _children(impact: Impact) -> list[ImpactLine]:

@@ -3272,6 +3272,26 @@ export interface components {
             findings: components["schemas"]["FindingAnswer"][];
         };
         /**
+         * CalledInside
+         * @description Tools that a step called inside it, and that the run leaves behind: they are not undone, and may run again.
+         */
+        CalledInside: {
+            /**
+             * Checkpoint
+             * @description The number of the checkpoint that the step saved.
+             * @example 9
+             */
+            checkpoint: number;
+            /**
+             * Tools
+             * @description Their names: data, never markup.
+             * @example [
+             *       "book_berth"
+             *     ]
+             */
+            tools: string[];
+        };
+        /**
          * ChildFate
          * @description The fate of a run that a step of this one started.
          */
@@ -3441,6 +3461,12 @@ export interface components {
              * @default []
              */
             repeats?: components["schemas"]["RepeatedEffect"][];
+            /**
+             * Inside
+             * @description Of a rewind, an edit or a fork of a graph's run: the tools called inside the steps after it.
+             * @default []
+             */
+            inside?: components["schemas"]["CalledInside"][];
             /**
              * Deadline
              * @description Of a rewind or an edit: the run's deadline, if it has passed; the order takes it off. Else null.
@@ -9017,6 +9043,14 @@ export interface operations {
                      *           "certain": true,
                      *           "irreversible": true
                      *         }
+                     *       ],
+                     *       "inside": [
+                     *         {
+                     *           "checkpoint": 9,
+                     *           "tools": [
+                     *             "book_berth"
+                     *           ]
+                     *         }
                      *       ]
                      *     }
                      */
@@ -10272,6 +10306,14 @@ export interface operations {
                      *                 "certain": true,
                      *                 "irreversible": true
                      *               }
+                     *             ],
+                     *             "inside": [
+                     *               {
+                     *                 "checkpoint": 9,
+                     *                 "tools": [
+                     *                   "book_berth"
+                     *                 ]
+                     *               }
                      *             ]
                      *           },
                      *           "shown": "2a1f0c9b8d7e5c0e1f2a3b4d",
@@ -10377,6 +10419,14 @@ export interface operations {
                      *             "done": true,
                      *             "certain": true,
                      *             "irreversible": true
+                     *           }
+                     *         ],
+                     *         "inside": [
+                     *           {
+                     *             "checkpoint": 9,
+                     *             "tools": [
+                     *               "book_berth"
+                     *             ]
                      *           }
                      *         ]
                      *       },
