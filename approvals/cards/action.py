@@ -114,6 +114,11 @@ class Action:
             return True
         return self.takes(EDIT) and not same(self.arguments, asked.arguments)
 
+    @property
+    def asks_only(self) -> bool:
+        """Tell whether it proposes nothing, but asks for what is missing: people cannot approve, reject or skip it."""
+        return bool(self.missing) and self.takes(EDIT) and {*self.verdicts} <= {EDIT, LATER}
+
     def takes(self, verdict: str) -> bool:
         """Tell whether this verdict is offered for the action."""
         return verdict in self.verdicts

@@ -162,6 +162,8 @@ def untrusted_brief(value: Any) -> SafeString:
     if files.is_plain(value) or not isinstance(value, (str, dict, list)):
         return untrusted_value(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if "\n" in text or "\r" in text:
+        return untrusted.brief(text)
     return untrusted.exact(text) if lookalikes.is_exact(text) else untrusted.line(text)
 
 

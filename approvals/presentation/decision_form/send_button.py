@@ -30,11 +30,11 @@ def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str
     running = [action for action in card.actions if action.settled is None]
     does = deeds(card, plan, running, stands=stands)
     if stands and not does:
-        return _with_votes(f"{_verb(edited)}: {STANDS}", votes)
+        return _with_votes(f"{_verb(edited, running)}: {STANDS}", votes)
     said = exact_call.amount(card) if plan.external else card.amount
     amount = "" if edited else untrusted.plain(said, limit=40)
     of = f" {amount}" if amount and amount not in does else ""
-    return _with_votes(f"{_verb(edited)}{of}: {does or _('the agent continues')}", votes)
+    return _with_votes(f"{_verb(edited, running)}{of}: {does or _('the agent continues')}", votes)
 
 
 def deciding(
@@ -47,7 +47,7 @@ def deciding(
     running = [action for action in card.actions if verdicts[action.id] in (APPROVE, EDIT)]
     does = deeds(card, plan, running, stands=stands) or (str(STANDS) if stands else _("the agent continues"))
     own = {action.effect for action in card.actions}
-    parts = [f"{_verb(EDIT in said)}: {does}"] if running or set(card.allows) - own else []
+    parts = [f"{_verb(EDIT in said, running)}: {does}"] if running or set(card.allows) - own else []
     parts += [_("reject %(count)s") % {"count": said.count(REJECT)}] if REJECT in said else []
     parts += [_("answer %(count)s instead") % {"count": said.count(RESPOND)}] if RESPOND in said else []
     parts += [_("leave %(count)s for later") % {"count": said.count(LATER)}] if LATER in said else []
@@ -128,7 +128,9 @@ def _as_verb(title: str) -> str:
     return plain[:1].lower() + plain[1:] if plain[1:2].islower() or plain[1:2] == " " else plain
 
 
-def _verb(edited: bool) -> str:
+def _verb(edited: bool, running: Sequence[Action]) -> str:
+    if running and all(action.asks_only for action in running):
+        return _("Answer")
     return _("Approve with edit") if edited else _("Approve")
 
 

@@ -34,6 +34,7 @@ CHOICES = {
     RESPOND: (gettext_lazy("Answer instead"), "reply", "p"),
     LATER: (gettext_lazy("Decide later"), "clock", "l"),
 }
+ANSWERED = {EDIT: (gettext_lazy("Answer"), "reply", "e")}  # where the action only asks
 UNSAID = gettext_lazy("Choose a verdict for this action.")
 UNSENT = gettext_lazy("You changed a field but chose Approve. Send your change, or restore the original value.")
 UNFILLED = gettext_lazy("Nothing has changed yet. Fill in what is required.")
@@ -108,7 +109,7 @@ def _ballot(action: Action, said: ChosenVerdict | None, errors: Sequence[Problem
     said = said.hiding(action) if said else ChosenVerdict(verdict=action.settled_as)
     choices = [
         OfferedVerdict(value=name, label=str(label), icon=icon, key=key, chosen=name == said.verdict)
-        for name, (label, icon, key) in CHOICES.items()
+        for name, (label, icon, key) in (CHOICES | (ANSWERED if action.asks_only else {})).items()
         if action.takes(name)
     ]
     mine = {each["part"]: each["message"] for each in errors if each["action"] == action.id and each["part"]}

@@ -65,6 +65,8 @@ class OfferedChoices:
         drawn = impact_words.approval(
             choice, self.expected[choice], self.page.agreement, current=current, elsewhere=self._elsewhere
         )
+        if choice == "edit" and self.page.asks_only:
+            drawn = replace(drawn, heading=str(impact_words.HEADINGS["answer"]))
         return self._offered(choice, drawn, others=self.page.agreement.agreed if current else 0)
 
     @property

@@ -65,6 +65,11 @@ class GateForm(AskedGate):
         return [sheets[action.id].label_of(place) for action, place in self.card.unfilled(self.first)]
 
     @property
+    def asks_only(self) -> bool:
+        """Tell whether nothing is proposed, and every action only asks for what is missing."""
+        return all(sheet.action.asks_only for sheet in self.sheets)
+
+    @property
     def offers_approve(self) -> bool:
         """Tell whether the proposal may be approved unchanged."""
         return self.may_approve and not self.missing

@@ -18,6 +18,7 @@ from .invisible import HEAD, TAIL, TextPiece, cut, pieces, unnormal, visible
 KNOWN = 4096  # short texts of which is remembered that nothing in them is marked
 STRANGE = 6  # cost of a character in a text in which each has to be examined
 LINES = 30  # lines shown of a text whose others are folded
+BREAK = re.compile(r"([ \t]*[\r\n][ \t\r\n]*)")  # no other blanks: those are shown as what they are
 FOLDED = 100_000  # a longer middle is not in the page, but linked where there is an address
 
 
@@ -107,6 +108,25 @@ def line(text: str, *, limit: int = 300) -> SafeString:
     rest = len(text) - limit if len(flat) > limit else 0
     more = f' <span class="hint">and {rest:,} more characters</span>' if rest else ""
     return SafeString(f"<bdi>{drawn_of(flat[:limit], clamp=False)}{more}</bdi>")
+
+
+def brief(text: str, *, limit: int = 300) -> SafeString:
+    """Render the beginning of a value on one line, its line breaks marked: two commands must not read as one."""
+    parts = BREAK.split(text[:limit])
+    drawn = [_break(part) if at % 2 else drawn_of(part, clamp=False) for at, part in enumerate(parts)]
+    rest = f' <span class="hint">and {len(text) - limit:,} more characters</span>' if len(text) > limit else ""
+    return SafeString(f"<bdi>{' '.join(drawn)}{rest}</bdi>")
+
+
+def _break(between: str) -> SafeString:
+    """Render the mark of line breaks. A text cannot hold it: what looks like it there is no badge."""
+    count = len(re.findall(r"\r\n|\r|\n", between))
+    said = ngettext("line break", "%(count)s line breaks", count) % {"count": count}
+    return format_html(
+        '<span class="line-break"><span aria-hidden="true">⏎{}</span><span class="sr">{}</span></span>',
+        f" {count}" if count > 1 else "",
+        said,
+    )
 
 
 def exact(text: str, *, limit: int = 300) -> SafeString:

@@ -93,7 +93,12 @@ def test_a_call_is_left_for_later(new_page: NewPage) -> None:
 def test_a_response_schema_is_filled_in_as_a_form(new_page: NewPage) -> None:
     run = begun("typed", customer="Ada")
     page = gate_page(new_page, run)
-    page.get_by_label("Amount").fill("9")
+    expect(page.locator("[data-choice=edit]")).to_contain_text("Answer")
+    amount, reason = page.get_by_label("Amount"), page.get_by_label("Reason")
+    expect(amount.locator("xpath=ancestor::*[@data-field]")).not_to_contain_text("as proposed")
+    expect(reason.locator("xpath=ancestor::*[@data-field]")).to_contain_text("as proposed")
+    amount.fill("9")
+    expect(page.locator(".commit:visible")).to_contain_text("Answer: the agent continues")
     send(page)
     run = advance_to_rest(run)
     assert state(run)["answer"] == "9 because it was late"

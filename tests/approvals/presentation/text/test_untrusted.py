@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from approvals.presentation.text import invisible, spelled_out, state_tree, unseen_characters, untrusted
+from approvals.templatetags.holdpoint import untrusted_brief
 
 BADGES = [
     ("a\u202eb", "U+202E right-to-left override"),
@@ -295,3 +296,21 @@ def test_a_pinned_identifier_and_a_name_of_an_argument_are_held_to_ascii() -> No
     assert "U+0442 is cyrillic small letter te" in state_tree.render(
         {"\u0442\u043e": 1}, notes={}, open=set(), whole=""
     )
+
+
+def test_two_commands_on_one_line_are_told_apart_by_a_mark_that_no_text_can_hold() -> None:
+    """A shell command of two lines read as one (its line break was a blank)."""
+    mark = '<span class="line-break"><span aria-hidden="true">⏎</span><span class="sr">line break</span></span>'
+    assert untrusted.brief("ls # \nrm -rf build") == f"<bdi>ls # {mark} rm -rf build</bdi>"
+    assert '<span class="line-break">' not in untrusted.brief('ls ⏎ <span class="line-break">⏎</span> rm')
+    assert "2 line breaks" in untrusted.brief("a\r\n \r\nb")
+    assert "and 3 more characters" in untrusted.brief("a\n" + "b" * 301)
+
+
+def test_a_blank_beside_a_line_break_is_still_shown_as_what_it_is() -> None:
+    assert "U+2028" in untrusted.brief("a\n\u2028b")
+
+
+@pytest.mark.parametrize("value", ["ls\nrm", "ls\rrm", "\nls", "ls\n"])
+def test_every_line_break_of_a_brief_value_is_marked(value: str) -> None:
+    assert untrusted_brief(value).count("line-break") == 1
