@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdpoint.langgraph.answers import takes_refusal
-from holdpoint.langgraph.questions import ANSWER, BREAKPOINT, GraphQuestion
+from holdpoint.langgraph.questions import ANSWER, BATCHED, BREAKPOINT, GraphQuestion
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card
@@ -16,6 +16,7 @@ from approvals.english import listed
 from .questions import offered
 
 LINE = 200  # characters of a title
+MIDDLEWARE = "HumanInTheLoopMiddleware.after_model"  # the node of LangChain's that asks
 
 
 def drawn(asked: Sequence[GraphQuestion], *, risk: str) -> Card:
@@ -25,7 +26,7 @@ def drawn(asked: Sequence[GraphQuestion], *, risk: str) -> Card:
     calls = all(each.form not in (ANSWER, BREAKPOINT) for _, each in waiting)
     several = f"{len(waiting)} calls to review" if calls else f"{len(waiting)} questions of the graph"
     faults = [f"The last answer to “{each.title}” was not taken: {each.fault}." for _, each in waiting if each.fault]
-    nodes = list(dict.fromkeys(f"“{each.node}”" for _, each in waiting if each.node))
+    nodes = list(dict.fromkeys(f"“{each.node}”" for _, each in waiting if each.node and not _only_asks(each)))
     runs = "the node {} runs again from its start" if len(nodes) == 1 else "the nodes {} run again from their start"
     again = f"With the answer {runs.format(listed(nodes))}." if nodes else ""
     return Card(
@@ -40,6 +41,11 @@ def drawn(asked: Sequence[GraphQuestion], *, risk: str) -> Card:
         ],
         on_reject="prepare" if all(takes_refusal(each) for _, each in waiting) else "go",
     )
+
+
+def _only_asks(question: GraphQuestion) -> bool:
+    """Tell whether the node is LangChain's own, which does nothing beside asking."""
+    return question.form == BATCHED and question.node == MIDDLEWARE
 
 
 def _action(at: int, question: GraphQuestion, *, several: bool) -> Action:

@@ -93,7 +93,7 @@ def _declare(cls: type[GraphAgent]) -> None:
         ),
         "prepare": (
             ["langgraph", "questions", "decision"],
-            StepOptions(title="Pass on a rejection, or ask", writes=["langgraph", "questions", "decision"]),
+            StepOptions(title="Prepare the questions", writes=["langgraph", "questions", "decision"]),
         ),
         "ask": (
             [*fields, "langgraph", "questions"],
