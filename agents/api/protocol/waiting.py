@@ -4,6 +4,9 @@ A request that waits holds no thread and no connection to the database. Its ordi
 comes and again after an event that it waits for: so there is one way to read and one permission check. In a header the
 view names what it waits for: the groups of the process's channel layer in which the tailer sends facts. The header
 never leaves the process.
+
+Where one event wakes many, their views take turns, a few at once: each needs a thread and a connection to the database.
+Of requests that are alike, from one sender, one is asked for all.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -37,6 +40,7 @@ CHECKED = 15.0  # seconds after which a stream asks its view again, and so wheth
 FULL = "The server has reached its number of waiting programs. Try again in half a minute."
 MOST = 5000  # requests of one process that wait; the others are answered at once, and ask again
 EACH = 2000  # of them with one token or session, so that nobody takes all the places
+TURNS = 8  # views that are asked at once for requests that wait
 PATIENT = re.compile(r"/api/(?:gates/(?P<gate>[0-9]{1,18})/outcome|runs/(?P<signals>[0-9]{1,18})/signals/[^/]+|events)")
 STREAM = "/api/events/stream"
 
@@ -69,6 +73,8 @@ class Waiting:
         self.application = application
         self.leaving = asyncio.Event()  # set where this process is about to end
         self.waiting: Counter[bytes] = Counter()  # requests that wait now, by the digest of their token or session
+        self.turns = asyncio.Semaphore(TURNS)
+        self.soon: dict[Hashable, asyncio.Task[ViewAnswer]] = {}  # answers whose views are not asked yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -134,14 +140,34 @@ class Waiting:
                     # A group that is new here may have had an event meanwhile.
                     if not await ear.join(answer.awaits) and not await ear.hears(gone, until):
                         break
-                    answer = await self.ask({**scope, AGAIN: TOLD})
+                    answer = await self.ask_again(scope)
             if not (gone.done() and gone.result()):
                 await answer.sent(send)
         finally:
             gone.cancel()
 
+    async def ask_again(self, scope: Scope) -> ViewAnswer:
+        """Return the view's answer after an event, the same one for all requests that are alike and were woken by it.
+
+        They join one that has its turn yet to come, so that its view reads what woke them.
+        """
+        sender = (scope.get("client") or ("",))[0]
+        like = (scope["path"], scope["query_string"], sender, *map(tuple, scope["headers"]))
+        if like not in self.soon:
+            self.soon[like] = asyncio.ensure_future(self._asked_again(like, scope))
+        return await asyncio.shield(self.soon[like])
+
+    async def _asked_again(self, like: Hashable, scope: Scope) -> ViewAnswer:
+        async with self.turns:
+            del self.soon[like]
+            return await self._ask({**scope, AGAIN: TOLD})
+
     async def ask(self, scope: Scope, **query: str) -> ViewAnswer:
         """Return the ordinary view's answer now; `query` replaces the request's own parameters of those names."""
+        async with self.turns:
+            return await self._ask(scope, **query)
+
+    async def _ask(self, scope: Scope, **query: str) -> ViewAnswer:
         answer = ViewAnswer()
         asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         inner = {**scope, "query_string": urlencode({**asked, **query}).encode()} if query else scope
