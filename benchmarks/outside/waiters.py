@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
+import ssl
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
@@ -62,14 +64,24 @@ def _run(pipe: Connection, base: str, sent: str, stream: bool) -> None:
 
 
 async def _serve(pipe: Connection, base: str, sent: str, stream: bool) -> None:
-    """Wait for the gates that come over the pipe, again and again, until killed."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    headers = {"Authorization": f"Bearer {sent}"}
-    async with httpx.AsyncClient(base_url=base, headers=headers, limits=limits, timeout=WAIT * 2) as client:
+    """Wait for the gates that come over the pipe, again and again, until killed.
+
+    Each program has a client of its own, as in life: a shared one looks through all its connections at each answer.
+    """
+    trusted = ssl.create_default_context()  # each client would load it
+
+    def client() -> httpx.AsyncClient:
+        headers = {"Authorization": f"Bearer {sent}"}
+        return httpx.AsyncClient(base_url=base, headers=headers, timeout=WAIT * 2, verify=trusted)
+
+    async with AsyncExitStack() as opened:
+        clients: list[httpx.AsyncClient] = []
         while gates := await asyncio.to_thread(pipe.recv):
+            while len(clients) < len(gates):
+                clients.append(await opened.enter_async_context(client()))
             tasks = []
-            for gate in gates:
-                one = _streamed(pipe, client, gate) if stream else _polled(pipe, client, gate)
+            for each, gate in zip(clients, gates, strict=False):
+                one = _streamed(pipe, each, gate) if stream else _polled(pipe, each, gate)
                 tasks.append(asyncio.create_task(one))
                 await asyncio.sleep(0.008 if len(gates) > 1 else 0)
             await asyncio.sleep(SETTLE)
