@@ -93,7 +93,7 @@ class Waiting:
                 known = [f"{noun}.{id}" for noun, id in found.groupdict().items() if id]
                 await self.poll(scope, receive, send, wait=wait, known=known)
         elif found:
-            await (await self.ask(scope)).sent(send)
+            await (await self._ask(scope)).sent(send)
         else:
             await self.application(scope, receive, send)
 
