@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from approvals.cards.action import Action
 from approvals.cards.drawing import COMMAND, Drawing
-from approvals.presentation.text import exact_call, line_diff
+from approvals.presentation.text import exact_call, line_diff, size_limit
 from approvals.presentation.text.line_diff import Line
 from checkpoints.values import json_pointer
 
@@ -25,6 +25,7 @@ class DrawnArguments:
     unended: bool = False  # a line break at the end comes or goes
     new: bool = False  # there is no text that goes
     as_asked: bool = False  # the text that goes is what the agent found there when it asked
+    long: bool = False  # too long to be compared: it has no lines
     command: str = ""
     words: str = ""  # of whoever asks
 
@@ -44,9 +45,13 @@ def _drawn(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
         yield DrawnArguments(kind=drawing.kind, arguments=arguments, command=at, words=shown.get("words", ""))
         return
     before = shown.get("before", drawing.was)
-    added, removed = line_diff.counted(before, at)
-    yield DrawnArguments(
-        kind=drawing.kind, arguments=arguments, name=shown.get("name", ""), lines=line_diff.compared(before, at),
-        added=added, removed=removed, unended=line_diff.unended(before, at),
+    drawn = DrawnArguments(
+        kind=drawing.kind, arguments=arguments, name=shown.get("name", ""),
         new="before" not in shown and not drawing.was, as_asked=bool(drawing.was),
     )  # fmt: skip
+    if not size_limit.compares(len(before) + len(at)):
+        yield replace(drawn, long=True)
+        return
+    added, removed = line_diff.counted(before, at)
+    lines, unended = line_diff.compared(before, at), line_diff.unended(before, at)
+    yield replace(drawn, lines=lines, added=added, removed=removed, unended=unended)

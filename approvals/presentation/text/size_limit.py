@@ -14,14 +14,15 @@ from approvals.middleware import Respond
 
 PAGE = 400_000  # characters of one page
 SHORT = 300  # characters of each text after that
-_left: ContextVar[list[int] | None] = ContextVar("left", default=None)  # characters, and how often it was asked
+# Characters to draw, how often it was asked, and characters to compare.
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 
 
 def middleware(get_response: Respond) -> Respond:
     """Give each request its room; rendering without a request (an e-mail, a test) has no limit."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
-        token = _left.set([PAGE, 0])
+        token = _left.set([PAGE, 0, PAGE])
         try:
             return get_response(request)
         finally:
@@ -38,6 +39,16 @@ def takes(characters: int) -> bool:
     fits = characters <= left[0]
     left[0] -= characters if fits else 0
     left[1] += 1
+    return fits
+
+
+def compares(characters: int) -> bool:
+    """Tell whether so many characters may still be compared for the page, and count them."""
+    left = _left.get()
+    if left is None:
+        return True
+    fits = characters <= left[2]
+    left[2] -= characters if fits else 0
     return fits
 
 

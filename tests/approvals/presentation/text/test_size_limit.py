@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from approvals.presentation.text import size_limit, untrusted
+from approvals.presentation.text import line_diff, size_limit, untrusted
 from approvals.presentation.text.invisible import badge_count
 from tests.agents.remote.outside_program import Program
 from tests.factories import MEMBER, make_team, make_user
@@ -99,3 +99,20 @@ def test_marks_of_a_text_that_was_drawn_before_take_room_as_at_first() -> None:
     finally:
         size_limit._left.reset(token)
     assert size_limit.PAGE - left[0] == left[0] - left[1] == left[1] - left[2] > 0
+
+
+def test_what_is_compared_line_by_line_is_limited_for_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million lines took four seconds and 400 MB, and an agent may have fifty drawings of each action."""
+    text, compared = "\n" * (size_limit.PAGE // 3), list[int]()
+    compare = line_diff.compared
+
+    def counting(before: str, after: str) -> Any:
+        compared.append(len(before) + len(after))
+        return compare(before, after)
+
+    monkeypatch.setattr(line_diff, "compared", counting)
+    write = {"id": "Write", "arguments": {"content": text}, "draws": [{"kind": "diff", "at": "/content"}] * 50}
+    reader, gate = asked(actions=[write, {**write, "id": "Again"}])
+    page = reader.get(f"/gates/{gate}/").content.decode()
+    assert compared == [len(text)] * 3
+    assert page.count("This is too long to be drawn here. Read it in the exact arguments.") == 97
