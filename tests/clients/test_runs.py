@@ -13,6 +13,7 @@ from holdpoint import (
     Card,
     Holdpoint,
     HoldpointError,
+    KeyReused,
     NotClaimable,
     OutOfTurn,
     RunEnded,
@@ -96,6 +97,17 @@ def logging(hp: Holdpoint, world: World) -> HeldRun:
     run = hp.start(INPUT, agent=world.agent)
     run.claim()
     return run
+
+
+def test_of_a_start_under_a_key_the_title_may_vary_and_the_input_not(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        hp.register("1", PLAN, agent=world.agent, state=SCHEMA)
+        first = hp.start(INPUT, agent=world.agent, title="Invoice 7", key="invoice-7")
+        again = hp.start(INPUT, agent=world.agent, title="Pay ACME", thread="chat-7", key="invoice-7")
+        assert (again.id, again.read().title) == (first.id, "Invoice 7")
+        with pytest.raises(KeyReused):
+            hp.start({**INPUT, "log": []}, agent=world.agent, title="Invoice 7", key="invoice-7")
 
 
 def test_a_list_is_appended_to_and_spliced_and_a_state_sent_whole(web: str) -> None:

@@ -88,7 +88,7 @@ def begun(name: str, python: Path, folder: Path, start: Starter, env: dict[str, 
     home = str(folder / "home")
     env |= QUIET | {"HOME": home, "AIRFLOW_HOME": home, "PREFECT_HOME": home}
     if name != "Airflow":
-        return start("recipe", [str(python), str(file)], env)
+        return start("recipe", ["env", "-C", home, str(python), str(file)], env)  # in a folder of its own
     airflow = str(python.with_name("airflow"))
     for words in (["db", "migrate"], ["dags", "reserialize"]):
         done = run(airflow, *words, env=env, within=INSTALLING)
@@ -116,6 +116,24 @@ def test_it_runs_as_people_left_it(name: str, web: str, start_service: Starter, 
             assert "Ann Okafor wants another call" in model.everything(1)
             world.decides()
         service.says("Paying back 10.00 for order 7", within=4 * PATIENCE)
+
+
+@pytest.mark.parametrize("name", ["Microsoft Agent Framework", "Google ADK"])
+def test_killed_while_it_waits_it_goes_on_with_the_same_question(
+    name: str, web: str, start_service: Starter, tmp_path: Path
+) -> None:
+    world = World(web)
+    with scripted([REFUND], "It is paid back.") as model:
+        first = started(name, tmp_path, start_service, world, model)
+        asks(world)
+        first.kill()
+        world.decides()
+        home, python = str(tmp_path / "home"), str(tmp_path / "venv" / "bin" / "python")
+        words = ["env", "-C", home, python, str(tmp_path / "home" / "dags" / "recipe.py")]
+        second = start_service("recipe", words, {**world.env, **model.env, "HOME": home})
+        second.says("It is paid back", within=4 * PATIENCE)
+        assert second.log.count("Paying back 20.00 for order 7") == 1
+    assert Gate.objects.filter(team=world.team).count() == 1
 
 
 @pytest.mark.parametrize("name", ["CrewAI", "Microsoft Agent Framework", "Google ADK"])

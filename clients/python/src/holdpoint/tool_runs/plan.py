@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from .. import exact_calls
+from ..endings import sentence
 from ..errors import CannotAsk, NotJson
 from ..plans import Action, Card, Risk, Step
 from ..sending import plain
@@ -108,7 +109,8 @@ def digest(tool: str, arguments: Any) -> str:
         return exact_calls.digest(tool, plain(arguments))
     except (NotJson, ValueError) as error:
         raise CannotAsk(
-            f"The arguments of {tool} cannot be shown: {error}. The model must give values that JSON can hold."
+            f"The arguments of {tool} cannot be shown: {sentence(str(error))} The model must give values that JSON can "
+            "hold."
         ) from error
 
 
