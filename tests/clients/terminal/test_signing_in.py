@@ -156,3 +156,14 @@ def test_a_request_that_nobody_confirms_leaves_no_token(at: Reviewer) -> None:
         DeviceRequest.objects.filter(status="pending", machine__gt="").update(status="refused")
         login.communicate(timeout=PATIENCE)
     assert login.returncode == exits.NO_TOKEN
+
+
+def test_a_server_elsewhere_is_asked_without_encryption_only_if_told(at: Reviewer) -> None:
+    there = at.url.replace("127.0.0.1", "127.1")  # the same server, under a name that is not known to be this machine's
+    before = DeviceRequest.objects.count()
+    refused = at.runs("login", there)
+    assert (refused.returncode, "is not encrypted" in refused.stderr) == (exits.USAGE, True)
+    told = at.runs("login", "--plain-http", there)
+    assert told.returncode == exits.FAILED
+    assert "The answer (400) is not from Holdpoint" in told.stderr
+    assert DeviceRequest.objects.count() == before, "the server knows no such name"

@@ -24,6 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     told = parser("login", "Get a token of your own for this terminal. You confirm it in the browser.")
     told.add_argument("url", nargs="?", default="", help="the server, as https://holdpoint.example.com")
     told.add_argument("--scope", action="append", default=[], help=f"instead of {', '.join(device_flow.SCOPES)}")
+    told.add_argument("--plain-http", action="store_true", help="also to a server elsewhere without encryption")
     told.add_argument("--days", type=int, default=30, help="until the token expires, 90 at most (30)")
     return run(_login, told, arguments)
 
@@ -33,8 +34,11 @@ def _login(given: argparse.Namespace) -> int:
     if not url:
         raise Wrong("say which server: holdpoint login https://…")
     url = credentials.address(url)
-    if url.startswith("http://") and urlsplit(url).hostname not in LOCAL:
-        sys.stderr.write("holdpoint: this connection is not encrypted, so others on the way can read the token.\n")
+    if url.startswith("http://") and urlsplit(url).hostname not in LOCAL and not given.plain_http:
+        raise Wrong(
+            f"{url} is not encrypted: others on the way could read the token, or have you confirm a code of theirs. "
+            "Use https://…, or say --plain-http"
+        )
     threads = Threads(url, "")
     try:
         asked = device_flow.signed_in(
