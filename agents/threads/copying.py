@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
@@ -42,18 +41,14 @@ def fill(owner: Owner, place: Place, found: Iterable[Found], *, masked: bool) ->
     with store.reading():
         for each in found:
             parent = each.parent if each.parent in there else None
-            new = NewCheckpoint(each.id, parent, dict(each.fields), whole=True, invocation=_invocation(each.fields))
+            by = saving.invocation_of(each.fields)
+            new = NewCheckpoint(each.id, parent, dict(each.fields), whole=True, invocation=by)
             seen = saving.put(owner, place, new, seen)
             there.add(each.id)
             for (task, path), writes in _by_call(each.writes).items():
                 add(thread.run_id, thread.stored(each.id), task, path, writes)
             count += 1
     return count
-
-
-def _invocation(fields: Mapping[str, Any]) -> str:
-    found = (fields.get(saving.POSITION) or {}).get("metadata", {}).get("run_id")
-    return found if isinstance(found, str) else ""
 
 
 def _by_call(writes: Sequence[Write]) -> dict[tuple[str, str], list[Numbered]]:

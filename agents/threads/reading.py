@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -19,9 +20,10 @@ from checkpoints.values.checkpoint_kinds import Kind
 from . import pending, places
 from .pending import Write
 from .places import Owner, Place, ThreadRun
-from .saving import POSITION, Seen
+from .saving import POSITION, Seen, metadata_of
 
 PAGE = 64  # checkpoints that one portion of a list reads
+LOOKED = 8 * PAGE  # checkpoints that one page looks at
 _PARENTS = """
 SELECT c.id, p.id, c.kind, c.parent FROM checkpoints_checkpoint c
 LEFT JOIN checkpoints_checkpoint p ON p.id = c.parent AND p.step <> ALL($2)
@@ -120,23 +122,56 @@ def listed(
     `before`: below the checkpoint of this id; `below`: below this place in that list; `only`: what their metadata hold.
     Raises as `get` does.
     """
+    asked = _each(owner, thread, namespace, before=before, below=below, at_once=None if only else limit)
+    yield from islice((found for found in asked if _fits(found, only)), limit)
+
+
+def page(
+    owner: Owner,
+    thread: str | None,
+    namespace: str | None = None,
+    *,
+    before: str | None = None,
+    below: ListPlace | None = None,
+    limit: int,
+    only: Mapping[str, Any] | None = None,
+) -> tuple[list[Found], ListPlace | None]:
+    """Return the first of that list, and the place where it goes on, None at its end.
+
+    Of LOOKED checkpoints at most, however few of them fit, so that a request takes no longer.
+    """
+    found: list[Found] = []
+    asked = _each(owner, thread, namespace, before=before, below=below, at_once=None if only else limit)
+    for looked, each in enumerate(asked, 1):
+        if _fits(each, only):
+            found.append(each)
+        if len(found) == limit or looked == LOOKED:
+            return found, each.cursor
+    return found, None
+
+
+def _fits(found: Found, only: Mapping[str, Any] | None) -> bool:
+    return POSITION in found.fields and _holds(metadata_of(found.fields), only or {})
+
+
+def _each(
+    owner: Owner,
+    thread: str | None,
+    namespace: str | None,
+    *,
+    before: str | None,
+    below: ListPlace | None,
+    at_once: int | None,
+) -> Iterator[Found]:
     runs = {each.run_id: each for each in places.of_thread(owner, thread) if namespace in (None, each.namespace)}
     if before is not None and below is None:
         below = _before(list(runs.values()), before)
         if below is None:
             return
-    left = limit
-    while left is None or left > 0:
-        portion = _portion(runs, below, PAGE if left is None or only else min(left, PAGE))
-        for found in portion:
-            below = found.cursor
-            if POSITION in found.fields and _holds(found.fields[POSITION].get("metadata"), only or {}):
-                yield found
-                left = None if left is None else left - 1
-                if left == 0:
-                    return
-        if not portion:
-            return
+    size = PAGE if at_once is None else max(1, min(at_once, PAGE))
+    while portion := _portion(runs, below, size):
+        yield from portion
+        below = portion[-1].cursor
 
 
 def _before(runs: Sequence[ThreadRun], id: str) -> ListPlace | None:

@@ -28,7 +28,7 @@ from checkpoints.values.ops import DROP
 from . import history, kept_runs, places, saving
 from .errors import ThreadHeld
 from .places import Owner, ThreadRun
-from .saving import LEASE, POSITION
+from .saving import LEASE
 
 PORTION = 500
 TRIES = 5  # at a run that is written meanwhile
@@ -81,14 +81,13 @@ def _all(run: ThreadRun, there: Sequence[UUID]) -> Collection[UUID]:
 
 
 def _saved_by(id: UUID, invocations: Collection[str]) -> bool:
-    position = store.load_checkpoint(id).state.get(POSITION) or {}
-    return position.get("metadata", {}).get("run_id") in invocations
+    return saving.invocation_of(store.load_checkpoint(id).state) in invocations
 
 
 def _needed(run: ThreadRun) -> set[UUID]:
     """Return the newest checkpoint of a run, and those that its DeltaChannels are rebuilt from."""
     head = store.load(Run(pk=run.run_id))
-    counted = (head.state.get(POSITION) or {}).get("metadata", {}).get("counters_since_delta_snapshot", {})
+    counted = saving.metadata_of(head.state, "counters_since_delta_snapshot")
     channels = {name: name for name in counted if name not in head.state}
     return {head.id, *(history.walked(run, head.id, channels)[1] if channels else ())}
 
@@ -109,7 +108,7 @@ def _caller(run: ThreadRun, graph: ThreadRun | None) -> UUID | None:
     if ":" not in run.namespace or graph is None:
         return None
     head = store.load(Run(pk=run.run_id))
-    named = (head.state.get(POSITION) or {}).get("metadata", {}).get("parents", {}).get("")
+    named = saving.metadata_of(head.state, "parents").get("")
     if not named:
         return None
     caller = graph.stored(named)

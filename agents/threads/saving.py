@@ -77,7 +77,7 @@ def _at_once(
     """Save onto the kept head, in one statement; None where there is more to do."""
     if kept is None or seen != (kept.claim.token, kept.snapshot.id) or new.parent is None:
         return None
-    if thread.stored(new.parent) != kept.snapshot.id or new.invocation not in ("", _invocation(kept.snapshot)):
+    if thread.stored(new.parent) != kept.snapshot.id or new.invocation not in ("", invocation_of(kept.snapshot.state)):
         return None
     try:
         with handed.taken_along(thread.run_id) as tasks:
@@ -189,9 +189,18 @@ def _stands(seen: Seen, now: Standing) -> bool:
     return seen.token == now.token and (seen.head == now.head or (seen.head is None and now.seq == 1))
 
 
-def _invocation(snapshot: Snapshot) -> Any:
-    position = snapshot.state.get(POSITION) or {}
-    return position.get("metadata", {}).get("run_id", "")
+def metadata_of(fields: Mapping[str, Any], name: str = "metadata") -> Mapping[str, Any]:
+    """Return the metadata in a state, or a part of them; empty where somebody's edit left nothing of the kind."""
+    position = fields.get(POSITION)
+    found = position.get("metadata") if isinstance(position, Mapping) else None
+    found = found.get(name) if isinstance(found, Mapping) and name != "metadata" else found
+    return found if isinstance(found, Mapping) else {}
+
+
+def invocation_of(fields: Mapping[str, Any]) -> str:
+    """Return LangGraph's `run_id` of the invocation that saved a state, or an empty text."""
+    found = metadata_of(fields).get("run_id")
+    return found if isinstance(found, str) else ""
 
 
 def ended(thread: ThreadRun, now: Standing) -> ThreadEnded:

@@ -39,6 +39,7 @@ from .bodies import AGENT, ID, NAMESPACE, TEAM, THREAD
 router = Router(tags=["threads"])
 SCOPE = needs(TokenScope.WORK)
 MOST = 200
+WRONG_CURSOR = "must be the `next` of the page before"
 
 
 class Asked(Schema):
@@ -91,12 +92,14 @@ def get_thread_checkpoint(request: HttpRequest, asked: Query[AskedCheckpoint]) -
 
 @router.get("/checkpoints", auth=SCOPE, response=bodies.CheckpointList, summary="List the checkpoints of threads")
 def list_thread_checkpoints(request: HttpRequest, asked: Query[AskedList]) -> HttpResponse:
-    """List the checkpoints of a thread, or of all threads of the agent, the newest first."""
-    found = list(reading.listed(
+    """List the checkpoints of a thread, or of all threads of the agent, the newest first.
+
+    A page with `only` may have fewer than `limit`, or none: read on by its `next`, which is null at the end.
+    """
+    found, last = reading.page(
         _owner(request, asked), asked.thread or None, asked.namespace, before=asked.before or None,
         below=_cursor(asked.cursor), limit=asked.limit, only=_object(asked.only, "only"),
-    ))  # fmt: skip
-    last = found[-1].cursor if len(found) == asked.limit else None
+    )  # fmt: skip
     items = b"[%b]" % b",".join(map(_found, found))
     return _json({"items": items, "next": _plain(_shown(last) if last else None)})
 
@@ -207,9 +210,12 @@ def _cursor(given: str) -> ListPlace | None:
         return None
     try:
         at, run, seq = given.split("~")
-        return ListPlace(datetime.fromisoformat(at), int(run), int(seq))
+        place = ListPlace(datetime.fromisoformat(at), int(run), int(seq))
     except ValueError as error:
-        raise _fault("/cursor", "must be the `next` of the page before") from error
+        raise _fault("/cursor", WRONG_CURSOR) from error
+    if max(place.run_id, place.seq) >= 2**63:
+        raise _fault("/cursor", WRONG_CURSOR)
+    return place
 
 
 def _shown(cursor: ListPlace) -> str:

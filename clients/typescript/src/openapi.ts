@@ -964,6 +964,8 @@ export interface paths {
         /**
          * List the checkpoints of threads
          * @description List the checkpoints of a thread, or of all threads of the agent, the newest first.
+         *
+         *     A page with `only` may have fewer than `limit`, or none: read on by its `next`, which is null at the end.
          */
         get: operations["list_thread_checkpoints"];
         put?: never;

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from django.test import Client
 from langgraph.checkpoint.base.id import uuid6
 
 from agents.models import GraphThread
+from agents.threads import reading, removing
 from checkpoints.models import Run
 from tests.clients.world import World
 from tests.factories import ann, make_team, make_user, unique
@@ -89,7 +91,8 @@ def test_what_does_not_fit_is_refused_with_its_place() -> None:
         assert (answer.status_code, answer.json()["code"]) == (422, code), answer.content
         assert answer["Content-Type"] == "application/problem+json"
     assert not GraphThread.objects.filter(run__thread=thread, run__seq__gt=1).exists()
-    for name, value in (("cursor", "x"), ("only", "[1]"), ("only", "{")):
+    far = f"2026-11-27T00:00:00+00:00~{2**63}~1"
+    for name, value in (("cursor", "x"), ("cursor", far), ("only", "[1]"), ("only", "{")):
         assert get(world.token, "checkpoints", **{name: value}).status_code == 422
 
 
@@ -106,6 +109,41 @@ def test_a_list_goes_on_by_its_cursor() -> None:
         told += [each["fields"]["a"] for each in page["items"]]
         cursor = page["next"]
     assert told == [4, 3, 2, 1, 0]
+
+
+def test_a_page_looks_at_so_many_checkpoints_however_few_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LOOKED", 2)
+    world, thread, seen, parent = World(""), unique("chat"), None, None
+    for number in range(5):
+        step = {**POSITION, "metadata": {"step": number}}
+        body = checkpoint(thread, parent=parent, seen=seen, set={"langgraph": step, "a": number})
+        seen, parent = post(world.token, "checkpoints", body).json()["seen"], body["id"]
+    pages: list[list[int]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = get(world.token, "checkpoints", thread=thread, only='{"step":1}', cursor=cursor).json()
+        pages.append([each["fields"]["a"] for each in page["items"]])
+        cursor = page["next"]
+    assert pages == [[], [1], []]
+
+
+@pytest.mark.parametrize("junk", [7, {"metadata": 7}, {"metadata": {"run_id": [], "parents": 1,
+                                                                   "counters_since_delta_snapshot": "x"}}])  # fmt: skip
+def test_a_position_that_is_none_stops_nothing_but_its_own_checkpoint(junk: Any) -> None:
+    """A person may have edited it."""
+    world, thread = World(""), unique("chat")
+    first = checkpoint(thread)
+    seen = post(world.token, "checkpoints", first).json()["seen"]
+    edited = checkpoint(thread, parent=first["id"], set={"langgraph": junk}, seen=seen)
+    assert post(world.token, "checkpoints", edited).status_code == 201
+    assert len(get(world.token, "checkpoints", thread=thread).json()["items"]) == 2
+    fits = get(world.token, "checkpoints", thread=thread, only='{"step":1}').json()["items"]
+    assert [each["id"] for each in fits] == [first["id"]]
+    run = Run.objects.get(thread=thread)
+    assert removing.rebuilt_from(run.pk) == {run.head}
+    for path, body in (("copies", {"thread": thread, "to": unique("copy")}), ("prunes", {"thread": thread}),
+                       ("deletions", {"invocations": ["r"]}), ("deletions", {"thread": thread})):  # fmt: skip
+        assert post(world.token, path, body).status_code == 201, path
 
 
 def test_an_order_with_its_key_is_done_once() -> None:

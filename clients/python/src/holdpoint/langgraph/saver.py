@@ -91,8 +91,9 @@ class HoldpointSaver(BaseCheckpointSaver[int]):
         only = {key: encode(value, allow=self._allow) for key, value in (filter or {}).items()}
         if config is not None and get_checkpoint_id(config):
             stored, _ = self._backend.get(*_place(config))
-            if stored and limit != 0 and _holds(stored.fields[POSITION]["metadata"], only):
-                yield _tuple(stored, self._allow)
+            found = _tuple(stored, self._allow) if stored else None
+            if stored and found and limit != 0 and _holds(stored.fields[POSITION]["metadata"], only):
+                yield found
             return
         thread = _thread(config) if config else None
         namespace = config["configurable"].get("checkpoint_ns") if config else None
