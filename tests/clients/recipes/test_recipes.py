@@ -125,7 +125,7 @@ def test_killed_while_it_waits_it_goes_on_with_the_same_question(
     world = World(web)
     with scripted([REFUND], "It is paid back.") as model:
         first = started(name, tmp_path, start_service, world, model)
-        asks(world)
+        asks(world, first)
         first.kill()
         world.decides()
         home, python = str(tmp_path / "home"), str(tmp_path / "venv" / "bin" / "python")
