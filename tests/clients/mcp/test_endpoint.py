@@ -130,6 +130,9 @@ def test_an_approval_is_asked_for_and_awaited_later(shared_web: Callable[..., st
     assert first["gate"] == gate.pk
     later = told(decided(lambda: called(world, "await_decision", {"gate": gate.pk})))
     assert later["arguments"] == {**wire, "amount": "100.00"}
+    worded = {**asking, "title": "Pay ACME", "summary": "It is due.", "risk": "low", "pinned": []}
+    again = told(decided(lambda: called(world, "request_approval", worded)))
+    assert (again["gate"], again["arguments"]) == (gate.pk, later["arguments"])
     assert (later["changes"], later["by"], later["comment"]) == (
         ["amount is now '100.00'"], "Ann Okafor", "A tenth less.",
     )  # fmt: skip

@@ -17,6 +17,8 @@ from .plans import Quote, Risk
 from .sending import Api, plain
 from .signatures import Schemas
 
+BINDS_CALL = ("id", "tool", "arguments", "undo", "idempotent")
+BINDS = ("state", "policy", "agent", "team")
 THREAD: ContextVar[str] = ContextVar("holdpoint_thread", default="")
 
 
@@ -45,6 +47,14 @@ class Posting:
     def asked(self) -> dict[str, Any]:
         """Return the arguments of its actions, by their ids."""
         return {each["id"]: each["arguments"] for each in self.body["actions"]}
+
+    @property
+    def bound(self) -> Any:
+        """Return what makes it the same question in other words, as the server sees it under a key."""
+        if not all(self.asked.values()):
+            return self.body  # without arguments it is what the words say
+        calls = [[each.get(name) for name in BINDS_CALL] for each in self.body["actions"]]
+        return [calls, *(self.body.get(name) for name in BINDS)]
 
 
 @dataclass(frozen=True)

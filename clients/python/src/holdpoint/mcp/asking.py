@@ -1,8 +1,9 @@
 """Asks about one call, and returns what people said as data: an answer always comes within a time limit.
 
-A call has a key, so that the same call again finds the same gate: made from its client's id for it, or else from all
-that people are asked, so that a changed policy asks anew. A decision about a call without an id counts for a while,
-since nobody can tell such a call from the next one that is alike; after that, people are asked again.
+A call has a key, so that the same call again finds the same gate, however a model words it: made from its client's id
+for it, or else from the call, the values beside it and the policy, so that a changed policy asks anew. A decision about
+a call without an id counts for a while, since nobody can tell such a call from the next one that is alike; after that,
+people are asked again.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class Answer:
 
 def keyed(posting: Posting, kind: str, *, id: str = "") -> Posting:
     """Return the question under the key of its call. `kind`: what asks, as a word. Raises NotJson."""
-    whole = digest(posting.body)
-    return replace(posting, key=f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{whole}")
+    made = digest(posting.bound)
+    return replace(posting, key=f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{made}")
 
 
 async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, lasts: float | None = None) -> Answer:
