@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from deepagents import create_deep_agent
 from holdpoint import Altered, AsyncHoldpoint, CannotAsk, Expired, Rejected, StillOpen, Withdrawn
 from holdpoint.langgraph import arun, run
 from langchain.agents import create_agent
@@ -26,6 +27,7 @@ from approvals.gates import closing
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
+from tests.clients.framework_programs import newer
 from tests.clients.langgraph.graphs import config
 from tests.clients.langgraph.savers import Made, savers
 from tests.clients.test_altered import Altering, altering
@@ -158,6 +160,43 @@ def test_langchains_agent_is_as_it_is_and_its_model_hears_of_an_edit(elsewhere: 
     assert "has Quay 7 on" in result
     assert "a human reviewer replaced this tool call" in result
     assert messages[-1].type == "ai"
+
+
+@tool
+def tide_table(date: str) -> str:
+    """Look up when the water is high on a date."""
+    return "06:10 and 18:40"
+
+
+@tool
+def send_letter(to: str, text: str) -> str:
+    """Send a letter to a vessel's master."""
+    raise AssertionError("it was answered for")
+
+
+def test_a_deep_agent_and_its_subagent_are_as_they_are(elsewhere: Elsewhere) -> None:
+    model, asks_always = ScriptedModel(), {"allowed_decisions": ALL}
+    subagent: Any = {
+        "name": "tides", "description": "Knows the tides.", "system_prompt": "Answer.", "tools": [tide_table],
+        "model": model, "interrupt_on": {"tide_table": True},
+    }  # fmt: skip
+    agent: Any = create_deep_agent(
+        model=model, tools=[free_berths, book_berth, send_letter], subagents=[subagent],
+        interrupt_on={"book_berth": asks_always, "send_letter": asks_always}, checkpointer=elsewhere.make(),
+    )  # fmt: skip
+    given = {"messages": [{"role": "user", "content": "A berth for the Aurora, please."}]}
+    told = elsewhere.world.runs(lambda hp: run(agent, given, config(elsewhere.thread), hp=hp))
+    first = elsewhere.decides({"verdict": "approve"})
+    assert [each.tool for each in first.asked.actions] == ["tide_table"]
+    second = newer(elsewhere.world, first)
+    [booking, letter] = second.asked.actions
+    assert (booking.tool, letter.tool) == ("book_berth", "send_letter")
+    berth = {"verdict": "edit", "arguments": {**booking.arguments, "berth": "Quay 7"}}
+    elsewhere.decides(berth, {"verdict": "respond", "response": "I have rung them up."})
+    results = {each.name: each.content for each in told.result(PATIENCE)["messages"] if each.type == "tool"}
+    assert "06:10" in results["task"]
+    assert "has Quay 7 on" in results["book_berth"]
+    assert results["send_letter"] == "I have rung them up."
 
 
 class Refund(BaseModel):
