@@ -13,10 +13,12 @@ from holdpoint.terminal import exits
 from agents.models import Token
 from approvals.models import Gate, Policy, versions
 from checkpoints import actors
+from tests.approvals.cards.preconditions.offering_gates import said_of
 from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.tokens import make_token
 from tests.harness.waiting import until
 
+from .test_inbox import conditional
 from .world import COMMAND, Reviewer
 
 
@@ -94,6 +96,35 @@ def test_each_action_gets_its_own_verdict(at: Reviewer) -> None:
     done = at.runs("decide", gate.pk, "each", "--actions", "-", typed=json.dumps(actions))
     assert done.returncode == 0, done.stderr
     assert gate.decisions.get().by_action == {"refund": "approve", "other": "reject"}
+
+
+def test_a_decision_adds_and_drops_conditions(at: Reviewer) -> None:
+    gate = conditional(at)
+    assert "only if the balance is still 0.00 EUR  balance, if added" in at.runs("show", gate.pk).stdout
+    done = at.runs("decide", gate.pk, "approve", "--only-if", "balance", "--drop", "mood")
+    assert done.returncode == 0, done.stderr
+    assert (gate.decisions.get().added, said_of(gate)["dropped"]) == (["balance"], ["mood"])
+
+
+def test_runs_are_listed_and_one_is_sent_back(at: Reviewer) -> None:
+    run = at.gate.run
+    [told] = [json.loads(each) for each in at.runs("runs", "--json", "--status", "waiting").stdout.splitlines()]
+    assert told["id"] == run.pk
+    assert str(run.pk) in at.runs("runs").stdout
+    [first, *_] = [json.loads(each) for each in at.runs("runs", run.pk, "--json").stdout.splitlines()][::-1]
+    assert f"{first['seq']}  " in at.runs("runs", run.pk).stdout
+    done = at.runs("rewind", run.pk, first["seq"], "--feedback", "Look once more.")
+    assert (done.returncode, done.stdout) == (0, f"Run {run.pk} was sent back to checkpoint {first['seq']}.\n")
+    assert "What it does:" in done.stderr
+    assert status(at.gate) == "withdrawn"
+    assert at.runs("rewind", run.pk, 999).returncode in (exits.INVALID, exits.NOT_FOUND)
+
+
+def test_a_gate_with_files_and_charts_names_the_page_that_has_them(at: Reviewer) -> None:
+    file = {"type": "object", "properties": {"$artifact": {"type": "string"}}}
+    gate = at.posted(schema={"type": "object", "properties": {"scan": file}})
+    told = at.runs("show", gate.pk).stdout
+    assert f"Files are read and uploaded on the gate's page: {at.url}/gates/{gate.pk}/" in told
 
 
 def test_what_is_wrong_is_named_by_its_place(at: Reviewer) -> None:
@@ -202,7 +233,7 @@ def test_logout_leaves_a_token_of_the_environment_alone(at: Reviewer) -> None:
 
 
 def test_every_command_has_help_and_the_table_of_codes(at: Reviewer) -> None:
-    for command in ("gates", "show", "decide", "watch", "login", "logout"):
+    for command in ("gates", "show", "decide", "runs", "rewind", "watch", "login", "logout"):
         done = at.runs(command, "--help")
         assert done.returncode == 0
         assert "exit codes:" in done.stdout

@@ -20,7 +20,9 @@ from textual.pilot import Pilot
 from textual.widgets import Checkbox, DataTable, Input, RadioButton, Select, Static, TextArea
 
 from approvals.models import Gate
+from tests.approvals.cards.preconditions.offering_gates import OBSERVING, make_precondition, said_of
 from tests.factories import ann, bob, decide, edit_amount, make_action, make_card, make_gate
+from tests.factories.runs import make_plan, make_run, make_spec
 from tests.harness.waiting import PATIENCE
 
 from .world import Reviewer
@@ -80,6 +82,13 @@ async def on(pilot: Session, screen: type[Any]) -> Any:
     """Wait for a screen."""
     await when(pilot, lambda: isinstance(pilot.app.screen, screen), screen.__name__)
     return pilot.app.screen
+
+
+def conditional(at: Reviewer) -> Gate:
+    """A gate that offers two conditions, of which one is ticked."""
+    offered = [make_precondition(), make_precondition("mood", observes="mood", value="calm", preselected=True)]
+    run = make_run(team=at.gate.team, plan=make_plan(make_spec(steps=OBSERVING)))
+    return make_gate(run=run, card=make_card(preconditions=offered, risk="critical"))
 
 
 async def gate_of(at: Reviewer, gate: Gate | None = None) -> Gate:
@@ -174,6 +183,9 @@ async def test_each_action_has_its_own_verdict(at: Reviewer) -> None:
         await shows(pilot, "2 gates are open")
         await pilot.press("p")
         await when(pilot, lambda: len(pilot.app.screen.query(".verdict")) == 2, "a verdict for each")
+        await pilot.press("ctrl+s")
+        await shows(pilot, "Choose a verdict for Refund")  # a careless enter approves nothing
+        pilot.app.screen.query(".verdict").first(Select).value = "approve"
         pilot.app.screen.query(".verdict").last(Select).value = "reject"
         await pilot.pause()
         await pilot.press("ctrl+s")
@@ -184,6 +196,24 @@ async def test_each_action_has_its_own_verdict(at: Reviewer) -> None:
         await pilot.press("enter")
         await on(pilot, GateScreen)
     assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "approve", "other": "reject"}
+
+
+async def test_conditions_are_added_and_dropped_before_an_approval(at: Reviewer) -> None:
+    gate = await sync_to_async(conditional)(at)
+    async with inbox(at) as pilot:
+        await shows(pilot, "2 gates are open")
+        await pilot.press("a")
+        await when(pilot, lambda: len(pilot.app.screen.query(".condition")) == 2, "the conditions")
+        boxes = {each.name: each for each in pilot.app.screen.query(".condition").results(Checkbox)}
+        assert {name: box.value for name, box in boxes.items()} == {"balance": False, "mood": True}
+        for box in boxes.values():
+            box.toggle()
+        await pilot.press("ctrl+s")
+        await on(pilot, Confirm)
+        await pilot.press("enter")
+        await on(pilot, GateScreen)
+    decision = await sync_to_async(gate.decisions.get)()
+    assert (decision.added, (await sync_to_async(said_of)(gate))["dropped"]) == (["balance"], ["mood"])
 
 
 async def test_what_others_change_meanwhile_is_told_and_nothing_is_recorded_over_it(at: Reviewer) -> None:

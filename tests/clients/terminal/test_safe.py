@@ -95,5 +95,9 @@ def test_an_edit_is_drawn_as_a_diff_beside_its_exact_texts() -> None:
     assert "     a\n    -b\n    +B<U+001B>\n     c\n" in told
     assert told.count("+B") == 1
     assert "│ B<U+001B>" in told
+    was = plain(describe.action({"id": "write", "title": "", "arguments": {"new": "a\nb"},
+                                 "draws": [{"kind": "diff", "at": "/new", "was": "a\nc"}]}))  # fmt: skip
+    assert "compared with what the agent found there when it asked:" in was
+    assert "    -c\n    +b\n" in was
     long = {"old": "a\n" * 1001, "new": "b"}
     assert "@@" not in plain(describe.action({"id": "edit", "title": "", "arguments": long, "draws": draws}))

@@ -34,6 +34,19 @@ def each(gate: Mapping[str, Any], actions: Mapping[str, Any], comment: str = "",
     return {"seen": gate["digest"], "actions": dict(actions), "comment": comment, **then}
 
 
+def optional(gate: Mapping[str, Any]) -> list[Json]:
+    """List the conditions that a reviewer may add or drop."""
+    return [one for one in gate["card"].get("preconditions") or () if not one.get("required")]
+
+
+def conditioned(gate: Mapping[str, Any], wanted: Sequence[str]) -> Json:
+    """Return the members of an approval that has just these of the optional conditions."""
+    offered = {str(one["id"]): bool(one.get("preselected")) for one in optional(gate)}
+    added = [name for name in wanted if not offered.get(name)]
+    dropped = [name for name, ticked in offered.items() if ticked and name not in wanted]
+    return {"preconditions": added, "dropped": dropped}
+
+
 def answer(gate: Mapping[str, Any], choice: str, value: Any = None, comment: str = "") -> Json:
     """Answer the question of a recovery gate."""
     said = {"choice": choice, **({} if value is None else {"value": value})}

@@ -18,6 +18,7 @@ VERDICTS = {
     "will": ("runs", GO), "may": ("may run", HOLD), "skipped": ("is skipped", SOFT), "stands": ("is reused", SOFT),
     "undone": ("is undone", STOP), "may_undone": ("may be undone", HOLD), "cannot": ("cannot be undone", STOP),
 }  # fmt: skip
+STATUS = {"waiting": HOLD, "failed": STOP, "completed": GO, "cancelled": SOFT}
 FATES = {"stands": "goes on", "undone": "is undone", "may_undone": "may be undone", "cancelled": "is cancelled"}
 LONG = 60  # characters of a value that are shown on its label's line
 COMPARED = 1000  # lines of a text at most: comparing takes longer than people wait
@@ -74,8 +75,16 @@ def gate(found: Json, state: Json | None = None) -> list[Line]:
         told.append(line(Span(f"{len(card['charts'])} charts are on the gate's page: {found['url']}", SOFT)))
     for each in card.get("actions") or ():
         told += [line(), *action(each)]
+    if _has_files(card):
+        told.append(line(Span(f"Files are read and uploaded on the gate's page: {found['url']}", HOLD)))
     told += _question(card) + _preconditions(card)
     return [*told, line(), *agreement(found)]
+
+
+def _has_files(card: Json) -> bool:
+    """Tell whether arguments are files, or may be."""
+    asked = [(each.get("arguments"), each.get("schema")) for each in card.get("actions") or ()]
+    return '"$artifact"' in json.dumps(asked)
 
 
 def action(found: Json) -> list[Line]:
@@ -106,13 +115,15 @@ def action(found: Json) -> list[Line]:
 
 def diff(drawn: Json, arguments: Any) -> Iterator[Line]:
     """Yield what an edit changes, line by line; nothing for what is no edit. The exact texts are shown beside it."""
-    old = pointers.get(arguments, drawn["before"]) if drawn.get("before") else ""
+    old = pointers.get(arguments, drawn["before"]) if drawn.get("before") else drawn.get("was", "")
     new = pointers.get(arguments, drawn["at"])
     if drawn["kind"] != "diff" or not isinstance(old, str) or not isinstance(new, str):
         return
     was, now = old.split("\n"), new.split("\n")
     if max(len(was), len(now)) > COMPARED:
         return
+    if drawn.get("was"):
+        yield line(Span("    compared with what the agent found there when it asked:", SOFT))
     for row in [*difflib.unified_diff(was, now, lineterm="")][2:]:
         yield line("    ", Span(row, {"+": GO, "-": STOP, "@": SOFT}.get(row[0], PLAIN)))
 
@@ -170,6 +181,17 @@ def impact(found: Json | None, *, left: int = 0) -> list[Line]:
     return told or [line("  Nothing runs.")]
 
 
+def repeats_for_good(impact: Json) -> bool:
+    """Tell whether a rewind does something once more that cannot be undone."""
+    return any(each.get("again") and each["irreversible"] for each in impact["rows"])
+
+
+def made_by(checkpoint: Json) -> str:
+    """Return the step that was saved, with what made the checkpoint if that was no step."""
+    kind, step = checkpoint["kind"], checkpoint["step"]
+    return str(step) if kind in ("step", step) else f"{kind} {step}".strip()
+
+
 def changed(found: Iterable[Change]) -> list[Line]:
     """Describe differences: what was, and what is instead."""
     told: list[Line] = []
@@ -221,6 +243,10 @@ def _preconditions(card: Json) -> list[Line]:
     told: list[Line] = []
     for each in card.get("preconditions") or ():
         how = "always" if each.get("required") else "unless dropped" if each.get("preselected") else "if added"
-        words = str(each["label"]).replace("{value}", str(each.get("value")))
-        told.append(line(Span("only if ", SOFT), said(words), Span(f"  {each['id']}, {how}", SOFT)))
+        told.append(line(Span("only if ", SOFT), said(condition(each)), Span(f"  {each['id']}, {how}", SOFT)))
     return told
+
+
+def condition(found: Json) -> str:
+    """Return the words of a precondition, with what was observed."""
+    return str(found["label"]).replace("{value}", str(found.get("value")))

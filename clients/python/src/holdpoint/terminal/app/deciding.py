@@ -57,6 +57,11 @@ class Composer(Dialog[Json | None]):
     def body(self) -> Json:
         """Return the decision. Raises ValueError."""
 
+    def conditions(self) -> Json:
+        """Return the conditions that are added and dropped."""
+        boxes = {str(box.name): box.value for box in self.query(".condition").results(Checkbox)}
+        return decisions.conditioned(self.gate, [name for name, ticked in boxes.items() if ticked]) if boxes else {}
+
     def on_button_pressed(self, pressed: Button.Pressed) -> None:
         """Go on, or leave."""
         if pressed.button.id == "cancel":
@@ -162,16 +167,18 @@ class Approve(Composer):
     HEAD = "Approve"
 
     def parts(self) -> Iterable[Widget]:
-        """Yield the comment."""
+        """Yield the conditions and the comment."""
+        yield from conditions_of(self.gate)
         yield Input(placeholder="A comment, if you like", id="comment")
 
     def on_mount(self) -> None:
-        """Without a comment there is nothing to fill in: show at once what it does."""
-        self.action_next()
+        """Where there is only a comment to fill in, show at once what it does."""
+        if not self.query(".condition"):
+            self.action_next()
 
     def body(self) -> Json:
         """Return the decision."""
-        return decisions.approve(self.gate, self.query_one("#comment", Input).value)
+        return decisions.approve(self.gate, self.query_one("#comment", Input).value) | self.conditions()
 
 
 class Reject(Composer):
@@ -222,6 +229,13 @@ class Respond(Composer):
             answer = read_response(each, boxes[each["id"]])
             actions[each["id"]] = {"verdict": decisions.RESPOND, "response": answer}
         return decisions.each(self.gate, actions)
+
+
+def conditions_of(gate: Json) -> Iterable[Widget]:
+    """Yield a box for each condition that the reviewer may add or drop."""
+    for each in decisions.optional(gate):
+        words = plain_label(f"Only if {describe.condition(each)}")
+        yield Checkbox(words, bool(each.get("preselected")), name=each["id"], classes="condition")
 
 
 def takes_text(action: Json) -> bool:

@@ -11,7 +11,7 @@ from textual.widgets import Input, RadioButton, RadioSet, Select
 
 from .. import decisions, describe
 from ..lines import BOLD, SOFT, Span, line, said
-from .deciding import Composer, Json, Missing, plain_label, read_response
+from .deciding import Composer, Json, Missing, conditions_of, plain_label, read_response
 from .drawing import Lines
 from .editing import ArgumentsForm, may_edit
 
@@ -29,7 +29,7 @@ class ActionVerdict(Vertical):
         """Lay it out."""
         yield Lines(describe.action(self.action))
         options = [(WORDS[each], each) for each in WORDS if each in (self.action.get("verdicts") or ())]
-        yield Select(options, value=options[0][1], allow_blank=False, classes="verdict")
+        yield Select(options, prompt="Choose a verdict", classes="verdict")  # never chosen for the reviewer
         yield Input(placeholder="The reason, or the answer", classes="words")
         if may_edit(self.action):
             yield ArgumentsForm(self.action)
@@ -46,11 +46,14 @@ class ActionVerdict(Vertical):
 
     @property
     def verdict(self) -> str:
-        """Return the chosen verdict."""
-        return str(self.query_one(".verdict", Select).value)
+        """Return the chosen verdict; "" before one is."""
+        chosen = self.query_one(".verdict", Select).selection
+        return "" if chosen is None else str(chosen)
 
     def said(self) -> Json:
         """Return the verdict as the API takes it. Raises ValueError."""
+        if not self.verdict:
+            raise Missing(f"Choose a verdict for {self.action['title'] or self.action['id']}.")
         words = self.query_one(".words", Input).value
         told: Json = {"verdict": self.verdict}
         if self.verdict == "edit":
@@ -71,6 +74,7 @@ class Each(Composer):
         """Yield the actions."""
         for each in self.gate["card"]["actions"]:
             yield ActionVerdict(each)
+        yield from conditions_of(self.gate)
         yield Input(placeholder="A comment, if you like", id="comment")
 
     def body(self) -> Json:
@@ -81,7 +85,8 @@ class Each(Composer):
             if not self.gate["card"].get("on_reject"):
                 raise Missing("All are rejected: go back and press r, to say what the run does then.")
             then = {"then": decisions.BACK}
-        return decisions.each(self.gate, actions, self.query_one("#comment", Input).value, **then)
+        made = decisions.each(self.gate, actions, self.query_one("#comment", Input).value, **then)
+        return made if then else made | self.conditions()
 
 
 class Answer(Composer):

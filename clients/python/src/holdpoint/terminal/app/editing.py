@@ -14,7 +14,7 @@ from .. import decisions, forms
 from ..forms import Field
 from ..lines import BOLD, SOFT, Line, Span, line, said
 from ..safe import visible
-from .deciding import Composer, Json, Missing
+from .deciding import Composer, Json, Missing, conditions_of
 from .drawing import Lines
 
 
@@ -56,6 +56,7 @@ class Edit(Composer):
             if may_edit(each):
                 yield Lines([line(said(each["title"] or each["id"], BOLD), Span(f"  {each['id']}", SOFT))])
                 yield ArgumentsForm(each)
+        yield from conditions_of(self.gate)
         yield Input(placeholder="A comment, if you like", id="comment")
 
     def body(self) -> Json:
@@ -66,7 +67,7 @@ class Edit(Composer):
         body = decisions.edit(self.gate, changed, self.query_one("#comment", Input).value)
         if not decisions.edits_of(self.gate, body):
             raise Missing("Nothing is changed yet.")
-        return body
+        return body | self.conditions()
 
 
 def may_edit(action: Json) -> bool:

@@ -10,13 +10,12 @@ from textual.widgets import Button, Checkbox, DataTable, Footer, TextArea
 
 from ...errors import HoldpointError, Problem
 from .. import describe, reviewing
-from ..lines import BOLD, HOLD, SOFT, STOP, Line, Span, line, said
+from ..commands.runs import run_lines
+from ..lines import BOLD, SOFT, STOP, Span, line, said
 from ..safe import one_line
 from .base import Dialog, ReviewScreen, begin
 from .deciding import faults_of
 from .drawing import Lines, span
-
-STATUS = {"waiting": HOLD, "failed": STOP, "completed": "go", "cancelled": SOFT}
 
 
 class TableScreen(ReviewScreen):
@@ -124,7 +123,7 @@ class RunScreen(TableScreen):
         return {
             str(each["seq"]): (
                 Span(str(each["seq"]), BOLD if each["seq"] == self.run["seq"] else ""),
-                said(_made_by(each)), said(each["next_step"] or "the end", SOFT),
+                said(describe.made_by(each)), said(each["next_step"] or "the end", SOFT),
                 Span(f"{describe.ago(each['at'])} ago", SOFT),
             )
             for each in found
@@ -203,8 +202,7 @@ class Rewind(Dialog[bool | None]):
     def _show(self, found: dict[str, Any]) -> None:
         self.impact = found
         self.query_one("#impact", Lines).show([line("What it does:"), *describe.impact(found)])
-        again = any(each.get("again") and each["irreversible"] for each in found["rows"])
-        self.query_one("#confirm", Checkbox).display = again
+        self.query_one("#confirm", Checkbox).display = describe.repeats_for_good(found)
         self.query_one("#send", Button).disabled = False
 
     async def _send(self) -> None:
@@ -223,23 +221,9 @@ class Rewind(Dialog[bool | None]):
         self.dismiss(True)
 
 
-def run_lines(found: dict[str, Any]) -> list[Line]:
-    """Describe a run."""
-    status = said(found["status"], STATUS.get(found["status"], BOLD))
-    told = [line(said(found["title"], BOLD)),
-            line(Span(f"run {found['id']}  ", SOFT), status, Span(f"  {said(found['agent']).text}", SOFT))]  # fmt: skip
-    return told + ([line(said(found["reason"], HOLD))] if found["reason"] else [])
-
-
-def _made_by(found: dict[str, Any]) -> str:
-    """Return the step that was saved, with what made the checkpoint if that was no step."""
-    kind, step = found["kind"], found["step"]
-    return str(step) if kind in ("step", step) else f"{kind} {step}".strip()
-
-
 def _run_cells(found: dict[str, Any]) -> tuple[Span, ...]:
     return (
-        Span(str(found["id"])), said(found["status"], STATUS.get(found["status"], BOLD)),
+        Span(str(found["id"])), said(found["status"], describe.STATUS.get(found["status"], BOLD)),
         Span(one_line(found["title"], 46)), Span(one_line(found["agent"], 16), SOFT),
         Span(one_line(found["next_step"], 16), SOFT), Span(f"{describe.ago(found['created_at'])} ago", SOFT),
     )  # fmt: skip

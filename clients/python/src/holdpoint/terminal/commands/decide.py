@@ -40,6 +40,9 @@ def main(arguments: Sequence[str]) -> int:
     then = told.add_mutually_exclusive_group()
     then.add_argument("--stop", action="store_true", help="a rejection ends the run")
     then.add_argument("--back", nargs="?", const="", default=None, metavar="STEP", help="a rejection sends it back")
+    words = "only if this optional precondition of the card still holds, by its id"
+    told.add_argument("--only-if", action="append", default=[], metavar="ID", help=words)
+    told.add_argument("--drop", action="append", default=[], metavar="ID", help="without this preselected precondition")
     told.add_argument("--seen", default="", metavar="DIGEST", help="the `digest` that you read with show --json")
     told.add_argument("--confirm", action="append", type=int, default=[], metavar="EFFECT", help="repeat this effect")
     told.add_argument("--second-look", action="store_true", help="you looked once more, after many fast approvals")
@@ -52,6 +55,8 @@ def _decide(given: argparse.Namespace) -> int:
     with talking(given.server) as (api, threads, _):
         gate = threads.run(reviewing.gate(api, given.gate))
         body = body_of(given, gate)
+        body |= {"preconditions": given.only_if} if given.only_if else {}
+        body |= {"dropped": given.drop} if given.drop else {}
         if given.seen:
             body["seen"] = given.seen
         preview = threads.run(reviewing.preview(api, given.gate, body))
