@@ -141,7 +141,7 @@ export class Api {
 
   async #attempt(method: string, url: string, options: Options<Verb, never>, body: string): Promise<Reply | Lost> {
     const { signal, key, longer = 0 } = options;
-    const limit = AbortSignal.timeout(1000 * (REQUEST + longer));
+    const limit = AbortSignal.timeout(Math.ceil(1000 * (REQUEST + longer))); // it takes no fraction
     const headers: Record<string, string> = { Authorization: `Bearer ${this.#token}`, Accept: "application/json" };
     if (key) headers["Idempotency-Key"] = key;
     if (body) headers["Content-Type"] = "application/json";

@@ -2,10 +2,12 @@
 import { debuglog } from "node:util";
 
 import { Api, type Body, type Log } from "./api.js";
+import type { Turn } from "./claim.js";
 import type { ActionOutcome, Outcome, Said } from "./endings.js";
 import { NotConfigured } from "./errors.js";
 import { type Work, perform } from "./performing.js";
-import { type Ask, type GateOptions, type Options, question, questions, thread } from "./question.js";
+import { type Ask, type Asked, type GateOptions, type Options, batch, question, questions, thread } from "./question.js";
+import type { Undo } from "./undoing.js";
 import { type Waiting, Way } from "./way.js";
 
 /** Where the server is, and how long to wait for it. */
@@ -39,6 +41,11 @@ export interface Results {
   results: Record<string, unknown>;
 }
 
+/** What takes an action back, if people send the run back to before it. */
+export interface Undoing<A> {
+  undo?: string | Undo<A>;
+}
+
 /** Asks people before something is done. All times are in seconds. */
 export class Holdpoint {
   /** Every address of the server, with the types of its OpenAPI document. */
@@ -64,7 +71,7 @@ export class Holdpoint {
    * anything else, nobody knows whether it happened, and people are asked. Throws Rejected, Expired, Withdrawn, Stopped,
    * Answered, AlreadyDone (all of them Refused), StillOpen, Unknown, and what `work` throws.
    */
-  async approve<A extends object, R>(name: string, args: A, options: Options, work: Work<A, R>): Promise<R> {
+  async approve<A extends object, R>(name: string, args: A, options: Options & Undoing<A>, work: Work<A, R>): Promise<R> {
     needed(work);
     const { id } = await this.#post(question(name, args, options), options);
     return this.resume<A, R>(id, options, work);
@@ -77,11 +84,27 @@ export class Holdpoint {
     return this.#post({ ...question(name, args, more), ...how }, options);
   }
 
-  /** Go on from a gate by its number, whichever process asked and however far it came. */
-  async resume<A extends object, R>(gate: number, waiting: Waiting, work: Work<A, R>): Promise<R> {
+  /** Ask up to 100 things in one call, a gate each: all are asked, or none. The same `key` again asks nothing new. */
+  async deferAll(asked: Asked[], options: { key?: string; signal?: AbortSignal; askOnly?: boolean } = {}): Promise<Pending[]> {
+    const { askOnly = false, ...how } = options;
+    if (asked.length === 0) return [];
+    return (await this.api.post("/api/gates/batches", batch(asked, askOnly), how)).gates.map(pending);
+  }
+
+  /**
+   * Go on from a gate by its number, whichever process asked and however far it came.
+   *
+   * If people sent the run back after the action was done, `undo` is called, and people are asked again. Without it
+   * ToTakeBack is thrown.
+   */
+  async resume<A extends object, R>(gate: number, options: Waiting & Undoing<A>, work: Work<A, R>): Promise<R> {
     needed(work);
-    const [result] = await perform(await new Way(this.api, gate, waiting).allowed(), work);
-    return result;
+    const { undo } = options;
+    for (;;) {
+      const allowed = await new Way(this.api, gate, options, false, typeof undo === "function").allowed();
+      if (!allowed.undoes) return (await perform(allowed, work))[0];
+      await perform(allowed, undo as Work<A, unknown>);
+    }
   }
 
   /** Ask people without doing anything. Throws Rejected, Expired, Withdrawn, Stopped, StillOpen. */
@@ -135,9 +158,12 @@ export class Holdpoint {
   }
 
   async #post(body: Body<"/api/gates">, { key = "", signal }: GateOptions): Promise<Pending> {
-    const turn = await this.api.post("/api/gates", body, { key, signal });
-    return { id: turn.gate ?? 0, run: turn.run, url: turn.gate_url ?? "" };
+    return pending(await this.api.post("/api/gates", body, { key, signal }));
   }
+}
+
+function pending({ gate, run, gate_url: url }: Turn): Pending {
+  return { id: gate ?? 0, run, url: url ?? "" };
 }
 
 function needed(work: unknown): void {

@@ -40,7 +40,8 @@ export async function perform<A, R>(allowed: Allowed, work: Work<A, R>, goesOn =
   let [turn, holds]: [Read<Turn> | undefined, boolean] = [undefined, false];
   try {
     const result = await work(callOf(allowed));
-    turn = await report(allowed, { status: "done", writes: { [`${allowed.action}_result`]: kept(result) } });
+    const writes = allowed.undoes ? {} : { [`${allowed.action}_result`]: kept(result) };
+    turn = await report(allowed, { status: "done", writes });
     holds = goesOn;
     return [result, turn];
   } catch (error) {
@@ -63,6 +64,7 @@ function callOf<A>(allowed: Allowed): Call<A> {
     changes: inWords(edits),
     signal: held.signal,
     check: () => held.signal.throwIfAborted(),
+    ...allowed.undoes,
   };
 }
 

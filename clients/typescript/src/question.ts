@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { Body } from "./api.js";
 import type { components } from "./openapi.js";
+import { type Undo, nameOf } from "./undoing.js";
 import type { Waiting } from "./way.js";
 
 type PostGate = Body<"/api/gates">;
@@ -18,8 +19,8 @@ export interface ActionOptions {
   schema?: Record<string, unknown>;
   /** Whether people may answer instead; or the JSON Schema of their answer. */
   respond?: boolean | Record<string, unknown>;
-  /** What undoes it. */
-  undo?: string;
+  /** What undoes it, by name; or, for `approve`, the function that people's sending back calls. */
+  undo?: string | Undo<never>;
   /** Whether it may be sent twice under one key. */
   idempotent?: boolean;
   /** The tool's name, if it is not the action's. */
@@ -59,6 +60,23 @@ export interface Ask extends ActionOptions {
   arguments?: object;
 }
 
+/** One of several gates: with one action, or with `actions`. */
+export type Asked = Omit<GateOptions, "key" | "timeout" | "signal"> & (Ask | { actions: Ask[] });
+
+/** Return the body that posts several gates together. Throws TypeError where they are not all for one agent and team. */
+export function batch(asked: Asked[], askOnly: boolean): Body<"/api/gates/batches"> {
+  const { agent, team } = asked[0] ?? {};
+  if (asked.some((each) => each.agent !== agent || each.team !== team)) {
+    throw new TypeError("Questions of one call are for one agent and team. Ask those for others in another call.");
+  }
+  const gates = asked.map(({ agent: _, team: __, ...each }) => {
+    if ("actions" in each) return { ...questions(each.actions, each), ...(askOnly && { ask_only: true }) };
+    const { name, arguments: given = {}, ...options } = each;
+    return { ...question(name, given, options), ...(askOnly && { ask_only: true }) };
+  });
+  return { agent, team, deferred: true, gates } as Body<"/api/gates/batches">;
+}
+
 const THREAD = new AsyncLocalStorage<string>();
 
 /** List everything asked inside `work` together, as parts of one conversation. */
@@ -91,6 +109,7 @@ function action({ name, arguments: given = {}, title, pinned = [], respond, sche
     pinned: pinned.map(pointer),
     title,
     schema,
+    undo: nameOf(more.undo),
     ...(respond && { verdicts: ["approve", ...(editable ? ["edit"] : []), "reject", "respond"] }),
     ...(typeof respond === "object" && { response: respond }),
   } as PostedAction;

@@ -12,6 +12,7 @@ import { decisionOf, inWords, refused, sentence } from "./endings.js";
 import * as errors from "./errors.js";
 import { parse, textAt } from "./exact.js";
 import type { components } from "./openapi.js";
+import { begunUndo } from "./undoing.js";
 
 /** How long to wait for people, in seconds; without it for ever. `signal` ends the waiting. */
 export interface Waiting {
@@ -27,6 +28,8 @@ export interface Allowed extends errors.Place {
   effect: components["schemas"]["Begun"];
   edits: Edit[];
   decision: Decision;
+  /** Where it undoes an action: the result of that. */
+  undoes?: { result: unknown };
 }
 
 const [FIRST, SLOWEST, AGAIN] = [0.2, 2, 1]; // seconds between two requests
@@ -48,6 +51,7 @@ export class Way {
     public gate: number, // the newest gate that asked
     waiting: Waiting,
     readonly each = false,
+    readonly undoes = false, // whether the program can undo what it did
   ) {
     this.#until = waiting.timeout === undefined ? Infinity : now() + waiting.timeout;
     this.#signal = waiting.signal;
@@ -150,16 +154,10 @@ export class Way {
   async #taken(held: Held, turn: Read<Turn>): Promise<Allowed | undefined> {
     const { next } = turn.value;
     try {
-      if (next?.kind === "effect") {
-        const begun = await this.#begun(held, turn, next.step);
-        if (begun) return begun;
-      }
-      if (next?.kind === "undo" && next.undoes) {
-        await held.release();
-        const { id, key, undo } = next.undoes;
-        const told = `People sent run ${this.run} back: take back what was done under the key ${key} first (${undo}).`;
-        throw new errors.ToTakeBack(`${told} Begin the undo of effect ${id}, do it, and report it.`, this.place, id, key);
-      }
+      let begun: Allowed | undefined;
+      if (next?.kind === "effect") begun = await this.#begun(held, turn, next.step);
+      if (next?.kind === "undo" && next.undoes) begun = await begunUndo(this, held, next.undoes);
+      if (begun) return begun;
       if (next?.kind === "gate") await this.#askedAgain(held, next.step);
     } catch (error) {
       held.letGo();

@@ -98,10 +98,12 @@ def test_a_run_that_people_cancelled_says_so(web: str, program: Program) -> None
         told.result()
 
 
-def test_nobody_decides_in_the_time_that_is_given(web: str, program: Program) -> None:
+@pytest.mark.parametrize("timeout", [0, 0.7])
+def test_nobody_decides_in_the_time_that_is_given(web: str, program: Program, timeout: float) -> None:
+    """A time that was no whole number of milliseconds was refused by Node, as it is in all but the longest waits."""
     world = World(web)
     with pytest.raises(Thrown, match=r"StillOpen: .*Resume it by its number later") as still:
-        wires(program, world, "{ timeout: 0 }").result()
+        wires(program, world, f"{{ timeout: {timeout} }}").result()
     assert still.value.said["gate"] == world.gate().pk
     assert Gate.objects.get(pk=still.value.said["gate"]).status == "open"
 

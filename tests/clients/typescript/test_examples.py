@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from agents.models import Effect
 from approvals.models import Gate
+from tests.agents.remote import outside_program
 from tests.clients.framework_programs import newer
 from tests.clients.typescript import node
 from tests.clients.world import World, ended
@@ -251,3 +252,45 @@ def test_a_second_call_under_the_same_id_asks_for_itself(agent: Agent, elsewhere
     first = agent.world.decides()
     assert newer(agent.world, first).asked.actions[0].id == "wire"
     assert running.log.count("wiring") == 1
+
+
+STREAMED = """
+import { MockLanguageModelV3, simulateReadableStream } from "ai/test";
+import { model as whole } from "./whole.mjs";
+
+export const model = new MockLanguageModelV3({
+  doStream: async (options) => {
+    const { content, finishReason, usage } = await whole.doGenerate(options);
+    const parts = content.flatMap((each) => each.type !== "text" ? [each] : [
+      { type: "text-start", id: "t" }, { type: "text-delta", id: "t", delta: each.text }, { type: "text-end", id: "t" },
+    ]);
+    const chunks = [{ type: "stream-start", warnings: [] }, ...parts, { type: "finish", finishReason, usage }];
+    return { stream: simulateReadableStream({ chunks }) };
+  },
+});
+"""
+READS = {
+    "generateText,": "streamText,",
+    "await generateText(": "streamText(",
+    "result.response.messages": "(await result.response).messages",
+    'if (result.text) console.log("the agent:", result.text)': "console.log('the agent:', await result.text)",
+    "result.content.some": "(await result.content).some",
+}
+
+
+def test_a_stream_asks_and_goes_on_in_the_same_way(agent: Agent, elsewhere: Path) -> None:
+    script = agent.script.read_text()
+    for whole, streamed in READS.items():
+        assert whole in script
+        script = script.replace(whole, streamed)
+    (elsewhere / "model.mjs").rename(elsewhere / "whole.mjs")
+    (elsewhere / "model.mjs").write_text(STREAMED)
+    agent.script.write_text(script)
+    first = agent.start()
+    gate = asked(agent.world, first)
+    first.kill()
+    outside_program.decide(gate, "edit", arguments={"wire": {"to": "ACME Ltd", "amount": "100.00"}})
+    again = agent.start()
+    again.says(r"the agent: I was told .*changed_by_people.*amount is now ..100\.00")
+    row = Effect.objects.get(run__team=agent.world.team)
+    assert (row.status, row.run_id, row.attempts) == ("done", gate.run_id, 1)

@@ -129,3 +129,35 @@ def test_what_people_sent_back_is_asked_again_and_found_by_the_first_number(web:
     assert second.result() == {"id": "tx_2"}
     call = second.wrote("call")
     assert (call["gate"], call["changes"]) == (again.pk, ['amount is now "90.00"'])
+
+
+UNDOES = """
+const cancel = ({ arguments: { amount }, result, key }) => { write("cancel", { amount, result, key }); };
+return hp.resume(%d, { undo: cancel }, (call) => { write("pay", call); return { id: "tx_2" }; });
+"""
+
+
+def test_what_people_send_back_is_undone_before_it_is_done_again(web: str, program: Program) -> None:
+    world = World(web)
+    first = 'const { id } = await hp.defer("wire", WIRE, { undo: function cancel() {} }); write("gate", id);'
+    doing = program(world, f'{first} return hp.resume(id, {{}}, (call) => ({{ id: "tx_1", key: call.key }}));')
+    gate = doing.wrote("gate")
+    world.decides("edit", arguments={"wire": {"to": "ACME", "amount": "80.00"}})
+    done = doing.result()
+    run = Run.objects.get(gates=gate)
+    rewind.rewind(run, to=1, by=ann(world.team))
+    unable = program(world, RESUMES % (gate, 60))
+    again = world.gate()
+    assert again.asked.actions[0].arguments == {"to": "ACME", "amount": "120.00"}
+    decide(again, "approve")
+    with pytest.raises(Thrown, match=r"ToTakeBack: .*take back what was done under the key \w+ first \(cancel\)"):
+        unable.result()
+    told = program(world, UNDOES % gate)
+    undone = told.wrote("cancel")
+    assert (undone["amount"], undone["result"]) == ("80.00", done)
+    assert told.result() == {"id": "tx_2"}
+    assert len({done["key"], undone["key"], told.wrote("pay")["key"]}) == 3
+    rows = Effect.objects.filter(run=run).order_by("pk")
+    assert [(each.status, each.undoes_id is not None) for each in rows] == [
+        ("undone", False), ("done", True), ("done", False),
+    ]  # fmt: skip

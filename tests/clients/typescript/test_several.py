@@ -7,6 +7,7 @@ import pytest
 from agents.models import Effect
 from approvals.models import Gate
 from checkpoints.models import Run
+from tests.agents.remote.outside_program import decide
 from tests.clients.typescript.program import Program, Thrown
 from tests.clients.typescript.test_resuming import asked
 from tests.clients.world import WIRE, World, ended
@@ -104,3 +105,36 @@ def test_the_answer_to_a_question_that_was_deferred_is_had_later(web: str, progr
     world.decides()
     assert program(world, f"return hp.said({pending['id']});").result()["arguments"] == {"version": "4.2"}
     assert Run.objects.get(pk=pending["run"]).status == "completed"
+
+
+ASKS_ALL = """
+const all = [
+  { name: "wire", arguments: WIRE, title: "Pay invoice 7", thread: "night" },
+  { actions: [{ name: "wire", arguments: WIRE }, { name: "mail", arguments: { to: "ACME" } }], title: "Pay and tell" },
+];
+"""
+
+
+def test_many_things_are_asked_in_one_call_a_gate_each(web: str, program: Program) -> None:
+    world = World(web)
+    twice = 'return [await hp.deferAll(all, { key: "night-17" }), await hp.deferAll(all, { key: "night-17" })];'
+    first, again = program(world, ASKS_ALL + twice).result()
+    assert first == again
+    assert [each["url"] for each in first] == [f"{web}/gates/{each['id']}/" for each in first]
+    gates = Gate.objects.filter(team=world.team).order_by("pk")
+    assert [each.asked.title for each in gates] == ["Pay invoice 7", "Pay and tell"]
+    decide(gates[0])
+    done = program(world, f"return hp.resume({gates[0].pk}, {{}}, (call) => call.arguments.to);").result()
+    assert (done, ended(gates[0].run_id)["wire_result"]) == ("ACME", "ACME")
+
+
+def test_many_questions_perform_nothing_and_are_for_one_agent(web: str, program: Program) -> None:
+    world = World(web)
+    asks = "const [one] = await hp.deferAll(all.slice(0, 1), { askOnly: true }); write('asked', one.id);"
+    told = program(world, f"{ASKS_ALL} {asks} return (await hp.said(one.id)).decision.by;")
+    told.wrote("asked")
+    assert world.decides().asked.allows == ()
+    assert told.result() == "Ann Okafor"
+    assert program(world, "return hp.deferAll([]);").result() == []
+    with pytest.raises(Thrown, match="one agent and team"):
+        program(world, f"{ASKS_ALL} return hp.deferAll([all[0], {{ ...all[1], agent: 'another' }}]);").result()
