@@ -149,7 +149,7 @@ def test_what_cannot_be_compared_is_said(web: str, tmp_path: Path, there: bytes 
 
 
 def test_a_file_that_changed_while_people_decided_is_asked_about_anew(web: str, tmp_path: Path) -> None:
-    world, file = World(web), settings(tmp_path, wait=1)
+    world, file = World(web), settings(tmp_path, wait=1, late="defer")
     (tmp_path / "app.py").write_text("b = 2\n")
     still_open(lambda: asked(world, writes("app.py", tmp_path), file))
     decide(world.gate(), "approve")
@@ -171,16 +171,28 @@ def test_reads_are_left_to_claude_code(web: str, tool: str) -> None:
 
 def test_settings_name_what_is_asked_about(web: str, tmp_path: Path) -> None:
     world = World(web)
-    file = settings(tmp_path, ask=["Bash", "mcp__github__*"], **{"pass": ["mcp__github__get_*"]}, wait=1)
+    file = settings(tmp_path, ask=["Bash", "mcp__github__*"], **{"pass": ["mcp__github__get_*"]}, wait=1, late="defer")
     assert asked(world, event("Write", {"file_path": "a", "content": ""}), file).result(PATIENCE) is None
     assert asked(world, event("mcp__github__get_issue", {}), file).result(PATIENCE) is None
     found = still_open(lambda: asked(world, event("mcp__github__merge", {"number": 7}), file))
     assert json.loads(found)["permissionDecision"] == "defer"
 
 
+def test_what_takes_longer_is_denied_and_found_by_the_call_that_the_model_makes_anew(web: str, tmp_path: Path) -> None:
+    """Claude Code defers in -p only, and no call beside others: what it does not defer, it might let pass."""
+    world, file = World(web), settings(tmp_path, wait=1)
+    found = json.loads(still_open(lambda: asked(world, event(), file)))
+    assert found["permissionDecision"] == "deny"
+    assert "Ask again with the same call" in found["permissionDecisionReason"]
+    decide(world.gate(), "approve")
+    again = decided(lambda: asked(world, event(id="toolu_02"), file))
+    assert (again["permissionDecision"], again["updatedInput"]) == ("allow", BASH)
+    assert Gate.objects.filter(team=world.team).count() == 1
+
+
 def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(web: str, tmp_path: Path) -> None:
     world = World(web)
-    file = settings(tmp_path, wait=1)
+    file = settings(tmp_path, wait=1, late="defer")
     found = json.loads(still_open(lambda: asked(world, event(), file)))
     gate = world.gate()
     assert found["permissionDecision"] == "defer"

@@ -108,6 +108,21 @@ def test_what_takes_longer_than_the_client_waits_is_not_lost(shared_web: Callabl
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
+def test_a_decision_that_came_late_is_for_the_one_call_that_the_model_makes_anew(
+    shared_web: Callable[..., str],
+) -> None:
+    """A call that a model makes anew has a new id: its decision was lost, and people were asked once more."""
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
+    still_open(lambda: called(world, PROMPT, use(EDIT, id="toolu_01")))
+    decide(world.gate(), "approve")
+    again = decided(lambda: called(world, PROMPT, use(EDIT, id="toolu_02")))
+    assert told(again) == {"behavior": "allow", "updatedInput": EDIT}
+    assert Gate.objects.filter(team=world.team).count() == 1
+    third = json.loads(still_open(lambda: called(world, PROMPT, use(EDIT, id="toolu_03"))))
+    assert third["behavior"] == "deny"
+    assert Gate.objects.filter(team=world.team).count() == 2
+
+
 def test_a_server_that_was_killed_while_it_waited_finds_its_gate(web: str) -> None:
     world = World(web)
 

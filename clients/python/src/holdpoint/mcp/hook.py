@@ -41,7 +41,7 @@ class Settings(BaseModel):
     ask: list[str] = Field(["*"], description="Tools to ask about.")
     passes: list[str] = Field(list(READS), alias="pass", description="Of those, the ones that are not asked about.")
     wait: float = Field(50.0, gt=0, le=3600, description="Seconds to wait; below the hook's own timeout.")
-    late: Literal["defer", "deny", "ask"] = Field("defer", description="The answer where people take longer.")
+    late: Literal["defer", "deny", "ask"] = Field("deny", description="The answer where people take longer.")
     policy: str = Field("", description="The policy by which people decide.")
     thread: str = Field("", description="The conversation under which the runs are listed.")
     compare: bool = Field(True, description="Whether a file that is to be written is read, to show the difference.")
@@ -103,7 +103,8 @@ async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limi
     """Ask people about this use."""
     found = replaced.read(use.tool_input, use.cwd) if use.tool_name == "Write" and settings.compare else replaced.NONE
     seen = (use.tool_use_id, found.text, found.words)  # a file that changed is another question
-    id = exact.digest(*seen) if use.tool_use_id else ""
+    # Only what is deferred comes again under its id: a model that is denied makes the call anew, under a new one.
+    id = exact.digest(*seen) if use.tool_use_id and settings.late == "defer" else ""
     project = os.environ.get("CLAUDE_PROJECT_DIR", "")
     posting = questions.question(
         use.tool_name, use.tool_input, state={"project": project} if project else None, policy=settings.policy,

@@ -8,7 +8,17 @@ from contextlib import contextmanager
 import anyio
 
 WAIT = 25.0  # seconds: Claude Code's MCP_TIMEOUT is 30 by default
+LATE = 10_000  # calls that are kept for whoever makes them again
 REST = 2.0  # seconds of it in which the answer is read and sent
+
+
+class Late(dict[str, str]):
+    """A dictionary of the newest entries."""
+
+    def __setitem__(self, name: str, value: str) -> None:
+        super().__setitem__(name, value)
+        while len(self) > LATE:
+            del self[next(iter(self))]
 
 
 class Limits:
@@ -19,6 +29,7 @@ class Limits:
             raise ValueError(f"A call can wait for more than 0 and at most 3600 seconds, not for {wait:g}.")
         self.wait = wait
         self.waiting: set[anyio.CancelScope] = set()
+        self.late = Late()  # calls that were answered before people had decided, by their content
 
     @property
     def patient(self) -> float:

@@ -68,10 +68,11 @@ class PermissionPrompt(Call):
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Ask, and answer as the contract says."""
-        asked = questions.question(self.tool_name, self.input)
-        posting = asking.keyed(asked, "permission", id=self.tool_use_id or "")
-        lasts = None if self.tool_use_id else asking.LASTS
-        found = await asking.ask(hp, posting, until=until(hp, limits), lasts=lasts)
+        asked, end = questions.question(self.tool_name, self.input), until(hp, limits)
+        if self.tool_use_id:
+            found = await asking.ask_once(hp, asked, "permission", self.tool_use_id, late=limits.late, until=end)
+        else:
+            found = await asking.ask(hp, asking.keyed(asked, "permission"), until=end, lasts=asking.LASTS)
         if found.status == "approved":
             return {"behavior": "allow", "updatedInput": found.arguments}
         return self.denial(found.message)
