@@ -37,7 +37,10 @@ class Feedback(BaseModel):
 
 
 OWN: dict[str, Any] = {
-    "langgraph": (dict[str, Any] | None, Field(default=None, title="LangGraph's position")),
+    "langgraph": (
+        dict[str, Any] | None,
+        Field(default=None, title="LangGraph's position", json_schema_extra={"x-inner": True}),
+    ),
     "questions": (list[GraphQuestion], Field(default_factory=list, title="What the graph asks")),
     "answers": (dict[str, Any], Field(default_factory=dict, title="Answers that the graph gets")),
     "decision": (dict[str, Any] | None, Field(default=None, title="The last decision")),

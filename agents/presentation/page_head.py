@@ -132,9 +132,15 @@ OUTSIDE: tuple[tuple[str, str | Promise], ...] = (
 )
 
 
-def outside(effects: Sequence[TimelineEffect]) -> HeadCell:
-    """Return what the run did in the outside world. An undo is counted with its effect, never by itself."""
+def outside(effects: Sequence[TimelineEffect], *, by_tools: bool = False) -> HeadCell:
+    """Return what the run did in the outside world. An undo is counted with its effect, never by itself.
+
+    `by_tools`: its steps call tools, whose effects are not recorded.
+    """
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
+    if not performed and by_tools:
+        said = gettext("its tools act unrecorded")
+        return HeadCell(gettext("External effects"), gettext("Not recorded"), said)
     if not performed:
         return HeadCell(gettext("External effects"), gettext("No effects"), gettext("no external changes recorded"))
     counts = Counter(_counted_as(done) for done in performed)

@@ -17,11 +17,12 @@ from checkpoints.errors import CheckpointRemoved
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import gaps
-from checkpoints.values import patch
+from checkpoints.values import json_pointer, patch
 
 from .access import Gone
 
 ROWS = 200  # of a difference, drawn at once
+INNER = "x-inner"  # in a field's schema: a framework keeps its own record in it
 
 
 def checkpoint_or_404(run: Run, seq: int) -> Checkpoint:
@@ -46,6 +47,12 @@ def veil_of(checkpoint: Checkpoint) -> Redaction:
     return redact.veil(spec_of(checkpoint.plan).state_schema)
 
 
+def inner_of(checkpoint: Checkpoint) -> set[str]:
+    """Return the fields in which a framework keeps its own record. Needs the checkpoint's plan."""
+    known = spec_of(checkpoint.plan).state_schema.get("properties", {})
+    return {name for name, part in known.items() if isinstance(part, dict) and part.get(INNER)}
+
+
 def held_open(checkpoint: Checkpoint) -> list[OpenResource]:
     """Return what the checkpoint's step held open, by name. Needs its plan, which says whether it may."""
     steps = {step.name: step for step in spec_of(checkpoint.plan).steps}
@@ -61,14 +68,23 @@ def patch_between(a: Checkpoint, b: Checkpoint) -> list[dict[str, Any]]:
 
 
 def difference(
-    before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str], *hidden: Redaction
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    names: Collection[str],
+    *hidden: Redaction,
+    inner: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return, for a page, how two states differ in these fields; each of `hidden` masks its secrets."""
+    """Return, for a page, how two states differ in these fields; each of `hidden` masks its secrets.
+
+    The rows of `inner` fields are apart.
+    """
     changed = patch.changes(_only(before, names), _only(after, names))
     for veil in hidden:
         changed = veil.rows(changed)
     rows = list(differences.told(changed))
-    return {"rows": rows[:ROWS], "more_rows": max(len(rows) - ROWS, 0)}
+    apart = [each for each in rows if not set(inner).isdisjoint(json_pointer.tokens(each["pointer"])[:1])]
+    rows = [each for each in rows if set(inner).isdisjoint(json_pointer.tokens(each["pointer"])[:1])]
+    return {"rows": rows[:ROWS], "inner_rows": apart[:ROWS], "more_rows": max(len(rows) - ROWS, 0)}
 
 
 def _only(state: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

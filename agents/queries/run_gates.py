@@ -74,8 +74,8 @@ def _gates(run: Any, checkpoints: Any) -> QuerySet[Gate]:
 
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:
-    """Return the outcome of each action, by number and id: its title is the agent's words."""
-    return tuple(f"{each.word} {each.number} {each.action.id}" for each in outcomes.judged(outcome))
+    """Return the outcome of each action, by number and tool, or id: its title is the agent's words."""
+    return tuple(f"{each.word} {each.number} {each.action.tool or each.action.id}" for each in outcomes.judged(outcome))
 
 
 def said_of(one: Mapping[str, Any]) -> TimelineDecision:

@@ -14,7 +14,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.words import size
-from agents.queries.checkpoint import checkpoint_or_404, difference, held_open, veil_of, with_parent_or_404
+from agents.queries.checkpoint import (
+    checkpoint_or_404,
+    difference,
+    held_open,
+    inner_of,
+    veil_of,
+    with_parent_or_404,
+)
 from approvals.gates import reveal_secret
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
@@ -127,7 +134,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
         return said | {"open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id)
     names = shown.differing(before)
-    said |= difference(before.state, shown.state, names, veil, veil_of(against))
+    said |= difference(before.state, shown.state, names, veil, veil_of(against), inner=inner_of(checkpoint))
     said |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
     said |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
     return said | {"same": len(shown.fields.keys() - names)}

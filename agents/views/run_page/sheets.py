@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+from agents.compatibility import deployed
 from agents.presentation import effects, family, page_head
 from agents.presentation.timeline import timeline
 from agents.presentation.timeline.effect_fates import fates
@@ -57,7 +58,7 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
         "priority": str(run.priority) if run.priority != NORMAL else "",
         "cells": [
             page_head.worked(scene.read.took, scene.read.held, run.seq, scene.read.reused),
-            page_head.outside(story.effects),
+            page_head.outside(story.effects, by_tools=acts_by_tools(run)),
             *figures,
         ],
         "gate": next((each for each in reversed(asking) if each.visible), None),
@@ -74,6 +75,12 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
         "lineage": [kin.run for kin in scene.read.kin[:KIN]],
         "preflight": preflights.of_run(run) if run.status in RESTING or story.gone else None,
     }
+
+
+def acts_by_tools(run: Run) -> bool:
+    """Tell whether the run's steps call tools, as a graph's do: no effect is recorded of what those change."""
+    known = deployed.of(run.plan_id)
+    return known is not None and bool(known.agent.calls_at)
 
 
 def children_context(scene: RunScene) -> dict[str, Any]:
@@ -132,5 +139,6 @@ def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, A
     settling = effects.settling(scene.story.effects, called)
     return {
         "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,
+        "by_tools": acts_by_tools(scene.run),
         "settling": settling, "may_settle": settling is not None and scene.read.may_move,
     }  # fmt: skip
