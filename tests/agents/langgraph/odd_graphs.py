@@ -102,3 +102,71 @@ class Deltas(GraphAgent):
         .add_edge("begins", "goes_on")
         .add_edge("goes_on", "ends")
     )
+
+
+def pays(state: MessagesState) -> Any:
+    call = {"name": "pay", "args": {"to": "Ada", "amount": 5}, "id": "call-1"}
+    return {"messages": [AIMessage("", id="turn-1", tool_calls=[call])]}
+
+
+def asked(call: Any) -> Any:
+    """Ask as Agent Inbox's programs do."""
+    request = {"action": call["name"], "args": call["args"]}
+    [said] = interrupt([{"action_request": request, "config": dict.fromkeys(ALLOWS, True)}])
+    return said
+
+
+ALLOWS = ("allow_accept", "allow_edit", "allow_ignore", "allow_respond")
+
+
+def reviews(state: MessagesState) -> Any:
+    """Have the call of the newest turn approved, and put an edit in its place."""
+    [call] = state["messages"][-1].tool_calls  # type: ignore[union-attr]
+    said = asked(call)
+    if said["type"] == "edit":
+        edited = {**call, "args": said["args"]["args"]}
+        return {"messages": [AIMessage("", id="turn-1", tool_calls=[edited])]}
+    return {}
+
+
+def reviews_carelessly(state: MessagesState) -> Any:
+    """Have it approved, and run it whatever was said."""
+    [call] = state["messages"][-1].tool_calls  # type: ignore[union-attr]
+    asked(call)
+    return {}
+
+
+@tool
+def pay(to: str, amount: int) -> str:
+    """Pay somebody."""
+    return f"paid {amount} to {to}"
+
+
+@tool("pay")
+def asks_itself(to: str, amount: int) -> str:
+    """Pay somebody, once a person has said yes."""
+    said = asked({"name": "pay", "args": {"to": to, "amount": amount}})
+    return str(pay.invoke(said["args"]["args"] if said["type"] == "edit" else {"to": to, "amount": amount}))
+
+
+def reviewing(node: Any, tools: Any) -> Any:
+    graph = StateGraph(MessagesState).add_node(pays).add_node("reviews", node).add_node("tools", ToolNode(tools))
+    return graph.add_edge(START, "pays").add_edge("pays", "reviews").add_edge("reviews", "tools")
+
+
+class Reviews(GraphAgent):
+    """A node asks about the call that the next node runs."""
+
+    graph = reviewing(reviews, [pay])
+
+
+class ReviewsCarelessly(GraphAgent):
+    """It does not heed the answer."""
+
+    graph = reviewing(reviews_carelessly, [pay])
+
+
+class AsksInTheTool(GraphAgent):
+    """The tool asks about its own call, as a wrapper of a tool does."""
+
+    graph = reviewing(lambda state: {}, [asks_itself])

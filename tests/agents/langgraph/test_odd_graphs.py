@@ -81,3 +81,33 @@ def test_an_edit_of_a_delta_channel_after_an_answer_is_what_the_graph_goes_on_wi
         say(run, each=answers(run, **{"Go on?": "no"}))
         run = advance_to_rest(run)
     assert state(run)["log"] == log, run.reason
+
+
+@pytest.mark.parametrize("agent", ["reviews", "asks-in-the-tool"])
+@pytest.mark.parametrize("verdict", ["approve", "edit"])
+def test_a_call_runs_as_it_was_decided_wherever_the_graph_asks_about_it(agent: str, verdict: str) -> None:
+    run = begun(agent, messages=[{"role": "user", "content": "Pay Ada."}])
+    [action] = open_gate(run).asked.actions
+    said = {"arguments": {"to": "Ada", "amount": 3}} if verdict == "edit" else {}
+    say(run, each={action.id: {"verdict": verdict, **said}})
+    run = advance_to_rest(run)
+    assert run.status == "completed", run.reason
+    paid = next(each["content"] for each in state(run)["messages"] if each["type"] == "tool")
+    assert paid == f"paid {3 if verdict == 'edit' else 5} to Ada"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        ({"verdict": "edit", "arguments": {"to": "Ada", "amount": 3}}, "amount was 3 and was to be 5"),
+        ({"verdict": "respond", "response": "Paid by hand."}, "was answered at the gate"),
+    ],
+    ids=["edit", "respond"],
+)
+def test_a_node_that_does_not_heed_the_answer_does_not_run_the_call(verdict: Any, words: str) -> None:
+    run = begun("reviews-carelessly", messages=[{"role": "user", "content": "Pay Ada."}])
+    [action] = open_gate(run).asked.actions
+    say(run, each={action.id: verdict})
+    run = advance_to_rest(run)
+    assert run.status == "waiting"
+    assert words in str(open_gate(run).asked.to_json())
