@@ -36,16 +36,23 @@ class Feedback(BaseModel):
     pointer: str = ""
 
 
+INNER: Any = {"x-inner": True}  # pages fold it behind what the graph itself changed
 OWN: dict[str, Any] = {
     "langgraph": (
         dict[str, Any] | None,
-        Field(default=None, title="LangGraph's position", json_schema_extra={"x-inner": True}),
+        Field(default=None, title="LangGraph's position", json_schema_extra=INNER),
     ),
-    "questions": (list[GraphQuestion], Field(default_factory=list, title="What the graph asks")),
-    "answers": (dict[str, Any], Field(default_factory=dict, title="Answers that the graph gets")),
+    "questions": (
+        list[GraphQuestion],
+        Field(default_factory=list, title="What the graph asks", json_schema_extra=INNER),
+    ),
+    "answers": (
+        dict[str, Any],
+        Field(default_factory=dict, title="Answers that the graph gets", json_schema_extra=INNER),
+    ),
     "decision": (dict[str, Any] | None, Field(default=None, title="The last decision")),
     "feedback": (list[Feedback], Field(default_factory=list, title="Feedback")),
-    "heard": (int, Field(default=0, title="Feedback that the graph got")),
+    "heard": (int, Field(default=0, title="Feedback that the graph got", json_schema_extra=INNER)),
 }
 
 
