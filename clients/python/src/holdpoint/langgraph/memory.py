@@ -30,14 +30,14 @@ class KnownState(NamedTuple):
 
 @dataclass
 class KnownThread:
-    """A namespace of a thread. `lock`: held by whoever puts."""
+    """A namespace of a thread. `lock`: held by whoever puts; `guard`: for moments by whoever reads or changes this."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     seen: Seen = None
     newest: str | None = None
     were_newest: OrderedDict[str | None, None] = field(default_factory=OrderedDict)
     states: OrderedDict[str, KnownState] = field(default_factory=OrderedDict)
-    guard: threading.Lock = field(default_factory=threading.Lock)
+    guard: threading.RLock = field(default_factory=threading.RLock)
     early: dict[str, list[Callable[[], None]]] = field(default_factory=dict)
 
     def interrupted(self, id: str, send: Callable[[], None]) -> None:
@@ -58,22 +58,25 @@ class KnownThread:
 
     def is_newest(self, id: str | None, seen: Seen) -> None:
         """Note the newest checkpoint, as read or put; None: there is none."""
-        self.newest, self.seen = id, seen
-        self.were_newest[id] = None
-        self.were_newest.move_to_end(id)
-        while len(self.were_newest) > _NEWEST:
-            self.were_newest.popitem(last=False)
+        with self.guard:
+            self.newest, self.seen = id, seen
+            self.were_newest[id] = None
+            self.were_newest.move_to_end(id)
+            while len(self.were_newest) > _NEWEST:
+                self.were_newest.popitem(last=False)
 
     def asked_for(self, id: str) -> None:
         """Note that a checkpoint was read by its id: whoever did may go on from there."""
-        self.were_newest.pop(id, None)
+        with self.guard:
+            self.were_newest.pop(id, None)
 
     def know(self, id: str, state: KnownState) -> None:
         """Remember a saved state."""
-        self.states[id] = state
-        self.states.move_to_end(id)
-        while len(self.states) > _STATES:
-            self.states.popitem(last=False)
+        with self.guard:
+            self.states[id] = state
+            self.states.move_to_end(id)
+            while len(self.states) > _STATES:
+                self.states.popitem(last=False)
 
     def check(self, thread: str, parent: str | None) -> None:
         """Raise ThreadMoved if whoever puts after `parent` has been overtaken."""
@@ -86,7 +89,8 @@ class KnownThread:
     @property
     def size(self) -> int:
         """Return the bytes of the lists that are kept."""
-        return sum(len(each.data) for state in self.states.values() for each in state.lists.values())
+        with self.guard:
+            return sum(len(each.data) for state in self.states.values() for each in state.lists.values())
 
 
 def known_state(versions: Mapping[str, Any], values: Mapping[str, Any]) -> KnownState:
