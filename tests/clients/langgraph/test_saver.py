@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from holdpoint.langgraph import ThreadEnded, ThreadMoved, Unsaveable
+from holdpoint.langgraph import SaverError, ThreadEnded, ThreadMoved, Unsaveable
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
@@ -257,6 +257,22 @@ def put(saver: Any, after: Any, value: Any) -> Any:
     checkpoint: Any = {"v": 4, "ts": "t", "id": str(uuid6()), "channel_values": {"a": value}, "updated_channels": None,
                        "channel_versions": {"a": version}, "versions_seen": {}}  # fmt: skip
     return saver.put(after, checkpoint, {"step": version}, {})
+
+
+def test_a_state_that_is_too_large_is_refused_in_the_savers_terms(make: Made) -> None:
+    thread = unique("chat")
+    with pytest.raises(Unsaveable, match=r"16,777,216|17,825,792"):
+        put(make(), config(thread, checkpoint_ns=""), "x" * 20_000_000)
+    assert make().get_tuple(config(thread)) is None
+
+
+@pytest.mark.parametrize("name", ["x" * 201, "", "a\0b", "a\ud800b"])
+def test_a_name_that_no_thread_can_have_is_refused_in_the_savers_terms(make: Made, name: str) -> None:
+    saver = make()
+    with pytest.raises(SaverError):
+        saver.get_tuple(config(name))
+    with pytest.raises(SaverError):
+        put(saver, config(name, checkpoint_ns=""), 1)
 
 
 def test_a_state_may_be_read_while_the_graph_runs(make: Made) -> None:

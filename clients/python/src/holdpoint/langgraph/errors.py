@@ -43,5 +43,6 @@ REFUSALS: dict[str, type[SaverError]] = {
     "thread_ended": ThreadEnded,
     "thread_held": ThreadHeld,
     "thread_taken": ThreadTaken,
+    "thread_refused": SaverError,
     "not_verified": Tampered,
 }

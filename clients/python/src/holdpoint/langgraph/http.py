@@ -116,10 +116,14 @@ class HttpBackend:
         try:
             return client._io.run(client._api.sent(request))
         except Problem as problem:
-            refusal = errors.REFUSALS.get(problem.code)
-            if refusal is None:
-                raise
-            raise refusal(problem.detail) from problem
+            if refusal := errors.REFUSALS.get(problem.code):
+                raise refusal(problem.detail) from problem
+            if problem.status in (400, 413, 422):
+                refusal = errors.Unsaveable if request.method == "POST" else errors.SaverError
+                raise refusal(str(problem)) from problem
+            raise
+        except UnicodeEncodeError as error:
+            raise errors.SaverError(f"A thread_id has no lone surrogates ({error}). Use another.") from error
 
 
 def _stored(found: Mapping[str, Any]) -> Stored:
