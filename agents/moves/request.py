@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from pydantic import ValidationError
 
 from agents.compatibility import deployed, preflight
@@ -15,6 +16,7 @@ from agents.definition.environment import Environment
 from agents.definition.upcast import UpcastPath
 from agents.effects import hold_left_behind
 from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent, UpcastFailed
+from agents.models import GraphThread
 from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
 from approvals.decisions import uploads
@@ -31,6 +33,12 @@ from checkpoints.runs.plans import spec_of
 from checkpoints.store import Snapshot, gaps
 from checkpoints.values import patch as patches
 from checkpoints.values.patch import Op
+
+# No program would come for the fork: a graph asks for its thread by name, and the fork has none.
+THREAD = gettext_lazy(
+    "This run keeps the thread %(thread)s of a graph, so it is forked there: copy the thread, or invoke the graph with "
+    "the checkpoint's checkpoint_id."
+)
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,8 @@ def wanted(
     run: Run, at: int, patch: Sequence[Op], config: Mapping[str, Any] | None = None, version: str = ""
 ) -> WantedFork:
     """Return the checked start of a fork. Raises RewindRefused with every error."""
+    if GraphThread.objects.filter(run=run).exists():
+        raise RewindRefused(THREAD % {"thread": run.thread})
     target = target_of(run, at)
     check_goes_on(target)
     check_stands(run, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import itertools
 import threading
 from collections.abc import Iterator
@@ -16,14 +17,17 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from agents.errors import RewindRefused
 from agents.models import GraphThread
 from agents.moves import rewind
+from agents.moves.fork import fork
 from checkpoints import actors
 from checkpoints.models import Run
 from checkpoints.store import load, load_checkpoint
 from tests.clients.langgraph.graphs import asker, config, counter, talker
 from tests.clients.langgraph.savers import BACKENDS, Made, savers
 from tests.factories import ann, unique
+from tests.harness.signed_in_clients import signed_in
 
 VERSIONS = itertools.count(1)
 
@@ -215,6 +219,18 @@ def test_a_run_that_a_person_cancelled_takes_no_more_checkpoints(make: Made) -> 
     run.cancel(by=actors.of_user(ann(run.team)), reason="Enough.")
     with pytest.raises(ThreadEnded, match=r"cancelled: Enough\. Rewind it"):
         talker(saver).invoke({"messages": [HumanMessage("two")]}, config(thread))
+
+
+def test_a_person_who_forks_the_run_is_told_how_threads_are_forked(make: Made) -> None:
+    thread = unique("chat")
+    talker(make()).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    run = run_of(thread)
+    person = ann(run.team)
+    page = signed_in(person).get(f"/runs/{run.pk}/checkpoints/{run.seq}/fork/")
+    assert "copy the thread, or invoke the graph" in html.unescape(page.content.decode())
+    with pytest.raises(RewindRefused, match="copy the thread, or invoke the graph"):
+        fork(run, at=run.seq, by=person)
+    assert Run.objects.filter(lineage=run.lineage).count() == 1
 
 
 def test_delta_channels_are_rebuilt_in_the_order_of_their_tasks(make: Made) -> None:
