@@ -47,6 +47,7 @@ def _lending(call: Callable[P, T]) -> Callable[P, T]:
                 with backend.connections.lent():
                     return call(*args, **kwargs)
             except (OperationalError, InterfaceError):  # the server was restarted, say; all that it does, it does once
+                backend.connections.close()  # then the idle ones are lost too
                 with backend.connections.lent():
                     return call(*args, **kwargs)
         except (WorkRefused, NotVerified, ValueRefused) as error:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from holdpoint.langgraph import ThreadMoved
 from langgraph.checkpoint.base.id import uuid6
+from psycopg.types.numeric import Int4
 
 from agents.models import ThreadWrite
 from agents.threads import handed, pending
@@ -159,3 +160,23 @@ def test_a_put_that_is_refused_leaves_the_writes_that_it_would_have_taken_along(
     with pytest.raises(ThreadMoved):
         put(first, now, count=2)
     assert ThreadWrite.objects.filter(run=run, task="task").exists()
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("then", ["read", "put"])
+def test_connections_that_were_lost_while_they_were_idle_are_opened_anew(make: Made, then: str) -> None:
+    saver = make()
+    now, run = begun(saver)
+    connections = saver._backend.connections  # type: ignore[attr-defined]
+    with connections.lent():
+        [(one,)] = run_sql("SELECT pg_backend_pid()", [])
+        with connections.lent():
+            [(other,)] = run_sql("SELECT pg_backend_pid()", [])
+    saver.put_writes(now, [("count", 1)], "task")
+    for idle in (one, other):
+        run_sql("SELECT pg_terminate_backend($1, 5000)", [Int4(idle)])
+    if then == "put":
+        put(saver, now, count=1)
+    found: Any = saver.get_tuple(now)
+    assert found.pending_writes == [("task", "count", 1)]
+    assert ThreadWrite.objects.filter(run=run).count() == 1
