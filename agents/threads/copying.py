@@ -25,8 +25,7 @@ def copy(owner: Owner, thread: str, to: str) -> None:
         _check_free(owner, to)
         places.mask_anew(owner, to)  # where it was deleted, its runs are still there
         for run in runs:
-            found = list(reading.listed(owner, thread, run.namespace))
-            fill(owner, Place(to, run.namespace), reversed(found), masked=True)
+            fill(owner, Place(to, run.namespace), reading.in_order(run), masked=True)
 
 
 def _check_free(owner: Owner, thread: str) -> None:

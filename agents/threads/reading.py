@@ -34,6 +34,7 @@ SELECT id, run_id, at, seq FROM checkpoints_checkpoint
 WHERE run_id = ANY($1::bigint[]) AND step <> ALL($2) AND (at, run_id, seq) < ($3, $4, $5)
 ORDER BY at DESC, run_id DESC, seq DESC LIMIT $6
 """
+_IN_ORDER = "SELECT id, run_id, at, seq FROM checkpoints_checkpoint WHERE run_id = $1 AND step <> ALL($2) ORDER BY seq"
 _PLACE = "SELECT at, run_id, seq FROM checkpoints_checkpoint WHERE id = $1"
 
 
@@ -193,17 +194,25 @@ def _portion(runs: Mapping[int, ThreadRun], below: ListPlace | None, most: int) 
         Int8(most),
     ]
     rows = run_sql(_LIST, params)
-    made: list[Found] = []
+    with store.reading():
+        return list(_read(runs, rows))
+
+
+def in_order(run: ThreadRun) -> Iterator[Found]:
+    """Yield a run's checkpoints, the oldest first: each is read when it is asked for, inside `store.reading`."""
+    rows = run_sql(_IN_ORDER, [Int8(run.run_id), list(places.NOTHING)])
+    for start in range(0, len(rows), PAGE):
+        yield from _read({run.run_id: run}, rows[start : start + PAGE])
+
+
+def _read(runs: Mapping[int, ThreadRun], rows: Sequence[Any]) -> Iterator[Found]:
     of_run: dict[int, list[UUID]] = {}
     for id, run_id, *_ in rows:
         of_run.setdefault(run_id, []).append(id)
     beside = {run_id: _beside(runs[run_id], ids) for run_id, ids in of_run.items()}
-    with store.reading():
-        store.expect(id for id, *_ in rows)
-        for id, run_id, at, seq in rows:
-            snapshot = store.load_checkpoint(id)
-            made.append(_found(runs[run_id], snapshot, beside[run_id], ListPlace(at, run_id, seq)))
-    return made
+    store.expect(id for id, *_ in rows)
+    for id, run_id, at, seq in rows:
+        yield _found(runs[run_id], store.load_checkpoint(id), beside[run_id], ListPlace(at, run_id, seq))
 
 
 def _holds(value: Any, part: Any) -> bool:

@@ -59,7 +59,7 @@ def prune(owner: Owner, thread: str) -> None:
         if caller is not None and caller not in of_graph:
             _remove(owner, run, _all)
         else:
-            _remove(owner, run, lambda run, there: [id for id in there if id not in _needed(run)])
+            _remove(owner, run, _unneeded)
 
 
 def delete_invocations(owner: Owner, invocations: Sequence[str]) -> None:
@@ -78,6 +78,11 @@ Choice = Callable[[ThreadRun, Sequence[UUID]], Collection[UUID]]
 
 def _all(run: ThreadRun, there: Sequence[UUID]) -> Collection[UUID]:
     return there
+
+
+def _unneeded(run: ThreadRun, there: Sequence[UUID]) -> Collection[UUID]:
+    needed = _needed(run)
+    return [id for id in there if id not in needed]
 
 
 def _saved_by(id: UUID, invocations: Collection[str]) -> bool:

@@ -19,8 +19,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from agents.models import ThreadWrite
-from agents.threads import resting
+from agents.threads import reading, removing, resting, saving
 from agents.threads.local import InProcess
+from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint, Gap, Hold, Run
@@ -162,6 +163,44 @@ def test_pruning_keeps_what_delta_channels_are_rebuilt_from(both: Made) -> None:
     verified(run_of(thread))
     told = graph.invoke({"items": ["more"], "upto": 30}, config(thread) | {"recursion_limit": 100})
     assert told["items"][: len(before["items"]) + 1] == [*before["items"], "more"]
+
+
+def test_a_prune_reads_what_the_newest_needs_once_and_not_for_each_checkpoint(
+    make: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, saver, asked = unique("chat"), make(), list[int]()
+    talker(saver).invoke({"messages": [HumanMessage("one")]}, config(thread))
+    needed = removing._needed
+
+    def counting(run: Any) -> Any:
+        asked.append(run.run_id)
+        return needed(run)
+
+    monkeypatch.setattr(removing, "_needed", counting)
+    saver.prune([thread])
+    assert len(asked) == 2, "before the transaction and in it"
+    assert len(list(saver.list(config(thread)))) == 1
+
+
+def test_a_copy_reads_one_portion_of_the_checkpoints_at_a_time(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All states of a thread with 1,500 checkpoints took a gigabyte."""
+    thread, to, saver, log = unique("chat"), unique("chat"), make(), list[str]()
+    counter(saver).invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
+    monkeypatch.setattr(reading, "PAGE", 3)
+
+    def noting(word: str, call: Any) -> Any:
+        def noted(*given: Any) -> Any:
+            log.append(word)
+            return call(*given)
+
+        return noted
+
+    monkeypatch.setattr(store, "load_checkpoint", noting("read", store.load_checkpoint))
+    monkeypatch.setattr(saving, "put", noting("put", saving.put))
+    saver.copy_thread(thread, to)
+    assert log[:6] == ["read", "put"] * 3
+    assert counter(saver).get_state(config(to)).values == counter(saver).get_state(config(thread)).values
+    verified(run_of(to))
 
 
 @pytest.mark.parametrize("over", [False, True])
