@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -165,19 +166,22 @@ def _removed(owner: Owner, run: ThreadRun, choose: Choice) -> int:
 
 
 def _go_back(owner: Owner, run: ThreadRun, going: Collection[UUID], staying: Sequence[UUID]) -> None:
-    """Move the head, if it goes, to the newest checkpoint that stays, or to an empty state."""
-    now = run.standing()
+    """Move the head, if it goes, to the newest checkpoint that stays, or to an empty state. An ended run stays so."""
+    now = run.standing(lock=True)  # or a person could end it meanwhile
     if now.head not in going:
         return
     claim = claims.claim_at(run.run_id, now.token, now.head, worker=owner.worker, lease=LEASE, by=owner.by)
     if claim is None:  # it has ended, or was written just now
         claim = claims.take_over(Run.objects.get(pk=run.run_id), owner.by)
-    head = store.load(Run(pk=run.run_id))
+    then: dict[str, Any] = {"claim": claim, "actor": owner.by}
+    if now.status not in Run.LIVE:
+        then |= {"status": now.status, "reason": now.reason}
     if staying:
-        store.move_head(store.load_checkpoint(staying[-1]), {}, claim=claim, header=saving.HEADER, actor=owner.by)
+        store.move_head(store.load_checkpoint(staying[-1]), {}, header=saving.HEADER, **then)
     else:
+        head = store.load(Run(pk=run.run_id))
         empty = dict.fromkeys(head.state, DROP)
-        store.save(head, empty, claim=claim, header=_EMPTY, status=Run.Status.WAITING, actor=owner.by)
+        store.save(head, empty, header=_EMPTY, **({"status": Run.Status.WAITING} | then))
 
 
 def _check_holds(run: ThreadRun, going: Collection[UUID] | None) -> None:

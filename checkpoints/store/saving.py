@@ -114,6 +114,7 @@ def move_head(
     claim: Claim,
     header: Header,
     status: str = "running",
+    reason: str = "",
     notes: Sequence[str] = (),
     actor: Actor = SYSTEM,
     plan: Plan | None = None,
@@ -125,7 +126,7 @@ def move_head(
     checkpoints, or, in a fork, one of the path that it was forked from. The run goes on with the plan of `target`, or
     the one that is given. Raises as `save` does, and NoSuchCheckpoint.
     """
-    move = RunMove(status, "", None, notes, actor)
+    move = RunMove(status, reason, None, notes, actor)
     with transaction.atomic(savepoint=False):
         head, seq = _locked(claim.run_id, target.id)
         if head is None:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from django.db.models.functions import Now
-from holdpoint.langgraph import Tampered, ThreadHeld, ThreadMoved, ThreadTaken, import_thread
+from holdpoint.langgraph import Tampered, ThreadEnded, ThreadHeld, ThreadMoved, ThreadTaken, import_thread
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
@@ -100,6 +100,24 @@ def test_a_hold_stands_in_the_way_and_is_named(both: Made) -> None:
     verified(run)
     told = talker(saver).invoke({"messages": [HumanMessage("anew")]}, config(thread))
     assert len(told["messages"]) == 2
+    verified(run)
+
+
+@pytest.mark.parametrize("order", ["delete_thread", "delete_for_runs", "prune"])
+def test_what_a_person_has_ended_stays_ended_whatever_its_program_removes(both: Made, order: str) -> None:
+    thread, saver = unique("chat"), both()
+    for call in ("first", "second"):
+        talker(saver).invoke({"messages": [HumanMessage(call)]}, {**config(thread), "metadata": {"run_id": call}})
+    run = run_of(thread)
+    run.cancel(by=SYSTEM, reason="Enough.")
+    before = len(list(saver.list(config(thread))))
+    {"delete_thread": lambda: saver.delete_thread(thread), "delete_for_runs": lambda: saver.delete_for_runs(["second"]),
+     "prune": lambda: saver.prune([thread])}[order]()  # fmt: skip
+    assert len(list(saver.list(config(thread)))) < before
+    run.refresh_from_db()
+    assert (run.status, run.reason) == ("cancelled", "Enough.")
+    with pytest.raises(ThreadEnded, match=r"cancelled: Enough\."):
+        talker(both()).invoke({"messages": [HumanMessage("third")]}, config(thread))
     verified(run)
 
 
