@@ -80,7 +80,7 @@ async def ask_once(
     same gate, and takes its decision along. Raises HoldpointError.
     """
     own = keyed(posting, kind, id=id)
-    place = exact.digest(hp._io.client.headers.get("authorization", ""), keyed(posting, kind).key)
+    place = digest(hp._io.client.headers.get("authorization", ""), keyed(posting, kind).key)
     key = late.pop(place, own.key)
     told = False
     try:

@@ -18,9 +18,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .. import exact_calls
 from ..client import AsyncHoldpoint
 from ..errors import HoldpointError
-from . import asking, exact, questions, replaced
+from . import asking, questions, replaced
 from .asking import Answer
 from .limits import Limits
 
@@ -104,7 +105,7 @@ async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limi
     found = replaced.read(use.tool_input, use.cwd) if use.tool_name == "Write" and settings.compare else replaced.NONE
     seen = (use.tool_use_id, found.text, found.words)  # a file that changed is another question
     # Only what is deferred comes again under its id: a model that is denied makes the call anew, under a new one.
-    id = exact.digest(*seen) if use.tool_use_id and settings.late == "defer" else ""
+    id = exact_calls.digest(*seen) if use.tool_use_id and settings.late == "defer" else ""
     project = os.environ.get("CLAUDE_PROJECT_DIR", "")
     posting = questions.question(
         use.tool_name, use.tool_input, state={"project": project} if project else None, policy=settings.policy,
