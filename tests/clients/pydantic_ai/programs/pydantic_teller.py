@@ -105,7 +105,7 @@ async def main(name: str, how: str, *more: str) -> None:
     agent = AGENTS[name]
     if os.environ.get("SAVED_BY"):
         newer: Any = SimpleNamespace(dump_python=lambda *_, **__: [{"kind": os.environ["SAVED_BY"]}])
-        framework.ModelMessagesTypeAdapter = newer
+        vars(framework)["ModelMessagesTypeAdapter"] = newer
     given: dict[str, Any] = {"options": {"deps": "Olga"}} | ({"external": external} if name == "elsewhere" else {})
     async with AsyncHoldpoint(lease=1.0) as hp:
         try:

@@ -172,7 +172,7 @@ class Approve(Composer):
         yield Input(placeholder="A comment, if you like", id="comment")
 
     def on_mount(self) -> None:
-        """Where there is only a comment to fill in, show at once what it does."""
+        """Show at once what it does, where there is only a comment to fill in."""
         if not self.query(".condition"):
             self.action_next()
 
