@@ -162,8 +162,8 @@ def test_a_file_that_changed_while_people_decided_is_asked_about_anew(web: str, 
     assert world.gate().standing().card.summary == ""
 
 
-@pytest.mark.parametrize("tool", ["Read", "Grep", "Glob"])
-def test_reads_are_left_to_claude_code(web: str, tool: str) -> None:
+@pytest.mark.parametrize("tool", ["Read", "Grep", "Glob", "AskUserQuestion", "ExitPlanMode"])
+def test_reads_and_questions_are_left_to_claude_code(web: str, tool: str) -> None:
     world = World(web)
     assert asked(world, event(tool, {"file_path": "a"})).result(PATIENCE) is None
     assert not Gate.objects.filter(team=world.team).exists()

@@ -27,6 +27,7 @@ from .limits import Limits
 
 EVENT = "PreToolUse"
 SETTINGS = "HOLDPOINT_HOOK_SETTINGS"
+QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # Claude Code asks by them: allowed here, they would go unanswered
 READS = ("Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite", "TaskList", "TaskGet", "BashOutput")
 HEARD = (
     "People changed this call before it was made: {changes}. Go on with what was done, and do not repeat your own call."
@@ -40,7 +41,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     ask: list[str] = Field(["*"], description="Tools to ask about.")
-    passes: list[str] = Field(list(READS), alias="pass", description="Of those, the ones that are not asked about.")
+    passes: list[str] = Field([*READS, *QUESTIONS], alias="pass", description="Tools that are not asked about.")
     wait: float = Field(50.0, gt=0, le=3600, description="Seconds to wait; below the hook's own timeout.")
     late: Literal["defer", "deny", "ask"] = Field("deny", description="The answer where people take longer.")
     policy: str = Field("", description="The policy by which people decide.")

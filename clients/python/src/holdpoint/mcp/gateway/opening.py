@@ -22,7 +22,7 @@ MOST = 8  # messages before the first request
 
 @dataclass(frozen=True)
 class Opening:
-    """The words of a client about itself. `modern`: it speaks 2026-07-28 or later, without a handshake."""
+    """A client by its own words. `modern`: it speaks 2026-07-28 or later, without a handshake."""
 
     capabilities: types.ClientCapabilities
     info: types.Implementation | None

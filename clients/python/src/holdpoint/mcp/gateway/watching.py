@@ -1,4 +1,4 @@
-"""Watches at the server behind what the client wants to be told of when it changes, whichever age each of them is of.
+"""Watches at the server behind what the client wants to be told of, whichever age each of them is of.
 
 Servers of the handshake era tell what they like, and take subscriptions to resources. Those of 2026-07-28 tell nothing
 but on a stream that was opened for it.
@@ -24,7 +24,7 @@ NOTHING = types.EmptyResult()
 
 
 class Watching:
-    """The watched lists and resources of one server. `tasks` live as long as the connection to it."""
+    """The things that are watched at one server. `tasks` live as long as the connection to it."""
 
     def __init__(self, behind: Client, front: ClientSide, tasks: TaskGroup) -> None:
         self.behind, self.tasks = behind, tasks
