@@ -108,6 +108,8 @@ def list_thread_checkpoints(request: HttpRequest, asked: Query[AskedList]) -> Ht
 def get_thread_histories(request: HttpRequest, asked: Query[AskedHistory]) -> HttpResponse:
     """Return the writes to channels on the path to a checkpoint, back to each channel's last stored value."""
     channels = {name: str(field) for name, field in (_object(asked.channels, "channels") or {}).items()}
+    if len(channels) > MOST:
+        raise _fault("/channels", f"name at most {MOST} channels")
     found = history.of(_owner(request, asked), Place(asked.thread, asked.namespace), asked.id, channels)
     told = {
         name: _members({"writes": _writes(each.writes), "stored": _plain(each.stored is not None),

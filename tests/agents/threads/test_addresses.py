@@ -94,6 +94,9 @@ def test_what_does_not_fit_is_refused_with_its_place() -> None:
     far = f"2026-11-27T00:00:00+00:00~{2**63}~1"
     for name, value in (("cursor", "x"), ("cursor", far), ("only", "[1]"), ("only", "{")):
         assert get(world.token, "checkpoints", **{name: value}).status_code == 422
+    many = json.dumps({f"c{number}": "a" for number in range(201)})
+    asked = get(world.token, "histories", thread=thread, id=str(uuid6()), channels=many)
+    assert (asked.status_code, "at most 200 channels" in asked.content.decode()) == (422, True)
 
 
 def test_a_list_goes_on_by_its_cursor() -> None:
