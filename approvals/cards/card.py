@@ -182,7 +182,13 @@ def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
     words = plain(card, "title", "summary", "for_whom", "amount", "resource", "reasons", "question")
     return replace(
         words,
-        actions=[plain(each, "title", "undo", *_loose_arguments(each)) for each in card.actions],
+        actions=[
+            replace(
+                plain(each, "title", "undo", *_loose_arguments(each)),
+                draws=[replace(drawing, was=redact.scrubbed(drawing.was, secrets)) for drawing in each.draws],
+            )
+            for each in card.actions
+        ],
         quotes=[plain(each, "label", "role") for each in card.quotes],
         charts=[plain(each, "title", "figures") for each in card.charts],
         preconditions=[plain(each, "label") for each in card.preconditions],
