@@ -11,16 +11,15 @@ worker that takes the step over begins with it.
 from __future__ import annotations
 
 import threading
-from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from holdpoint.langgraph.awaited import AwaitedSaver
 from holdpoint.langgraph.state import to_field
 from holdpoint.langgraph.values import Allowed, decode, encode
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -34,7 +33,7 @@ INTERRUPT, ERROR = "__interrupt__", "__error__"
 HEAD = ("v", "id", "ts", "channel_versions", "versions_seen", "updated_channels")
 
 
-class Bridge(BaseCheckpointSaver[int]):
+class Bridge(AwaitedSaver):
     """A checkpointer in memory. `threads`: namespace -> checkpoint id -> {head, metadata, parent, values, writes}.
 
     `writes` are lists of [task id, index, channel, value, task path]. `calls`: results of calls made once, by key.
@@ -190,38 +189,6 @@ class Bridge(BaseCheckpointSaver[int]):
         """Forget everything."""
         with self.lock:
             self.threads.clear()
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Do as `get_tuple`."""
-        return self.get_tuple(config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Do as `list`."""
-        for each in self.list(config, filter=filter, before=before, limit=limit):
-            yield each
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Do as `put`, outside the event loop: what is kept is written to the database."""
-        return await to_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Do as `put_writes`, outside the event loop."""
-        await to_thread(self.put_writes, config, writes, task_id, task_path)
 
     def _newest(self, where: str) -> dict[str, Any] | None:
         found = self.threads.get(where)

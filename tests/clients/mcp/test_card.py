@@ -102,6 +102,7 @@ def test_each_of_several_edits_is_a_diff(web: str, new_page: NewPage) -> None:
 
 def test_a_command_is_drawn_with_the_agents_words_as_its_own(web: str, new_page: NewPage) -> None:
     team, gate, _ = asked(web, "command")
+    assert gate.title == "Run git push --force origin main (and 1 more line)"
     page = new_page(ann(team))
     page.goto(f"/gates/{gate.pk}/")
     expect(drawn(page).locator("pre")).to_have_text(PUSH)

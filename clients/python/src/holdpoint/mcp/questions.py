@@ -79,8 +79,14 @@ def titled(tool: str, input: Input) -> str:
     if said and isinstance(path, str):
         return short(f"{said} {path}")
     if tool == "Bash" and isinstance(input.get("command"), str):
-        return short(f"Run {input['command']}")
+        return _run(input["command"])
     return short(f"Call {tool}")
+
+
+def _run(command: str) -> str:
+    """Return a title with the first line alone: lines put together would read as another command."""
+    first, *more = command.strip().splitlines() or [""]
+    return short(f"Run {first}") + (f" (and {len(more)} more line{'s' * (len(more) > 1)})" if more else "")
 
 
 def short(text: str) -> str:
