@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-from agents.compatibility import deployed
+from agents.definition import registry
 from agents.presentation import effects, family, page_head
 from agents.presentation.timeline import timeline
 from agents.presentation.timeline.effect_fates import fates
@@ -79,7 +79,7 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
 
 def acts_by_tools(run: Run) -> bool:
     """Tell whether the run's steps call tools, as a graph's do: no effect is recorded of what those change."""
-    known = deployed.of(run.plan_id)
+    known = registry.agents().get((run.plan.agent, run.plan.version))  # an external agent's code is elsewhere
     return known is not None and bool(known.agent.calls_at)
 
 

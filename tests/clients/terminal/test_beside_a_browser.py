@@ -43,8 +43,11 @@ class Terminal:
         return self.tmux("capture-pane", "-p")
 
     def shows(self, words: str) -> None:
-        """Wait until it shows these words."""
-        until(lambda: words in self.screen, what=f"the terminal shows {words!r}")
+        """Wait until it shows these words; fail with what it shows instead."""
+        try:
+            until(lambda: words in self.screen, what=f"the terminal shows {words!r}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it shows\n{self.screen}") from error
 
     def close(self) -> None:
         """End it."""

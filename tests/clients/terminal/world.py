@@ -44,7 +44,9 @@ class Reviewer:
     @property
     def env(self) -> dict[str, str]:
         """The environment of the terminal."""
-        plain = {name: each for name, each in os.environ.items() if not name.startswith(("HOLDPOINT_", "DJANGO_"))}
+        # Processes of pytest-xdist have COLUMNS and LINES, which would count more than the terminal's own size.
+        left = ("HOLDPOINT_", "DJANGO_", "COLUMNS", "LINES")
+        plain = {name: each for name, each in os.environ.items() if not name.startswith(left)}
         mine = {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / "config"), "HOLDPOINT_URL": self.url}
         paths = [str(ROOT / "clients/python/src"), *filter(None, [os.environ.get("PYTHONPATH")])]
         token = {"HOLDPOINT_TOKEN": self.token} if self.token else {}

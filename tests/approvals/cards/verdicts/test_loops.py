@@ -150,7 +150,7 @@ def test_the_inbox_names_the_very_calls_that_a_forks_origin_has_done(ledger: Pat
     assert {action for _, action, _ in expected} == {"x1", "x3"}
     with sent() as statements:
         told = impact_sources.beside([gate])[gate.pk]
-    assert len(statements) <= 3, statements
+    assert len(statements) <= 3, "\n".join(statements)
     assert {(each.effect, each.action, each.at) for each in told} == expected
 
 
