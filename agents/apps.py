@@ -6,9 +6,13 @@ class AgentsConfig(AppConfig):
 
     name = "agents"
     default_auto_field = "django.db.models.BigAutoField"
+    registered = False
 
     def ready(self) -> None:
         """Connect the doorbell, and register the agents' code, impacts, effects and retention with the other apps."""
+        if AgentsConfig.registered:  # Django calls it again where INSTALLED_APPS changes
+            return
+        AgentsConfig.registered = True
         from agents.models.effect import BEGUN, Effect
         from approvals.consequences import impact_sources
         from approvals.webhooks import ringing

@@ -4,9 +4,13 @@ from django.apps import AppConfig
 class ApprovalsConfig(AppConfig):
     name = "approvals"
     default_auto_field = "django.db.models.BigAutoField"
+    registered = False
 
     def ready(self) -> None:
         """Register people's uploads, which a prune spares, and the gates' rows, which the audit verifies."""
+        if ApprovalsConfig.registered:  # Django calls it again where INSTALLED_APPS changes
+            return
+        ApprovalsConfig.registered = True
         from checkpoints.audit import covered_rows
         from checkpoints.retention import stray_artifacts
 
