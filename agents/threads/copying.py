@@ -25,7 +25,7 @@ def copy(owner: Owner, thread: str, to: str) -> None:
         _check_free(owner, to)
         places.mask_anew(owner, to)  # where it was deleted, its runs are still there
         for run in runs:
-            fill(owner, Place(to, run.namespace), reading.in_order(run), masked=True)
+            _fill(owner, Place(to, run.namespace), reading.in_order(run))
 
 
 def _check_free(owner: Owner, thread: str) -> None:
@@ -33,10 +33,10 @@ def _check_free(owner: Owner, thread: str) -> None:
         raise ThreadTaken(f"The thread {thread!r} has checkpoints. Delete it first, or name another.")
 
 
-def fill(owner: Owner, place: Place, found: Iterable[Found], *, masked: bool) -> int:
-    """Save checkpoints, oldest first, with their writes, in the caller's transaction; return how many."""
-    thread, _ = places.current(owner, places.opened(owner, place, masked=masked))
-    seen, there, count = None, set[str](), 0
+def _fill(owner: Owner, place: Place, found: Iterable[Found]) -> None:
+    """Save checkpoints, oldest first, with their writes, in the caller's transaction."""
+    thread, _ = places.current(owner, places.opened(owner, place, masked=True))
+    seen, there = None, set[str]()
     with store.reading():
         for each in found:
             parent = each.parent if each.parent in there else None
@@ -46,8 +46,6 @@ def fill(owner: Owner, place: Place, found: Iterable[Found], *, masked: bool) ->
             there.add(each.id)
             for (task, path), writes in _by_call(each.writes).items():
                 add(thread.run_id, thread.stored(each.id), task, path, writes)
-            count += 1
-    return count
 
 
 def _by_call(writes: Sequence[Write]) -> dict[tuple[str, str], list[Numbered]]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from holdpoint.langgraph import Unreadable, Unsaveable
 from holdpoint.langgraph.growth import saved
-from holdpoint.langgraph.state import channel_of, field_of, from_fields, to_fields
+from holdpoint.langgraph.state import channel_of, field_of, from_fields, to_field, to_position
 from holdpoint.langgraph.values import decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,7 +164,8 @@ def test_channels_are_fields_under_their_names() -> None:
     values = {"messages": [HumanMessage("x")], "langgraph": 1, "langgraph_": 2, "__start__": None}
     checkpoint: Any = {"v": 4, "ts": "t", "id": "i", "channel_values": values, "channel_versions": {"messages": 2},
                        "versions_seen": {"n": {"messages": 1}}, "updated_channels": ["messages"]}  # fmt: skip
-    fields = to_fields(checkpoint, {"source": "loop", "step": 1, "parents": {}})
+    fields = {field_of(name): to_field(name, each) for name, each in checkpoint["channel_values"].items()}
+    fields["langgraph"] = to_position(checkpoint, {"source": "loop", "step": 1, "parents": {}})
     assert set(fields) == {"messages", "langgraph_", "langgraph__", "__start__", "langgraph"}
     assert all(channel_of(field_of(name)) == name for name in values)
     assert from_fields(fields, "i") == (checkpoint, {"source": "loop", "step": 1, "parents": {}})

@@ -18,13 +18,6 @@ from .values import JSON, Allowed, decode, encode
 POSITION = "langgraph"
 
 
-def to_fields(checkpoint: Checkpoint, metadata: CheckpointMetadata, *, allow: Allowed = ()) -> dict[str, JSON]:
-    """Return the state's fields. Raises Unsaveable with the channel's name."""
-    values = checkpoint["channel_values"]
-    fields = {field_of(name): to_field(name, value, allow=allow) for name, value in values.items()}
-    return {**fields, POSITION: to_position(checkpoint, metadata, allow=allow)}
-
-
 def from_fields(
     fields: Mapping[str, JSON], checkpoint_id: str, *, allow: Allowed = ()
 ) -> tuple[Checkpoint, CheckpointMetadata]:
