@@ -12,6 +12,7 @@ import pytest
 import redis
 from django.test import Client
 
+from agents.models import Worker
 from agents.serving import deaf_workers
 from agents.serving.deaf_workers import Hearing
 from checkpoints.models import Run
@@ -42,6 +43,13 @@ def passed(seconds: float) -> None:
     until(lambda: time.monotonic() > began + seconds, what=f"{seconds} s have passed")
 
 
+def only_process(worker: services.Service) -> psutil.Process:
+    """Return the process that takes the worker's runs, once it has begun: it dies with its parent only from then on."""
+    (process,) = psutil.Process(worker.pid).children()
+    until(lambda: Worker.objects.there().filter(name__endswith=f":{process.pid}"), what="the process announced itself")
+    return process
+
+
 def test_what_waits_in_vain_is_counted_from_the_last_message_that_was_begun() -> None:
     hearing = Hearing(since=100.0, looked=190.0)
     assert hearing.deaf_for(0, could=False, now=200.0) == 0  # nothing waited, or nobody was free
@@ -62,7 +70,7 @@ def test_a_time_in_which_nobody_looked_is_not_counted() -> None:
 def test_a_worker_that_was_paused_with_its_machine_goes_on(celery_worker: Starter, server: redis.Redis) -> None:
     """The time of the pause was counted, and the worker ended with the first look after it."""
     worker = celery_worker("-c", "1", env=IMPATIENT)
-    (process,) = psutil.Process(worker.pid).children()
+    process = only_process(worker)
     process.suspend()
     runs = [make_run("hopper") for _ in range(2)]
     until(lambda: server.llen(QUEUE) == 1, what="the first message was taken, the second waits")
@@ -81,7 +89,7 @@ def test_a_worker_whose_process_hangs_before_it_begins_is_ended_and_named(
 ) -> None:
     """It looked alive, and what it had taken and what came after it stood still."""
     worker = celery_worker("-c", "1", env=IMPATIENT)
-    (process,) = psutil.Process(worker.pid).children()
+    process = only_process(worker)
     process.send_signal(signal.SIGSTOP)
     make_run("hopper")
     second = make_run("hopper")
