@@ -83,7 +83,7 @@ class TokenMayNotDecide(DecisionRefused):
 
 
 class SecondLookNeeded(DecisionRefused):
-    """Several gates approved faster than anybody reads, without a second look."""
+    """Several gates approved faster than anybody reads, or a policy's rule asks for it, without a second look."""
 
     code = "second_look"
 
@@ -93,7 +93,8 @@ class SecondLookNeeded(DecisionRefused):
             "You approved %(count)s in %(seconds)s seconds. Look once more, tick that you did, and send again.",
             seconds,
         )
-        super().__init__(said % {"count": count, "seconds": seconds})
+        asked = _("The policy asks for a second look. Look once more, tick that you did, and send again.")
+        super().__init__(said % {"count": count, "seconds": seconds} if count else asked)
         self.count, self.seconds = count, seconds
 
     def facts(self) -> dict[str, Any]:

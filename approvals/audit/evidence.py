@@ -28,8 +28,9 @@ GATE = (
     "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness",
 )  # fmt: skip
 POLICY = ("team_id", "name", "version", *SETTINGS)
-NEWER = {"tokens_decide": True}  # left out where they are as in rows of a release that does not know them
-PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch")
+PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requirements")
+# Left out where they are as in rows of a release that does not know them.
+NEWER = {"tokens_decide": True, "denials": 1, "stages": "", "rules": "", "requirements": ""}
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
     "comment", "seen", "key", "request", "second_look", "created_at",
@@ -179,12 +180,16 @@ def _name(row: str) -> str:
 
 
 def _policy(policy: Policy) -> str:
-    columns = [name for name in POLICY if name not in NEWER or getattr(policy, name) != NEWER[name]]
-    return covered_rows.digest(policy, columns, reviewers=sorted(policy.reviewer_ids))
+    named = {"people": sorted(policy.person_ids)} if policy.person_ids else {}
+    return covered_rows.digest(policy, _known(policy, POLICY), reviewers=sorted(policy.reviewer_ids), **named)
 
 
 def _proposal(proposal: Proposal) -> str:
-    return covered_rows.digest(proposal, PROPOSAL)
+    return covered_rows.digest(proposal, _known(proposal, PROPOSAL))
+
+
+def _known(row: Policy | Proposal, columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name not in NEWER or getattr(row, name) != NEWER[name]]
 
 
 def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequence[str]]) -> str:
@@ -200,10 +205,15 @@ def _whole(outcome: Outcome) -> str:
 
 def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     """Compute the digests of all rows of these gates, by gate."""
-    gates = Gate.objects.filter(pk__in=numbers).select_related("policy").prefetch_related("policy__reviewing")
+    gates = (
+        Gate.objects.filter(pk__in=numbers)
+        .select_related("policy")
+        .prefetch_related("policy__reviewing", "policy__people")
+    )
     found = {gate.pk: {gate.subject: covered_rows.digest(gate, GATE)} for gate in gates}
     for gate in gates:
         gate.policy.reviewer_ids = [each.team_id for each in gate.policy.reviewing.all()]
+        gate.policy.person_ids = [each.pk for each in gate.policy.people.all()]
         found[gate.pk][f"policy:{gate.policy_id}"] = _policy(gate.policy)
     for proposal in Proposal.objects.filter(gate__in=numbers):
         found[proposal.gate_id][f"proposal:{proposal.pk}"] = _proposal(proposal)

@@ -22,15 +22,17 @@ from approvals.errors import (
     AlreadySaid,
     DecisionRefused,
     Invalid,
+    NotAllowed,
     NotConfirmed,
     NotVerifiable,
     SecondLookNeeded,
     StaleGate,
     problem,
 )
+from approvals.gates.opening import raised
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate, Proposal
-from approvals.policy import second_look, step_up
+from approvals.policy import required, second_look, step_up
 from approvals.policy.step_up import PasswordConfirmed
 from checkpoints import actors
 from checkpoints.errors import NotVerified
@@ -45,7 +47,7 @@ from .decision_impact import impact_of
 from .edit import NextProposal
 from .lost_race import lost_race
 from .prepared_decision import PreparedDecision, prepare
-from .quorum import close_when_due
+from .quorum import ask_again, check_turn, close_when_due, left
 from .submission import Submission, Verdict, added, back_to, check_key
 
 
@@ -79,6 +81,8 @@ def decide(
         return before.decision
     except DecisionRefused as refusal:
         _record_refusal(gate, submission, by, refusal)
+        if isinstance(refusal, NotAllowed):
+            ask_again(gate.pk)
         raise
     except NotVerified as fault:
         frozen = NotVerifiable()
@@ -99,11 +103,13 @@ def _record(
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
     prepared = prepare(reading, submission, by=by)
-    if gate.policy.step_up and not step_up.counts(confirmed, by=by, now=reading.now):
+    needs = prepared.will_need
+    if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now):
         raise NotConfirmed
     streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
-    if streak and not submission.second_look:
-        raise SecondLookNeeded(streak.count, streak.seconds)
+    looks_again = not prepared.rejects and (streak is not None or needs.second_look)
+    if looks_again and not submission.second_look:
+        raise SecondLookNeeded(streak.count, streak.seconds) if streak else SecondLookNeeded(0, 0)
     # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is read
     # again under the lock.
     foreseen = submission.shown or reading.acted
@@ -115,13 +121,16 @@ def _record(
     votes = _votes(gate.pk, reading.proposal.pk, by.pk, submission.key)
     evidence.check_voices(gate, votes)
     _return_same(votes, by, submission, request)
-    others = _others(votes, by, prepared) if prepared.next is None else []
+    check_turn(gate, prepared.needs, votes, by=by.pk)
+    others = _others(votes, by, prepared)
     if impact is not None:
-        impact = (impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)).beside(len(others))
+        impact = impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)
+        more = left(gate, prepared.will_need, others, by=by.pk, rejecting=prepared.rejects)
+        impact = impact.leaving(more)
         impact.check_confirmed(set(submission.confirm), run=gate.run_id)
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
-    decision = _write(prepared, by, request, repeats, second_look=streak is not None)
+    decision = _write(prepared, by, request, repeats, second_look=looks_again)
     close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
@@ -129,7 +138,8 @@ def _record(
 @prepared
 def _votes(gate: Any, proposal: Any, user: Any, key: Any) -> QuerySet[Decision]:
     counted, same_key = Q(proposal=proposal, counts=True), Q(user=user, key=key)
-    return Decision.objects.filter(counted | same_key, gate=gate).order_by("pk")
+    against = Q(verdict=Verdict.REJECT, counts=True)  # for whichever proposal
+    return Decision.objects.filter(counted | against | same_key, gate=gate).order_by("pk")
 
 
 def _return_same(decisions: Iterable[Decision], by: User, submission: Submission, request: bytes) -> None:
@@ -143,13 +153,18 @@ def _return_same(decisions: Iterable[Decision], by: User, submission: Submission
 
 
 def _others(votes: Sequence[Decision], by: User, prepared: PreparedDecision) -> list[Decision]:
-    """List others' votes for the current proposal. Raises AlreadySaid; a rejection takes one's own approval back."""
-    mine = [one.pk for one in votes if one.user_id == by.pk]
-    if mine and not prepared.rejects:
+    """List others' votes that count beside this one. Raises AlreadySaid where it says again what its sender said.
+
+    A rejection takes one's own approval back, and an approval one's own rejection. An edit ends all approvals.
+    """
+    counting = [one for one in votes if one.counts]
+    mine = [one for one in counting if one.user_id == by.pk]
+    if prepared.next is None and any(one.rejects == prepared.rejects for one in mine):
         raise AlreadySaid
-    if mine:
-        Decision.objects.filter(pk__in=mine).update(counts=False)
-    return [one for one in votes if one.user_id != by.pk]
+    if mine and (prepared.next is None or any(one.rejects for one in mine)):
+        Decision.objects.filter(pk__in=[one.pk for one in mine]).update(counts=False)
+    others = [one for one in counting if one.user_id != by.pk]
+    return others if prepared.next is None else [one for one in others if one.rejects]
 
 
 def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) -> Proposal:
@@ -159,7 +174,8 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     body.pop("state", None)
     if edit_state.beyond(following.card, following.patch):
         body["state"] = following.patch  # the actions do not show all of it, and the digest has to cover it
-    lapsed = gate.decisions.filter(counts=True).update(counts=False)
+    lapsed = gate.decisions.filter(counts=True).exclude(verdict=Verdict.REJECT).update(counts=False)
+    _raise_risk(prepared)
     made = Proposal.objects.create(
         gate=gate,
         number=gate.supersede(),
@@ -167,11 +183,20 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
         digest=binding.seen(body),
         by=by,
         patch=canonical(following.patch),
+        requirements=required.frozen(gate.policy, prepared.will_need),
     )
     data = {"kind": following.kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}
     data |= evidence.opened(gate, made)
     gate.say("gate.edited", by=actors.of_user(by), data=data)
     return made
+
+
+def _raise_risk(prepared: PreparedDecision) -> None:
+    """Raise the risk that the gate shows where a rule gives the edited proposal a higher one."""
+    gate, risk = prepared.gate, raised(prepared.gate.risk, prepared.will_need)
+    if risk != gate.risk:
+        gate.risk = risk
+        Gate.objects.filter(pk=gate.pk).update(risk=risk)
 
 
 def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, second_look: bool) -> Decision:

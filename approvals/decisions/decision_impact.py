@@ -26,17 +26,11 @@ LENGTH = 32  # hex digits of a mark for each act: too many for a program to find
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionImpact:
-    """The impact of one decision, None where unknown. `others`: how many other people agree with what it asks for."""
+    """The impact of one decision, None where unknown."""
 
     impact: Impact | None
     rejects: bool = False
-    others: int = 0
-    quorum: int = 1
-
-    @property
-    def left(self) -> int:
-        """Count how many more people have to agree after this decision."""
-        return 0 if self.rejects else max(self.quorum - self.others - 1, 0)
+    left: int = 0  # how many more people have to approve after it, or after a rejection to reject
 
     @property
     def closes(self) -> bool:
@@ -57,9 +51,9 @@ class DecisionImpact:
     def _acts(self) -> set[str]:
         return (self.impact.acts() if self.impact else set()) | {CLOSES if self.closes else WAITS}
 
-    def beside(self, others: int) -> DecisionImpact:
-        """Return the same impact with `others` people who agree."""
-        return replace(self, others=others)
+    def leaving(self, left: int) -> DecisionImpact:
+        """Return the same impact where `left` more people have to agree."""
+        return replace(self, left=left)
 
     def check_shown(self, shown: str) -> None:
         """Raise ConsequencesChanged where more would happen than was shown: `shown` is its mark, "" for none."""
@@ -77,9 +71,8 @@ class DecisionImpact:
 
 
 def impact_of(decision: PreparedDecision) -> DecisionImpact:
-    """Compute a decision's impact where no others agree yet. Reads the records of the lineage."""
-    impact = _impact(decision)
-    return DecisionImpact(impact=impact, rejects=decision.rejects, quorum=decision.gate.policy.quorum)
+    """Compute a decision's impact, as if nobody else had to agree. Reads the records of the lineage."""
+    return DecisionImpact(impact=_impact(decision), rejects=decision.rejects)
 
 
 def _impact(decision: PreparedDecision) -> Impact | None:

@@ -22,7 +22,8 @@ from approvals.errors import CannotResume, EditRefused, Invalid, NotAllowed, Tok
 from approvals.gates import preflight_facts as preflights
 from approvals.gates.reading import GateReading
 from approvals.models import Gate, Proposal
-from approvals.policy import authority
+from approvals.policy import authority, required
+from approvals.policy.requirements import Requirements
 from checkpoints import actors
 from checkpoints.access import token_scope
 from checkpoints.values import json_pointer, patch
@@ -46,6 +47,8 @@ class PreparedDecision:
     submission: Submission
     by_action: ActionVerdicts | None
     next: NextProposal | None
+    needs: Requirements  # of the current proposal
+    will_need: Requirements  # of `next`, or of the current one where that stays
 
     @property
     def verdict(self) -> Verdict:
@@ -87,7 +90,17 @@ def prepare(reading: GateReading, submission: Submission, *, by: User) -> Prepar
     if following is not None:
         after = patch.apply(following.patch, gate.saved.state)
         uploads.refuse_foreign(gate, proposal, gate.saved.state, following.card.to_json(), following.answer, after)
-    return PreparedDecision(gate=gate, proposal=proposal, submission=submission, by_action=by_action, next=following)
+    needs = required.of(proposal, gate.policy)
+    return PreparedDecision(
+        gate=gate, proposal=proposal, submission=submission, by_action=by_action, next=following, needs=needs,
+        will_need=_will_need(gate, following, needs) if following else needs,
+    )  # fmt: skip
+
+
+def _will_need(gate: Gate, following: NextProposal, needs: Requirements) -> Requirements:
+    """Return what the edited proposal needs: what its values need, and all that the current one needs."""
+    known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
+    return required.asked(gate.policy, following.card, known, before=needs)
 
 
 def _refuse_unfilled(asked: Card, card: Card) -> None:

@@ -1,19 +1,27 @@
-"""Counts a gate's votes, and closes the gate once enough people agree on one proposal.
+"""Counts a gate's votes, and closes the gate once a proposal is approved or rejected.
 
 The caller holds the gate's lock. Each person has one vote for a proposal at most, which a constraint of the database
-holds; votes for earlier proposals do not count.
+holds; approvals of earlier proposals do not count. Rejections count at the gate until their authors decide otherwise,
+so that an edit does not wash them away. approvals.policy.tally says what the votes come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
 
 from approvals.audit import evidence
+from approvals.errors import NotAllowed
 from approvals.gates import closing
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
-from approvals.policy import authority
+from approvals.policy import authority, required, tally
+from approvals.policy.requirements import Requirements
+from approvals.policy.stage_words import not_yet
 from approvals.policy.step_up import PasswordConfirmed
+from approvals.policy.tally import Tally, Vote
 from checkpoints import actors
 from checkpoints.events import event_log
 
@@ -21,51 +29,112 @@ from .prepared_decision import PreparedDecision
 from .submission import Verdict
 
 
+@dataclass(frozen=True, kw_only=True)
+class CountedVotes:
+    """The votes at a gate by their senders' authority as it is now."""
+
+    tally: Tally
+    votes: Sequence[Decision]  # those that count
+    lapsed: Sequence[int] = ()  # the people whose votes no longer count
+
+
+def counted(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, repeats: Iterable[int] = ()) -> CountedVotes:
+    """Count these votes. An approval that confirms fewer `repeats` lapses: its sender agreed to less."""
+    seats = authority.seats([each.user_id for each in votes], gate) if votes else {}
+    lapsed = [
+        each.user_id for each in votes if seats[each.user_id][0] or not (each.rejects or set(repeats) <= each.confirmed)
+    ]
+    kept = [each for each in votes if each.user_id not in lapsed]
+    cast = [Vote(person=each.user_id, approves=not each.rejects, teams=seats[each.user_id][1]) for each in kept]
+    return CountedVotes(tally=tally.tally(needs, cast), votes=kept, lapsed=lapsed)
+
+
+def check_turn(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, by: int) -> None:
+    """Raise NotAllowed where the stage of this person is not reached yet. No statement where all are asked at once."""
+    if not needs.staged:
+        return
+    count = counted(gate, needs, [each for each in votes if each.user_id != by]).tally
+    why_not, teams = authority.seats([by], gate)[by]
+    if why_not or not tally.may_vote(count, by, teams):
+        raise NotAllowed(why_not or not_yet(count, gate.policy))
+
+
+def left(gate: Gate, needs: Requirements, others: Sequence[Decision], *, by: int, rejecting: bool = False) -> int:
+    """Return how many more people have to approve after somebody did; where they are `rejecting`, have to reject.
+
+    `others`: the votes that count beside theirs.
+    """
+    if rejecting:
+        against = {each.user_id for each in others if each.rejects} | {by}
+        return max(needs.denials - len(against), 0)
+    approvals = [each for each in others if not each.rejects]
+    if not needs.staged:
+        return max(needs.slots - len({each.user_id for each in approvals} | {by}), 0)
+    seats = authority.seats([*(each.user_id for each in approvals), by], gate)
+    votes = [Vote(person=person, teams=teams) for person, (why_not, teams) in seats.items() if not why_not]
+    return tally.tally(needs, votes).left
+
+
 def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: PasswordConfirmed | None) -> None:
-    """Record the last of these votes as an event, and close the gate where they are enough or it rejects."""
-    gate, submission, decision = prepared.gate, prepared.submission, votes[-1]
+    """Record the last of these votes as an event, and close the gate where they are enough to approve or reject."""
+    gate, submission, decision, needs = prepared.gate, prepared.submission, votes[-1], prepared.will_need
     proposal, by = decision.proposal, actors.of_user(decision.user)
     optional = {
         "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
-        "confirmed": confirmed.at.isoformat() if gate.policy.step_up and confirmed else "",
+        "confirmed": confirmed.at.isoformat() if needs.step_up and confirmed else "",
         "repeats": sorted(decision.confirmed),
         "dropped": sorted(set(submission.dropped)),
         "second_look": decision.second_look,
+        "denials": needs.denials if needs.denials > 1 else 0,
+        "rules": list(needs.rules),
     }
     data = {
         "kind": decision.verdict,
         "proposal": proposal.number,
-        "quorum": gate.policy.quorum,
+        "quorum": needs.slots,
         **{name: value for name, value in optional.items() if value},
         **evidence.decided(gate, proposal, decision),
     }
     events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
-    if decision.verdict == Verdict.REJECT:
+    if decision.rejects and needs.denials == 1:
         closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=[decision]), told=events)
         return
-    lapsed = _lapsed(gate, votes)
-    if lapsed:
-        events.append(_lapse(gate, proposal, lapsed))
-    agreed = [vote for vote in votes if vote.user_id not in lapsed]
-    if len({vote.user_id for vote in agreed}) < max(1, gate.policy.quorum):
-        event_log.append(events)
+    count = counted(gate, needs, votes, repeats=decision.confirmed)
+    if count.lapsed:
+        events.append(_lapse(gate, proposal, count.lapsed))
+    if count.tally.status == tally.REJECTED:
+        against = [decision, *(each for each in count.votes if each.rejects and each is not decision)]
+        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=against), told=events)
         return
+    if count.tally.status == tally.OPEN:
+        event_log.append(events)
+        ask_next(gate, count.tally)
+        return
+    agreed = [each for each in count.votes if not each.rejects]
     closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
 
 
-def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
-    """List the people whose votes for the current proposal no longer count, by their authority as it is now.
+def ask_again(gate_id: int) -> None:
+    """Note anew whose approval is needed, after a refusal: votes lapse when their senders lose their authority."""
+    with transaction.atomic():
+        gate = Gate.objects.select_for_update(of=("self",)).select_related("policy", "run").get(pk=gate_id)
+        if gate.status != Gate.Status.OPEN or gate.awaits is None:
+            return
+        votes = gate.decisions.filter(counts=True).order_by("pk")
+        count = counted(gate, required.of(gate.standing(), gate.policy), votes)
+        ask_next(gate, count.tally)
 
-    Nor does a vote count that does not confirm every repeat that the last one confirms: its sender agreed to less.
-    """
-    why_not = authority.reasons([each.user_id for each in votes], gate)
-    repeats = votes[-1].confirmed
-    return [each.user_id for each in votes if why_not[each.user_id] or not repeats <= each.confirmed]
+
+def ask_next(gate: Gate, count: Tally) -> None:
+    """Note on the gate's row, for the queues, whose approval is needed now. Needs its lock."""
+    if count.requirements.staged or gate.awaits is not None:
+        gate.awaits = tally.asked_now(count) if count.requirements.staged else None
+        Gate.objects.filter(pk=gate.pk).update(awaits=gate.awaits)
 
 
 def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
     """Drop the votes of people who may no longer decide; they can vote again if they may again."""
-    proposal.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
+    gate.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in lapsed]
     data = {"users": users, "proposal": proposal.number, **evidence.opened(gate, proposal)}
     return gate.entry("gate.lapsed", by=actors.SYSTEM, data=data)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
@@ -14,7 +15,8 @@ from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal
-from approvals.policy import pacing
+from approvals.policy import pacing, required, tally
+from approvals.policy.requirements import RISKS, Requirements
 from approvals.tools import drawing
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
@@ -107,8 +109,9 @@ def drafted(
     """
     made = []
     for each, (gate_id, proposal_id) in zip(asked, next_ids(len(asked), Gate, Proposal), strict=True):
-        gate = _gate(each, gate_id, at)
-        made.append((gate, _proposal(gate, each, proposal_id)))
+        needs = _required(each)
+        gate = _gate(each, gate_id, at, needs)
+        made.append((gate, _proposal(gate, each, proposal_id, needs)))
     gates, proposals = zip(*made, strict=True)
     # A new gate holds nothing yet, so this need not look for an existing hold.
     holds = [
@@ -164,8 +167,18 @@ def heading(text: str) -> str:
     return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
 
 
-def _gate(asked: NewGate, id: int, at: datetime) -> Gate:
-    deadline = asked.policy.deadline
+def _required(asked: NewGate) -> Requirements:
+    """Return what the new gate's proposal needs."""
+    run, policy = asked.run, asked.policy
+    if not policy.rules:
+        return required.own(policy)
+    by = User.objects.get(pk=asked.asked_by) if asked.asked_by else None
+    known = required.gate_facts(run, asked.step.name, asked_by=by, attempt=asked.earlier.attempt)
+    return required.asked(policy, asked.card, known)
+
+
+def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
+    deadline = asked.policy.deadline if needs.deadline is None else timedelta(seconds=needs.deadline)
     return Gate(
         pk=id,
         run=asked.run,
@@ -176,7 +189,8 @@ def _gate(asked: NewGate, id: int, at: datetime) -> Gate:
         kind=asked.kind,
         title=heading(asked.card.title) or asked.step.title,
         terms=terms(asked.card.title, asked.card.for_whom, asked.card.resource, asked.card.amount),
-        risk=asked.card.risk,
+        risk=raised(asked.card.risk, needs),
+        awaits=tally.asked_now(tally.tally(needs, ())) if needs.staged else None,
         asked_by_id=asked.asked_by,
         likeness=asked.likeness,
         attempt=asked.earlier.attempt,
@@ -187,6 +201,12 @@ def _gate(asked: NewGate, id: int, at: datetime) -> Gate:
     )
 
 
-def _proposal(gate: Gate, asked: NewGate, id: int) -> Proposal:
+def raised(risk: str, needs: Requirements) -> str:
+    """Return the risk that the gate shows: the card's, or the higher one that a rule gives it."""
+    return max(risk, needs.risk or risk, key=RISKS.index)
+
+
+def _proposal(gate: Gate, asked: NewGate, id: int, needs: Requirements) -> Proposal:
     body = canonical(body_of(asked.card, run=asked.run, step=asked.step, checkpoint=asked.digest.hex()))
-    return Proposal(pk=id, gate=gate, number=1, body=body, digest=digests.of_canonical(body))
+    kept = required.frozen(asked.policy, needs)
+    return Proposal(pk=id, gate=gate, number=1, body=body, digest=digests.of_canonical(body), requirements=kept)

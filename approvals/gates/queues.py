@@ -19,7 +19,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 
 from approvals.models import Decision, Gate, Policy
 from approvals.policy import separation
-from checkpoints.access.permissions import VIEW_RUN, teams_where
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, teams_where, teams_with
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import looked_for
@@ -33,12 +33,19 @@ NAMED = 300  # gates whose agents are offered in the filter
 _OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
 _MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
-_WAITS = """
+# Of a gate with roles, only people who are asked now: see approvals.policy.tally.
+_ASKED = f"""
+  AND (g.awaits IS NULL OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint)))
+"""
+_WAITS = (
+    _ASKED
+    + """
   AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
   AND NOT EXISTS (
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
     WHERE d.gate_id = g.id AND d.user_id = %s AND d.counts AND o.number = g.proposal)
 """
+)
 _AGENTS = """
 SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
 JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY p.agent

@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
 from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models.policy import people_named
 from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
 from checkpoints.access.token_scope import EVERYTHING
@@ -30,7 +31,8 @@ class GateReading:
     proposal: Proposal  # the current one
     now: datetime  # the database's clock
     key_used: bool  # whether this person used this key at this gate
-    decides: bool | None  # whether the policy asks this person; None for nobody, or an account that is switched off
+    # The reviewing teams in which this person may decide; None for nobody, or an account that is switched off.
+    decides: frozenset[int] | None
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
 
@@ -41,11 +43,11 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
     if found is None:
         raise Proposal.DoesNotExist
     gate = found.gate
-    gate.policy.reviewer_ids = found.reviewers
+    gate.policy.reviewer_ids, gate.policy.person_ids = found.reviewers, found.named
     gate.hooked = found.hooked
     return GateReading(
         gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
-        decides=found.decides if found.active else None,
+        decides=frozenset(found.decides) if found.active else None,
         approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
     )  # fmt: skip
 
@@ -61,10 +63,12 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     recent = second_look.recent(user_id)
     teams = held(PersonKind(True, False, EVERYTHING).person(user_id), DECIDE_GATE)
     deciding = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy"), team__in=teams)
+    named = people_named(OuterRef("gate__policy"))
     return (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
-        .annotate(active=Exists(User.objects.filter(pk=user_id, is_active=True)), decides=Exists(deciding))
+        .annotate(active=Exists(User.objects.filter(pk=user_id, is_active=True)))
+        .annotate(decides=ArraySubquery(deciding.values("team")), named=ArraySubquery(named))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
         .annotate(reviewers=ArraySubquery(reviewers.values("team")))
         .annotate(approved_at=ArraySubquery(recent.values("created_at")))
@@ -84,12 +88,20 @@ FROM auth_user WHERE id IN (
   SELECT user_id FROM approvals_looking WHERE gate_id = %s AND until > statement_timestamp()) AND id <> %s
 ORDER BY first_name, id
 """
+_NAMED = """
+SELECT json_build_object('id', id, 'username', username, 'first_name', first_name, 'last_name', last_name)
+FROM auth_user WHERE id IN (
+  SELECT named.user_id FROM approvals_policy_people named JOIN approvals_gate gate ON gate.policy_id = named.policy_id
+  WHERE gate.id = %s)
+ORDER BY id
+"""
 _GRANTED = """
 SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', granted.effect)
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
-# Two more than the quorum: one of them may have started the run, and one may be the one who asks.
+# Two more than the quorum: one of them may have started the run, and one may be the one who asks. Only for a plain
+# policy: see approvals.policy.enough_reviewers for others.
 _MEMBERS = f"""
 SELECT DISTINCT may.user_id FROM ({{}}) asked CROSS JOIN LATERAL {right_in("asked.team_id", DECIDE_GATE)} may
 LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate ON gate.policy_id = policy.id
@@ -104,7 +116,8 @@ class ShownGate:
     gate: Gate  # with its run, plan, policy, team, outcome and reviewers
     standing: Proposal
     sees_run: bool  # False for a reviewer of another team, who sees only the gate
-    decides: bool | None  # whether the policy asks them; None for an account that is switched off
+    # The reviewing teams in which they may decide, within their token's scope; None for an account switched off.
+    decides: frozenset[int] | None
     draft: Draft | None  # the reader's own
     looking: list[User]  # other people who have it open now, by name
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
@@ -133,9 +146,12 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
     gate.policy.reviewer_ids = beside["reviewers"]
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
+    gate.policy.named = [User(**each) for each in beside["named"]]
+    gate.policy.person_ids = [each.pk for each in gate.policy.named]
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
-    decides = bool(beside["decides"]) if to.is_active else None
+    within = beside["decides"] and to.is_active
+    decides = frozenset(beside["decides_in"] if within else ()) if to.is_active else None
     return ShownGate(
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         looking=looking, replaced=beside["replaced"],
@@ -171,6 +187,8 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         seen=seen.filter(pk=pk).values("pk"),
         sees_run=gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
         decides=Policy.objects.decided_by(reader).filter(gates=pk).values("pk"),
+        decides_in=reviewers.filter(team__in=held(reader, DECIDE_GATE)).values("team"),
+        named=(_NAMED, [pk]),
         replaced=seen.filter(replacements=pk).order_by("-pk").values("pk"),
         reviewers=reviewers.values("team"),
         reviewer_names=reviewers.values("team__name"),

@@ -19,7 +19,7 @@ from django.utils.crypto import constant_time_compare
 
 from approvals.models import Gate, gate
 from approvals.sessions import SessionStore, is_key, stored
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Ways, shown_in, teams_of
+from checkpoints.access.permissions import DECIDE_GATE, NAMED, VIEW_RUN, Ways, shown_in, teams_of
 from checkpoints.models import Run, run
 
 _WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "gate": (Gate, gate.WAYS)}
@@ -31,7 +31,7 @@ class Access:
 
     user: User
     teams: frozenset[int]  # whose runs they may see
-    groups: frozenset[str]  # "team.3", "reviewers.4"
+    groups: frozenset[str]  # "team.3", "reviewers.4", "named.5": a person whom a policy names
     watched: frozenset[str] = frozenset()  # the watched subjects that they may see: "run.7", "gate.42"
 
 
@@ -49,7 +49,7 @@ def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
     asked in the same batch. PostgreSQL takes no NUL in a text.
     """
     people = _signed_in({key for each in asked if (key := each.session_key) and is_key(key)})
-    teams = teams_of({user.pk for user in people.values()}, VIEW_RUN, DECIDE_GATE)
+    teams = teams_of({user.pk for user in people.values()}, VIEW_RUN, DECIDE_GATE, NAMED)
     shown = {name: through for kind in _WATCHED for name, through in _shown(kind, asked).items()}
     return [_access(each, people.get(each.session_key or ""), teams, shown) for each in asked]
 
@@ -79,7 +79,7 @@ def _access(
 
 def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Access:
     sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE]
-    groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides}
+    groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides} | {f"named.{user.pk}"}
     return Access(user, sees, frozenset(groups))
 
 

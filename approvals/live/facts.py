@@ -44,7 +44,9 @@ def audience(event: Event) -> list[str]:
     if event.kind not in QUIET and event.team_id:
         groups.append(f"team.{event.team_id}")
     if event.subject.startswith("gate:"):
-        groups += [f"reviewers.{group}" for group in reviewers_of(event) if event.kind not in QUIET]
+        if event.kind not in QUIET:
+            groups += [f"reviewers.{group}" for group in reviewers_of(event)]
+            groups += [f"named.{person}" for person in numbers_in(event, "named")]
         groups.append(event.subject.replace(":", "."))
     if event.run_id:
         groups.append(f"run.{event.run_id}")
@@ -55,8 +57,13 @@ def audience(event: Event) -> list[str]:
 
 def reviewers_of(event: Event) -> list[int]:
     """List the groups whose members review the event's gate."""
-    found = data_of(event).get("reviewers", [])
-    return [group for group in found if isinstance(group, int)] if isinstance(found, list) else []
+    return numbers_in(event, "reviewers")
+
+
+def numbers_in(event: Event, name: str) -> list[int]:
+    """List the ids that an event's data has under a name."""
+    found = data_of(event).get(name, [])
+    return [each for each in found if isinstance(each, int)] if isinstance(found, list) else []
 
 
 def data_of(event: Event) -> dict[str, object]:

@@ -60,6 +60,10 @@ class Decision(models.Model):
         return f"{self.verdict} on gate {self.gate_id} by user {self.user_id}"
 
     @property
+    def rejects(self) -> bool:
+        return self.verdict == self.Verdict.REJECT
+
+    @property
     def words(self) -> str:
         """Return the comment, as text."""
         return bytes(self.comment).decode(errors="replace")

@@ -34,6 +34,8 @@ WAYS = (  # see checkpoints.access.permissions
     ("team", permissions.VIEW_RUN),
     ("policy__reviewing__team", permissions.DECIDE_GATE),
     ("replaces__policy__reviewing__team", permissions.DECIDE_GATE),
+    ("policy__people", permissions.NAMED),
+    ("replaces__policy__people", permissions.NAMED),
 )
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
@@ -111,6 +113,8 @@ class Gate(models.Model):
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
     card = models.BinaryField()  # canonical JSON, see approvals.cards.card
     deadline = models.DateTimeField(null=True)
+    # Ids of the teams, and negated ids of the people, who are asked now; null: all of the policy's. For queues alone.
+    awaits = ArrayField(models.BigIntegerField(), null=True)
     # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.policy.pacing
@@ -197,6 +201,8 @@ class Gate(models.Model):
     ) -> event_log.Entry:
         """Build an event of this gate as it is now; never with its title, which names people and stays in this row."""
         facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.policy.reviewer_ids}
+        if self.policy.person_ids:
+            facts["named"] = self.policy.person_ids
         return event_log.Entry(
             kind=kind,
             subject=self.subject,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.core.validators import MinValueValidator
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
@@ -24,8 +25,13 @@ PAUSE = timedelta(minutes=10)
 # The settings of a version, beside its team, its name and its reviewers.
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up",
-    "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause",
+    "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
 )  # fmt: skip
+_REACH = """
+SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
+  WHERE r.policy_id = $1 ORDER BY g.name),
+ARRAY(SELECT user_id FROM approvals_policy_people WHERE policy_id = $1 ORDER BY user_id)
+"""
 _NAMES = "SELECT name FROM approvals_policy WHERE team_id = $1"
 
 
@@ -62,7 +68,9 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
     def decided_by(self, user: Any) -> PolicyQuerySet:
         """Select those under which this person may decide; by a token, those in its scope."""
         mine = ReviewingTeam.objects.filter(team__in=permissions.held(user, permissions.DECIDE_GATE))
-        return token_scope.of(user).narrow(self.filter(pk__in=mine.values("policy")), team="team_id")
+        named = Policy.people.through.objects.filter(user__in=permissions.held(user, permissions.NAMED))
+        asked = self.filter(Q(pk__in=mine.values("policy")) | Q(pk__in=named.values("policy")))
+        return token_scope.of(user).narrow(asked, team="team_id")
 
     def current(self) -> PolicyQuerySet:
         """Select the newest version of each."""
@@ -74,12 +82,21 @@ class Policy(models.Model):
 
     class OnExpiry(models.TextChoices):
         EXPIRE = "expire", _("Expire: nothing runs, the agent is told that nobody answered in time")
+        STOP = "stop", _("Stop: the run ends, even if the agent has another way to go on")
+        ROLLBACK = "rollback", _("Roll back: the run ends, and what it did is undone where that is possible")
+        ESCALATE = "escalate", _("Escalate: the next group is asked")
         APPROVE = "approve", _("Approve when nobody answered in time")
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
     name = models.SlugField(max_length=60)
     version = models.PositiveIntegerField(default=1)
     groups = models.ManyToManyField(Group, blank=True, related_name="+")  # empty: the team's own people
+    people = models.ManyToManyField(User, blank=True, related_name="+")  # named beside the groups
+    # Canonical JSON, see approvals.policy.requirements; empty: one stage of these groups and people, or no rules.
+    # Whoever they name is among the groups and people too.
+    stages = models.TextField(default="", db_default="", blank=True)
+    rules = models.TextField(default="", db_default="", blank=True)
+    denials = models.PositiveSmallIntegerField(default=1, db_default=1, validators=[MinValueValidator(1)])
     quorum = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
     separation = models.BooleanField(default=True)  # who started the run, or owns the asking token, may not decide
     deadline = models.DurationField(null=True, blank=True)
@@ -148,7 +165,7 @@ class Policy(models.Model):
         groups = sorted(self.groups.values_list("name", flat=True))
         said = {name: getattr(self, name) for name in ("name", "version", *SETTINGS)}
         seconds = {name: int(each.total_seconds()) for name, each in said.items() if isinstance(each, timedelta)}
-        return {**said, **seconds, "groups": groups}
+        return {**said, **seconds, "groups": groups, "people": [f"user:{each}" for each in self.person_ids]}
 
     @cached_property
     def reviewers(self) -> list[Group]:
@@ -156,9 +173,29 @@ class Policy(models.Model):
         return sorted((each.team for each in self.reviewing.all()), key=lambda team: team.name)
 
     @cached_property
+    def person_ids(self) -> list[int]:
+        """List the ids of the people who are named. A version's never change; set by readers like `reviewer_ids`."""
+        return self._reach[1]
+
+    @cached_property
+    def named(self) -> list[User]:
+        """List the people who are named."""
+        return list(self.people.order_by("first_name", "username")) if self.person_ids else []
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether it asks one number of people out of its groups, whatever is proposed."""
+        return not (self.stages or self.rules or self.person_ids)
+
+    @cached_property
     def reviewer_ids(self) -> list[int]:
         """List the ids of `reviewers`. A reader that has them from its own statement sets them here."""
-        return list(self.reviewing.order_by("team__name").values_list("team", flat=True))
+        return self._reach[0]
+
+    @cached_property
+    def _reach(self) -> tuple[list[int], list[int]]:
+        [(teams, people)] = run_sql(_REACH, [self.pk])
+        return teams, people
 
 
 class _WithTeams(models.Manager["ReviewingTeam"]):
@@ -170,8 +207,16 @@ class _WithTeams(models.Manager["ReviewingTeam"]):
 def _newest(team: Any, name: Any) -> models.QuerySet[Policy]:
     reviewing = ReviewingTeam.objects.filter(policy=models.OuterRef("pk")).order_by("team__name")
     found: models.QuerySet[Any] = Policy.objects.filter(team=team, name=name).order_by("-version")[:1]
-    known: models.QuerySet[Policy] = found.annotate(reviewer_ids=ArraySubquery(reviewing.values("team")))
+    known: models.QuerySet[Policy] = found.annotate(
+        reviewer_ids=ArraySubquery(reviewing.values("team")),
+        person_ids=ArraySubquery(people_named(models.OuterRef("pk"))),
+    )
     return known
+
+
+def people_named(policy: Any) -> models.QuerySet[Any, Any]:
+    """Return the ids of the people whom a policy names, in order, as a query within another."""
+    return Policy.people.through.objects.filter(policy=policy).order_by("user").values("user")
 
 
 class ReviewingTeam(models.Model):

@@ -23,6 +23,8 @@ class Proposal(models.Model):
     digest = models.BinaryField()  # of `body`, see approvals.cards.binding: what a decision binds
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     patch = models.BinaryField(default=b"[]")  # JSON Patch from version 1, on the state
+    # What it needs by the policy's rules, see approvals.policy.requirements; empty: what the policy asks of all.
+    requirements = models.TextField(default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

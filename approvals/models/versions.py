@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.db.models import Max
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
+from checkpoints.values.canonical_json import canonical, decode
 
 from .policy import Policy
 from .tool import Tool
@@ -23,18 +24,22 @@ def newest(row: Row) -> Row:
     return type(row).objects.filter(team=row.team_id, name=row.name).latest("version")
 
 
-def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = ()) -> None:
-    """Store an unsaved policy (decided by `groups`) or tool as the next version of its name, with its event.
+def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = (), people: Iterable[User] = ()) -> None:
+    """Store an unsaved policy (decided by `groups` and `people`) or tool as the next version, with its event.
 
+    A policy's stages and rules may ask others too. Then its groups and people are all of them, and its own stage, where
+    it has no stages, is written out.
     The event is written from the stored row, read again, as the entered values are no proof of what counts.
     """
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=row.team_id)  # the second of two at once is version 2
         versions = type(row).objects.filter(team=row.team_id, name=row.name)
         row.version = (versions.aggregate(newest=Max("version"))["newest"] or 0) + 1
+        asked = _spread(row, groups, people) if isinstance(row, Policy) else None
         row.save(force_insert=True)
-        if isinstance(row, Policy):
-            row.groups.set(groups)
+        if isinstance(row, Policy) and asked:
+            row.groups.set(asked[0])
+            row.people.set(asked[1])
         stored = type(row).objects.get(pk=row.pk)
         event_log.record(
             "policy.changed" if isinstance(row, Policy) else "tool.changed",
@@ -44,3 +49,24 @@ def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = ()) -> Non
             version=stored.version,
             data=stored.facts,
         )
+
+
+def _spread(row: Policy, groups: Iterable[Group], people: Iterable[User]) -> tuple[set[int], set[int]]:
+    """Return the ids of all teams and people that a policy may ask, and complete its columns."""
+    teams, named = {each.pk for each in groups}, {each.pk for each in people}
+    stages = _decoded(row.stages)
+    by_rules = [stage for rule in _decoded(row.rules) for stage in rule["require"].get("stages", ())]
+    if not stages and by_rules:
+        mine = sorted(teams) if teams or named else [row.team_id]
+        own = {"quorum": row.quorum, "groups": mine, "people": sorted(named)}
+        stages = [{"name": "", "roles": [own]}]
+        row.stages = canonical(stages).decode()
+    if not stages:
+        return teams, named
+    roles = [role for stage in [*stages, *by_rules] for role in stage["roles"]]
+    row.quorum = sum(role["quorum"] for stage in stages for role in stage["roles"])
+    return {each for role in roles for each in role["groups"]}, {each for role in roles for each in role["people"]}
+
+
+def _decoded(text: str) -> list[Any]:
+    return decode(text.encode()) if text else []

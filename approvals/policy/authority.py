@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from approvals.models import Gate
 from checkpoints.access.permissions import DECIDE_GATE, holders
+from checkpoints.actors import of_user
 
 from .separation import why_apart
 
@@ -27,15 +28,26 @@ def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
     A superuser has no authority here without being in the teams. Teams, permissions and the account's state are read
     from the database, whatever the caller's objects say.
     """
+    return {person: why for person, (why, _teams) in seats(people, gate).items()}
+
+
+def seats(people: Collection[int], gate: Gate) -> dict[int, tuple[str, frozenset[int]]]:
+    """Return for each of these people what `reasons` says, and the reviewing teams in which they may decide."""
     found = holders(DECIDE_GATE, teams=gate.policy.reviewer_ids, among=people)
-    return {person: reason(person, found.get(person), gate) for person in people}
+    return {person: (reason(person, found.get(person), gate), found.get(person, frozenset())) for person in people}
 
 
-def reason(person: int, may: bool | None, gate: Gate) -> str:
-    """Say why this person may not decide; `may`: whether they are a reviewer, None for an account switched off."""
-    if may is None:
+def reason(person: int, teams: Collection[int] | None, gate: Gate) -> str:
+    """Say why this person may not decide this gate at all; "" where they may, once their stage is reached.
+
+    `teams`: the reviewing teams in which they may decide; None for an account that is switched off. People whom the
+    policy names need no team.
+    """
+    if teams is None:
         return str(SWITCHED_OFF)
-    if not may:
-        names = _(" or ").join(group.name for group in gate.policy.reviewers)
+    if not teams and person not in gate.policy.person_ids:
+        names = _(" or ").join(
+            [*(group.name for group in gate.policy.reviewers), *(of_user(each).name for each in gate.policy.named)]
+        )
         return _("Only people in %(teams)s who may decide gates can decide this one.") % {"teams": names}
     return why_apart(person, gate)

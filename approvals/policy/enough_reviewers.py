@@ -1,18 +1,24 @@
-"""Checks that enough people may decide for a policy's quorum. They change, so this is queried and not stored."""
+"""Checks that enough people may decide for what a policy asks. They change, so this is queried and not stored."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
 from django.contrib.auth.models import Group, User
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.models import Gate, Policy
 from checkpoints.access.permissions import DECIDE_GATE, members_where
 from checkpoints.actors import of_user
 
-from . import separation
+from . import required, separation
+from .requirements import Requirements, Stage
+from .stage_words import Names, stage
+from .tally import Tally, Vote, tally
+
+ADVICE = gettext_lazy("Ask for fewer, name more teams, or first let more people decide on the teams' pages.")
 
 
 def people(*asked: Sequence[Group]) -> list[set[int]]:
@@ -21,34 +27,73 @@ def people(*asked: Sequence[Group]) -> list[set[int]]:
     return [set().union(*(there[team.pk] for team in teams)) for teams in asked]
 
 
-def too_few(quorum: int, teams: Sequence[Group]) -> str:
-    """Say why these teams' people are too few for a quorum now, and what to do; "" where they are enough."""
-    [there] = people(teams)
-    if len(there) >= quorum:
+def missing(needs: Requirements, *, apart: Set[int] = frozenset()) -> tuple[Tally, set[int]]:
+    """Count as if everybody who may decide now approved, but for those `apart`, and return who that is.
+
+    What is left then cannot be filled. Two statements, one where nobody is named.
+    """
+    there = members_where(DECIDE_GATE, teams=needs.groups)
+    named = set(User.objects.filter(pk__in=needs.people, is_active=True).values_list("pk", flat=True))
+    teams: dict[int, set[int]] = {person: set() for person in named}
+    for team, members in there.items():
+        for person in members:
+            teams.setdefault(person, set()).add(team)
+    votes = [Vote(person=each, teams=frozenset(teams[each])) for each in sorted(teams) if each not in apart]
+    return tally(needs, votes), set(teams)
+
+
+def too_few(needs: Requirements, names: Names) -> str:
+    """Say why the people who may decide now are too few for these requirements, and what to do; "" elsewhere."""
+    count, there = missing(needs)
+    if not count.left:
         return ""
+    if needs.staged:
+        words = _("Nobody could fill all of it now: %(whom)s would be missing. %(advice)s")
+        return words % {"whom": _lacking(count, names), "advice": ADVICE}
     said = _(
-        "Now %(people)s may decide in %(teams)s, and %(quorum)s must agree: no gate of this policy could be approved. "
-        "Ask for fewer, name more teams, or first let more people decide on the teams' pages."
+        "Now %(people)s may decide in %(teams)s, and %(quorum)s must agree: no gate of this policy could be approved."
     )
-    return said % {"people": _count(len(there)), "teams": _names(teams), "quorum": quorum}
+    [role] = needs.stages[0].roles
+    said %= {"people": _count(len(there)), "teams": names.any_of(role), "quorum": needs.slots}
+    return f"{said} {ADVICE}"
 
 
-def tight(policy: Policy, teams: Sequence[Group]) -> str:
-    """Warn where every reviewer has to approve and the person who started the run may not; "" elsewhere."""
-    if not policy.separation or len(people(teams)[0]) > policy.quorum:
+def tight(policy: Policy, needs: Requirements, names: Names) -> str:
+    """Warn where the gates of somebody's runs could not be approved, as they may not decide there; "" elsewhere."""
+    if not policy.separation:
         return ""
-    if policy.quorum == 1:
-        return _("There is only 1 reviewer. If they start a run, its gates cannot be approved. Add reviewers.")
-    every = _(
-        "All %(count)s reviewers must approve. If one of them starts a run, its gates cannot be approved. Add "
-        "reviewers."
-    )
-    return every % {"count": policy.quorum}
+    if not needs.staged:
+        there = missing(needs)[1]
+        if len(there) > needs.slots:
+            return ""
+        if needs.slots == 1:
+            return _("There is only 1 reviewer. If they start a run, its gates cannot be approved. Add reviewers.")
+        every = _(
+            "All %(count)s reviewers must approve. If one of them starts a run, its gates cannot be approved. Add "
+            "reviewers."
+        )
+        return every % {"count": needs.slots}
+    for person in sorted(missing(needs)[1]):
+        count = missing(needs, apart={person})[0]
+        if count.left:
+            said = _("If one of the reviewers starts a run, %(whom)s may be missing at its gates. Add reviewers.")
+            return said % {"whom": _lacking(count, names)}
+    return ""
 
 
-def lacking(gate: Gate, there: Set[int]) -> str:
-    """Say why the people who may decide now, `there`, are too few for an open gate; "" where they are enough."""
-    apart = separation.apart_from(gate) & there
+def lacking(gate: Gate, needs: Requirements, there: Set[int] | None = None) -> str:
+    """Say why the people who may decide now are too few for an open gate; "" where they are enough.
+
+    `there`: those people, where the caller knows them and the policy is plain.
+    """
+    apart = separation.apart_from(gate)
+    if needs.staged:
+        count, _there = missing(needs, apart=apart)
+        said = _("%(whom)s may not be found now: this cannot be approved. Ask an administrator to add reviewers.")
+        return said % {"whom": capfirst(_lacking(count, Names.of(gate.policy)))} if count.left else ""
+    if there is None or not gate.policy.plain:
+        there = missing(needs)[1]
+    apart &= there
     said = _(
         "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: this cannot be approved. "
         "Ask an administrator to add reviewers."
@@ -58,13 +103,16 @@ def lacking(gate: Gate, there: Set[int]) -> str:
             "%(people)s may decide in %(teams)s now, not counting the requester, and %(quorum)s must agree: "
             "this cannot be approved. Ask an administrator to add reviewers."
         )
-    return _short(said, gate.policy, there - apart)
+    return _short(said, gate.policy, needs, there - apart)
 
 
 def lacking_besides(owner: User, policy: Policy) -> str:
     """Warn where the people who may decide now are too few for gates of `owner`'s program; "" elsewhere."""
-    [there] = people(policy.reviewers)
-    apart = separation.apart(policy, owner.pk)
+    needs, apart = required.own(policy), separation.apart(policy, owner.pk)
+    count, there = missing(needs, apart=apart)
+    if needs.staged:
+        said = _("%(whom)s would be missing: its gates cannot be approved. Ask an administrator to add reviewers.")
+        return said % {"whom": capfirst(_lacking(count, Names.of(policy)))} if count.left else ""
     said = _(
         "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: its gates cannot be approved. "
         "Ask an administrator to add reviewers."
@@ -74,21 +122,24 @@ def lacking_besides(owner: User, policy: Policy) -> str:
             "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: its gates "
             "cannot be approved. Ask an administrator to add reviewers."
         )
-    return _short(said, policy, there - apart, owner=of_user(owner).name)
+    return _short(said, policy, needs, there - apart, owner=of_user(owner).name)
 
 
-def _short(said: str, policy: Policy, there: Set[int], **names: str) -> str:
-    if len(there) >= policy.quorum:
+def _short(said: str, policy: Policy, needs: Requirements, there: Set[int], **names: str) -> str:
+    if len(there) >= needs.slots:
         return ""
-    people = _count(len(there)).capitalize()
-    return said % {"people": people, "teams": _names(policy.reviewers), "quorum": policy.quorum, **names}
+    people = capfirst(_count(len(there)))
+    [role] = needs.stages[0].roles
+    return said % {"people": people, "teams": Names.of(policy).any_of(role), "quorum": needs.slots, **names}
+
+
+def _lacking(count: Tally, names: Names) -> str:
+    """Name everybody who is lacking: `one of Finance and one of Legal`."""
+    stages = range(len(count.requirements.stages))
+    return stage(Stage(roles=tuple(role for at in stages for role in count.lacking(at))), names)
 
 
 def _count(number: int) -> str:
     if number == 0:
         return _("nobody")
     return ngettext("%(count)s person", "%(count)s people", number) % {"count": number}
-
-
-def _names(teams: Sequence[Group]) -> str:
-    return _(" or ").join(sorted(team.name for team in teams))

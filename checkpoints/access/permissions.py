@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group, Permission, User
 from django.db import models
 from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
 
@@ -26,6 +26,7 @@ VIEW_RUN = "checkpoints.view_run"
 START_RUN = "checkpoints.start_run"
 REWIND_RUN = "checkpoints.rewind_run"
 DECIDE_GATE = "approvals.decide_gate"
+NAMED = "being named"  # no permission of a team: a policy names the person, and "held" is who they are
 REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
 MANAGE_WEBHOOKS = "approvals.manage_webhooks"
 VIEW_AUDIT = "checkpoints.view_audit"
@@ -40,8 +41,8 @@ Ways = Sequence[tuple[str, str]]  # how rows are seen: paths to a team, each wit
 
 # Statements are written out: building one for each page and decision takes longer than answering it.
 _HOLDERS = """
-SELECT one.id, EXISTS (
-  SELECT FROM checkpoints_right may WHERE may.user_id = one.id AND may.team_id = ANY($3)
+SELECT one.id, ARRAY(
+  SELECT may.team_id FROM checkpoints_right may WHERE may.user_id = one.id AND may.team_id = ANY($3)
   AND may.app = $1 AND may.codename = $2)
 FROM auth_user one WHERE one.is_active AND one.id = ANY($4)
 """
@@ -103,6 +104,8 @@ def kind_of(user: Any) -> PersonKind:
 
 def held(user: Any, permission: str) -> QuerySet[Any, Any]:
     """Return the ids of the teams in which this person has a permission, whatever token they send."""
+    if permission == NAMED:
+        return User.objects.filter(pk=user.pk, is_active=True).values("pk")
     asked = _named(permission)
     if sees_all(user, permission):
         there = Permission.objects.filter(content_type__app_label=asked["app"], codename=asked["codename"])
@@ -169,18 +172,25 @@ def may(user: Any, team_id: int, permission: str) -> bool:
     return teams_where(user, permission).filter(pk=team_id).exists()
 
 
-def holders(permission: str, *, teams: Collection[int], among: Collection[int]) -> dict[int, bool]:
-    """Tell, by id, which of the people `among` have a permission in one of the `teams`, in one statement.
+def holders(permission: str, *, teams: Collection[int], among: Collection[int]) -> dict[int, frozenset[int]]:
+    """Return, by id, in which of the `teams` each of the people `among` has a permission, in one statement.
 
     Superusers get nothing extra here. A person missing in the answer has no account, or one that is switched off.
     """
-    return dict(run_sql(_HOLDERS, [*_named(permission).values(), typed(list(teams)), typed(list(among))]))
+    found = run_sql(_HOLDERS, [*_named(permission).values(), typed(list(teams)), typed(list(among))])
+    return {one: frozenset(where) for one, where in found}
 
 
 def right_in(team: str, permission: str) -> str:
     """Return SQL for the `user_id` of everybody who has a permission in a team; `team` is its id in SQL."""
     where = " AND ".join(f"{column} = '{value}'" for column, value in _named(permission).items())
     return f"(SELECT user_id FROM checkpoints_right WHERE team_id = {team} AND {where})"  # noqa: S608 - constants
+
+
+def teams_with(person: str, permission: str) -> str:
+    """Return SQL for the `team_id` of each team where a person has a permission; `person` is their id in SQL."""
+    where = " AND ".join(f"{column} = '{value}'" for column, value in _named(permission).items())
+    return f"(SELECT team_id FROM checkpoints_right WHERE user_id = {person} AND {where})"  # noqa: S608 - constants
 
 
 def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[int]]:
@@ -197,6 +207,8 @@ def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str]
     viewing = list(filter(_views, permissions))
     for one, name, team in run_sql(_TEAMS, [typed(list(people)), list(permissions), viewing]):
         found[one, name].add(team)
+    if NAMED in permissions:
+        found |= {(one, NAMED): {one} for one in people}
     return {key: frozenset(teams) for key, teams in found.items()}
 
 

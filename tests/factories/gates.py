@@ -18,12 +18,13 @@ from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.gates.opening import open_gate
 from approvals.gates.queues import MINE, ReaderReach
-from approvals.models import Decision, Gate, Outcome, Policy
+from approvals.models import Decision, Gate, Outcome, Policy, versions
 from checkpoints import actors, store
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import claims
+from checkpoints.values.canonical_json import canonical
 
 from .people import make_team
 from .runs import make_run
@@ -45,9 +46,16 @@ def make_policy(
     step_up: bool = False,
     reason_required: bool = True,
     registered_only: bool = False,
+    people: tuple[User, ...] = (),
+    denials: int = 1,
+    stages: list[Any] | None = None,
+    rules: list[Any] | None = None,
 ) -> Policy:
-    """Make a policy of a team; whoever is in `groups` decides, else the team."""
-    policy = Policy.objects.create(
+    """Make a policy of a team; whoever is in `groups` or `people` decides, else the team.
+
+    `stages` and `rules` as approvals.policy.requirements has them.
+    """
+    policy = Policy(
         team=team or make_team(),
         name=name,
         version=version,
@@ -59,8 +67,14 @@ def make_policy(
         step_up=step_up,
         reason_required=reason_required,
         registered_only=registered_only,
+        denials=denials,
+        stages=canonical(stages).decode() if stages else "",
+        rules=canonical(rules).decode() if rules else "",
     )
-    policy.groups.set(groups)
+    asked = versions._spread(policy, groups, people)
+    policy.save(force_insert=True)
+    policy.groups.set(asked[0])
+    policy.people.set(asked[1])
     return policy
 
 

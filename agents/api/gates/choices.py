@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from django.contrib.auth.models import User
@@ -18,9 +17,11 @@ from agents.queries.access import reader_of
 from approvals.consequences.gate import GateImpacts
 from approvals.decisions.decision_impact import DecisionImpact, impact_of
 from approvals.decisions.prepared_decision import prepare
+from approvals.decisions.quorum import check_turn, left
 from approvals.decisions.submission import Submission
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
+from approvals.policy import required
 from approvals.views.access import gate_or_404
 
 from .decisions import MARK, Decide, said_in
@@ -75,7 +76,7 @@ class DecisionPreview(Schema):
 def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Return the impact of each choice: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
-    told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader))
+    told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader), by=reader.pk)
     items = [
         ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.of(impact), shown=made.mark, left=made.left)
         for name, of, made in told
@@ -84,31 +85,34 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     return answer(ChoiceImpacts(items=items))
 
 
-def choices_of(gate: Gate, *, others: int) -> Iterator[tuple[str, str, DecisionImpact]]:
+def choices_of(gate: Gate, *, others: Sequence[Decision], by: int) -> Iterator[tuple[str, str, DecisionImpact]]:
     """Yield (choice, its step or answer, its impact), in the order of the gate's page.
 
-    `others` is how many people have approved the current proposal.
+    `others` are the votes that count beside the reader's, whose id is `by`.
     """
     proposal = gate.standing()
+    needs = required.of(proposal, gate.policy)
+    against = [each for each in others if each.rejects]
+    agreed = left(gate, needs, others, by=by)
+    anew = agreed if agreed == needs.slots - 1 else left(gate, needs, against, by=by)
+    rejected = left(gate, needs, against, by=by, rejecting=True)
     card = proposal.card
     future = GateImpacts(gate, card, proposal.state_patch)
-    made = DecisionImpact(impact=None, quorum=gate.policy.quorum)
     if card.question is None:
-        yield "approve", "", replace(made, impact=future.approve(), others=others)
+        yield "approve", "", DecisionImpact(impact=future.approve(), left=agreed)
     standing = (proposal.content["answer"] or {}).get("choice")
     for choice in card.question["choices"] if card.question else []:
-        agreed = others if standing in (None, choice["id"]) else 0
-        yield "answer", choice["id"], replace(made, impact=future.answering(choice["id"]), others=agreed)
+        more = agreed if standing in (None, choice["id"]) else anew
+        yield "answer", choice["id"], DecisionImpact(impact=future.answering(choice["id"]), left=more)
     if gate.kind == Gate.Kind.REVIEW:
-        yield "stop", "", replace(made, impact=future.stop(), rejects=True)
+        yield "stop", "", DecisionImpact(impact=future.stop(), rejects=True, left=rejected)
         for step in reversed(card.back_to):
-            yield "back", step, replace(made, impact=future.back(step), rejects=True)
+            yield "back", step, DecisionImpact(impact=future.back(step), rejects=True, left=rejected)
 
 
-def _others(gate: Gate, reader: User) -> int:
-    """Count the other people who have approved the current proposal."""
-    counting = gate.decisions.filter(counts=True, proposal__number=gate.proposal)
-    return counting.exclude(verdict=Decision.Verdict.REJECT).exclude(user=reader).count()
+def _others(gate: Gate, reader: User) -> list[Decision]:
+    """List the votes of other people that count at the gate."""
+    return list(gate.decisions.filter(counts=True).exclude(user=reader))
 
 
 @router.post(
@@ -127,7 +131,11 @@ def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) ->
     found.gate.saved = saved
     prepared = prepare(found, sent, by=reader)
     instead = prepared.next
-    made = impact_of(prepared).beside(0 if instead else _others(prepared.gate, reader))
+    votes = _others(prepared.gate, reader)
+    check_turn(prepared.gate, prepared.needs, votes, by=reader.pk)
+    others = [each for each in votes if instead is None or each.rejects]
+    more = left(prepared.gate, prepared.will_need, others, by=reader.pk, rejecting=prepared.rejects)
+    made = impact_of(prepared).leaving(more)
     told = DecisionPreview(
         verdict=prepared.verdict, stands=instead is None, changed=list(instead.changed) if instead else [],
         impact=None if made.impact is None else ImpactAnswer.of(made.impact), shown=made.mark, left=made.left,

@@ -15,6 +15,7 @@ from agents.api.protocol.exact_json import spliced
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome, Proposal
+from approvals.policy import required
 from approvals.presentation.decision_form import whole_state
 from approvals.presentation.gate_facts import agreement as agreements
 from approvals.presentation.gate_facts.outcomes import ActionOutcome, deciders, judged
@@ -98,6 +99,22 @@ class AgreementAnswer(Schema):
     quorum: int = Field(description="How many must approve.", examples=[2])
     agreed: int = Field(description="How many have approved the current proposal.", examples=[1])
     who: str = Field(description="Who may decide, in words.", examples=["anyone who may decide in Finance"])
+    needs: str = Field(
+        description="All that the proposal needs, in words; empty if any of those people may approve it.",
+        examples=["Two of Finance, then one of Legal. Two rejections reject."],
+    )
+    asked: str = Field(
+        description="Whose approval is needed now, and whose later, in words; empty if everybody is asked at once.",
+        examples=["Now one of Finance. Then one of Legal."],
+    )
+    rules: list[str] = Field(
+        description="Sentences: which rules of the policy count, and which could not be evaluated, so that the "
+        "strictest that they may ask is required.",
+        validation_alias="why",
+        examples=[["By the rule “large”."]],
+    )
+    denials: int = Field(description="How many rejections reject it.", examples=[1])
+    rejected: int = Field(description="How many rejections count.", examples=[0])
     voices: list[Vote] = Field(description="The decisions, oldest first.")
 
 
@@ -180,7 +197,6 @@ class GateHead(GateSummary):
         examples=[True],
     )
     step_up: bool = Field(
-        validation_alias="policy.step_up",
         description="Whether a decision counts only in a session in which the password was confirmed recently: on the "
         "gate's page, never by a token.",
         examples=[False],
@@ -199,12 +215,16 @@ class GateHead(GateSummary):
         return bytes(context["standing"].digest)
 
     @staticmethod
+    def resolve_step_up(gate: Gate, context: dict[str, Any]) -> bool:
+        return required.of(context["standing"], gate.policy).step_up
+
+    @staticmethod
     def resolve_whole_state(gate: Gate, context: dict[str, Any]) -> bool:
         return whole_state.allowed(gate, context["standing"].card)
 
     @staticmethod
     def resolve_agreement(gate: Gate, context: dict[str, Any]) -> agreements.Agreement:
-        return agreements.agreement(gate, user=context["reader"])
+        return agreements.agreement(gate, context["standing"], user=context["reader"])
 
 
 class GateDetail(GateHead):

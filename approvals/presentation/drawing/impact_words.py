@@ -87,7 +87,7 @@ def approval(
 
     `elsewhere`: the tools that the program which asks calls by itself, since it only asks here.
     """
-    left = agreement.quorum - (agreement.agreed + 1 if current else 1)
+    left = agreement.left(current=current)
     people = _agreeing(agreement, left=left, edited=not current, answer=choice == "answer")
     made = drawn(impact, str(HEADINGS[choice]), people=people, later=left > 0)
     if not elsewhere:
@@ -96,9 +96,9 @@ def approval(
     return replace(made, rows=(calls, *(row for row in made.rows if row.effect != "run")))
 
 
-def stop(impact: Impact) -> WordedImpact:
+def stop(impact: Impact, agreement: Agreement) -> WordedImpact:
     """Draw a rejection that ends the run."""
-    made = drawn(impact, _("If you stop the run"), people=ImpactLine(effect="people", title=_("Closes immediately")))
+    made = drawn(impact, _("If you stop the run"), people=_rejecting(agreement, ""))
     first = ImpactLine(effect="run", title=_("Runs nothing"), said=_("The run stops as rejected"))
     done = [row for row in impact.kept if row.kind == "effect"]
     said = _("Already done; this does not undo it")
@@ -109,12 +109,26 @@ def stop(impact: Impact) -> WordedImpact:
     )
 
 
-def back(impact: Impact, step: str) -> WordedImpact:
+def back(impact: Impact, step: str, agreement: Agreement) -> WordedImpact:
     """Draw a rejection that sends the run back to `step` with feedback."""
-    closes = ImpactLine(effect="people", title=_("Closes immediately"), said=_("The agent gets your feedback"))
+    closes = _rejecting(agreement, _("The agent gets your feedback"))
     return drawn(
         impact, _("If you send it back to “%(step)s”") % {"step": impact.title_of(step)}, people=closes, at_gate=False
     )
+
+
+def _rejecting(agreement: Agreement, said: str) -> ImpactLine:
+    """Say whether this rejection closes the gate, or how many more have to reject."""
+    left = agreement.left_to_reject()
+    if not left:
+        return ImpactLine(effect="people", title=_("Closes immediately"), said=said)
+    counts = {"number": agreement.denials - left, "needed": agreement.denials, "left": left}
+    words = ngettext(
+        "Yours is rejection %(number)s of %(needed)s. The gate stays open until one more person rejects",
+        "Yours is rejection %(number)s of %(needed)s. The gate stays open until %(left)s more people reject",
+        left,
+    )
+    return ImpactLine(effect="people", title=_("%(number)s of %(needed)s") % counts, said=words % counts)
 
 
 def expiry(impact: Impact) -> str:
@@ -151,6 +165,8 @@ def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = F
             left,
         )
         said = words % counts
+    if left > 0 and (then := agreement.then_asked(current=not edited)):
+        said = f"{said}. {then}"
     if edited and agreement.names:
         said = f"{_cancels(agreement.names, answer=answer)}. {said}"
     return ImpactLine(effect="people", title=title, said=said)

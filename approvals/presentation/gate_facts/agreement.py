@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +12,11 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from approvals.models import Decision, Gate, Policy
-from approvals.policy import enough_reviewers
+from approvals.models import Decision, Gate, Policy, Proposal
+from approvals.policy import authority, enough_reviewers, required, stage_words, tally
+from approvals.policy.requirements import Requirements
+from approvals.policy.stage_words import Names
+from approvals.policy.tally import Tally, Vote
 from checkpoints import actors
 from checkpoints.postgresql.prepared_rows import prepared
 
@@ -44,6 +47,15 @@ class Agreement:
 
     quorum: int
     agreed: int
+    tally: Tally  # of the votes on the current proposal
+    needs: str = ""  # all that the proposal needs, in words
+    why: Sequence[str] = ()  # the rules that say so
+    asked: str = ""  # whose approval is needed now and later, in words; "" where everybody is asked alike
+    turn: str = ""  # why the reader's turn comes later
+    would: Tally | None = None  # the count after an approval by the reader, where roles differ
+    anew: Tally | None = None  # the same on an edited proposal
+    words_after: tuple[str, str] = ("", "")  # who is needed after each of these
+    names: Sequence[str] = ()  # of those who have approved
     voices: Sequence[VoteLine] = ()
     mine: Decision | None = None  # the reader's own decision on the current proposal
     who: str = ""  # the people who may decide, in words
@@ -57,25 +69,91 @@ class Agreement:
     def needed(self) -> str:
         return ngettext("%(count)s approval needed", "%(count)s approvals needed", self.quorum) % {"count": self.quorum}
 
+    def left(self, *, current: bool) -> int:
+        """Return how many more people have to approve after the reader; not `current`: after their edit."""
+        after = self.would if current else self.anew
+        return after.left if after else self.quorum - (self.agreed + 1 if current else 1)
+
+    def then_asked(self, *, current: bool) -> str:
+        """Say who is needed after the reader: `Then one of Legal`; "" where everybody is asked alike."""
+        after = self.would if current else self.anew
+        return self.words_after[not current] if after else ""
+
     @property
-    def names(self) -> list[str]:
-        return [voice.name for voice in self.voices if voice.state == "approved"]
+    def denials(self) -> int:
+        return self.tally.requirements.denials
+
+    @property
+    def rejected(self) -> int:
+        """Return how many rejections count."""
+        return self.tally.rejections
+
+    def left_to_reject(self) -> int:
+        """Return how many more people have to reject after the reader."""
+        mine = self.mine is not None and self.mine.verdict == Decision.Verdict.REJECT
+        return max(self.denials - self.rejected - (0 if mine else 1), 0)
 
 
-def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Agreement:
+def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] | None = None) -> Agreement:
     """Read the gate's decisions and policy, and the people who may decide now unless `deciders` gives them."""
     decisions = _decisions(gate.pk)
-    policy = gate.policy
+    policy, needs, is_open = gate.policy, required.of(proposal, gate.policy), gate.status == Gate.Status.OPEN
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
-    counting = [d for d in decisions if d.counts and d.proposal.number == gate.proposal]
-    agreed = sum(decision.verdict != Decision.Verdict.REJECT for decision in counting)
-    empty = policy.quorum - agreed if gate.status == Gate.Status.OPEN else 0
-    who, lacking = reviewers(policy), ""
-    if empty > 0:
-        deciders = enough_reviewers.people(policy.reviewers)[0] if deciders is None else deciders
-        lacking = enough_reviewers.lacking(gate, deciders)
-    mine = next((decision for decision in counting if decision.user_id == user.pk), None)
-    return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
+    counting = [d for d in decisions if d.counts and (d.proposal.number == gate.proposal or d.rejects)]
+    count = _count(gate, needs, counting) if is_open and needs.staged else _plain(needs, counting)
+    who, lacking, mine = reviewers(policy, needs), "", next((d for d in counting if d.user_id == user.pk), None)
+    if count.left > 0 and is_open:
+        lacking = enough_reviewers.lacking(gate, needs, deciders)
+    made = Agreement(
+        quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
+        names=[each.name for each in voices if each.state == "approved"],
+    )  # fmt: skip
+    if policy.plain:
+        return made
+    names = Names.of(policy)
+    made = replace(made, needs=stage_words.requirements(needs, names), why=stage_words.why(needs))
+    return _with_turns(made, gate, needs, counting, user, names) if is_open and needs.staged else made
+
+
+def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
+    """Count votes where all places are alike, or the gate is closed, by their number."""
+    approving = [d for d in counting if not d.rejects]
+    places = [tally.Place(0, 0, needs.stages[0].roles[0])] * needs.slots
+    filled = [*(d.user_id for d in approving), *[None] * needs.slots][: needs.slots]
+    against = len({d.user_id for d in counting if d.rejects})
+    return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)), rejections=against)
+
+
+def _count(gate: Gate, needs: Requirements, counting: Sequence[Decision]) -> Tally:
+    return tally.tally(needs, _votes(gate, counting, authority.seats([d.user_id for d in counting], gate)))
+
+
+def _votes(gate: Gate, counting: Sequence[Decision], seats: Mapping[int, tuple[str, frozenset[int]]]) -> list[Vote]:
+    return [
+        Vote(person=d.user_id, approves=not d.rejects, teams=seats[d.user_id][1])
+        for d in counting
+        if not seats[d.user_id][0]
+    ]
+
+
+def _with_turns(
+    made: Agreement, gate: Gate, needs: Requirements, counting: Sequence[Decision], user: User, names: Names
+) -> Agreement:
+    """Add what the reader's approval would come to, or why their turn comes later."""
+    why_not, teams = authority.seats([user.pk], gate)[user.pk]
+    seats = authority.seats([d.user_id for d in counting], gate)
+    votes = [vote for vote in _votes(gate, counting, seats) if vote.person != user.pk]
+    own = Vote(person=user.pk, teams=teams)
+    would, anew = tally.tally(needs, [*votes, own]), tally.tally(needs, [own])
+    early = not why_not and not tally.may_vote(made.tally, user.pk, teams)
+    return replace(
+        made,
+        asked=stage_words.next_asked(made.tally, names),
+        turn=stage_words.not_yet(made.tally, gate.policy) if early else "",
+        would=would,
+        anew=anew,
+        words_after=(stage_words.then_asked(would, names), stage_words.then_asked(anew, names)),
+    )
 
 
 @prepared
@@ -85,8 +163,8 @@ def _decisions(gate: Any) -> QuerySet[Decision]:
 
 
 def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
-    lapsed = not decision.counts or decision.proposal.number != current
-    state = "rejected" if decision.verdict == Decision.Verdict.REJECT else "approved"
+    lapsed = not decision.counts or (decision.proposal.number != current and not decision.rejects)
+    state = "rejected" if decision.rejects else "approved"
     return VoteLine(
         name=actors.of_user(decision.user).name,
         verdict=decision.verdict,
@@ -118,13 +196,18 @@ def _words(decision: Decision) -> str:
     return outcomes.counted(list(decision.by_action.values())).capitalize()
 
 
-def reviewers(policy: Policy) -> str:
+def reviewers(policy: Policy, needs: Requirements) -> str:
     """Write `anyone who may decide in Finance; not the person who started it; password required`."""
-    teams = _(" or ").join(group.name for group in policy.reviewers)
-    said = [_("anyone who may decide in %(teams)s") % {"teams": teams}]
+    if needs.staged:
+        said = [stage_words.chain(needs.stages, Names.of(policy))]
+    else:
+        named = [actors.of_user(each).name for each in policy.named if each.pk in needs.people]
+        teams = _(" or ").join(group.name for group in policy.reviewers if group.pk in needs.groups)
+        said = [_("anyone who may decide in %(teams)s") % {"teams": teams}] if teams else []
+        said = [_(" or ").join([*said, *named])]
     if policy.separation:
         said.append(_("not the person who started it or owns its token"))
-    if policy.step_up:
+    if needs.step_up:
         said.append(_("password required"))
     if not policy.tokens_decide:
         said.append(_("not by an API token"))

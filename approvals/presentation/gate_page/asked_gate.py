@@ -16,7 +16,8 @@ from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
 from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Gate, Proposal
-from approvals.policy import authority, second_look
+from approvals.policy import authority, required, second_look
+from approvals.policy.requirements import Requirements
 from approvals.policy.second_look import Streak
 from approvals.policy.step_up import PasswordConfirmed
 from approvals.preflight.checks import Preflight
@@ -130,7 +131,12 @@ class AskedGate:
         """Say why the reader may not decide; "" where they may."""
         if not self.open:
             return _("This gate is closed.")
-        return authority.reason(self.user.pk, self.read.decides, self.gate)
+        return authority.reason(self.user.pk, self.read.decides, self.gate) or self.agreement.turn
+
+    @cached_property
+    def needs(self) -> Requirements:
+        """Return what the current proposal needs."""
+        return required.of(self.proposal, self.gate.policy)
 
     @property
     def may_decide(self) -> bool:
@@ -149,7 +155,7 @@ class AskedGate:
     @cached_property
     def step_up(self) -> StepUp | None:
         """Return the state of the reader's password confirmation; None where the policy needs none."""
-        return step_up.asked(self.user, self.confirmed) if self.gate.policy.step_up else None
+        return step_up.asked(self.user, self.confirmed) if self.needs.step_up else None
 
     @cached_property
     def second_look(self) -> Streak | None:
@@ -166,11 +172,11 @@ class AskedGate:
     @property
     def may_approve(self) -> bool:
         """Tell whether the reader has not approved yet; after approving they can still edit or reject."""
-        return self.agreement.mine is None
+        return self.agreement.mine is None or self.agreement.mine.rejects
 
     @cached_property
     def agreement(self) -> agreement.Agreement:
-        return agreement.agreement(self.gate, user=self.user, deciders=self.read.deciders)
+        return agreement.agreement(self.gate, self.proposal, user=self.user, deciders=self.read.deciders)
 
     @property
     def unsent_words(self) -> str:
@@ -216,7 +222,7 @@ class AskedGate:
 
     @property
     def left(self) -> int:
-        return max(self.agreement.quorum - self.agreement.agreed, 0)
+        return self.agreement.tally.left
 
     @property
     def seen(self) -> str:

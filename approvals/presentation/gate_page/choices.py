@@ -58,7 +58,7 @@ class OfferedChoices:
             "each": self._approving("each", current=self.mix is None or not self.mix.changed),
             "edit": self._approving("edit", current=False),
             "override": self._approving("override", current=False),
-            "stop": self._offered("stop", impact_words.stop(self.expected["stop"]), rejects=True),
+            "stop": self._offered("stop", impact_words.stop(self.expected["stop"], self.page.agreement), rejects=True),
         }
 
     def _approving(self, choice: str, *, current: bool) -> impact_words.WordedImpact:
@@ -67,7 +67,7 @@ class OfferedChoices:
         )
         if choice == "edit" and self.page.asks_only:
             drawn = replace(drawn, heading=str(impact_words.HEADINGS["answer"]))
-        return self._offered(choice, drawn, others=self.page.agreement.agreed if current else 0)
+        return self._offered(choice, drawn, current=current)
 
     @property
     def _elsewhere(self) -> tuple[str, ...]:
@@ -82,13 +82,15 @@ class OfferedChoices:
         drawn: impact_words.WordedImpact,
         impact: Impact | None = None,
         *,
-        others: int = 0,
+        current: bool = False,
         rejects: bool = False,
         place: str = "",
     ) -> impact_words.WordedImpact:
         """Add to a worded impact what its form posts: the mark of what was shown, and the boxes to confirm."""
         impact = impact or self.expected.get(choice)
-        binding = DecisionImpact(impact=impact, rejects=rejects, others=others, quorum=self.page.agreement.quorum)
+        now = self.page.agreement
+        left = now.left_to_reject() if rejects else max(now.left(current=current), 0)
+        binding = DecisionImpact(impact=impact, rejects=rejects, left=left)
         ticks = repeats.ticks(
             binding.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, _("This"))),
             ticked=self.page.sent.confirm.get(choice, ()),
@@ -106,7 +108,8 @@ class OfferedChoices:
 
     def _back(self, step: str, place: str) -> impact_words.WordedImpact:
         impact = self.page.future.back(step)
-        return self._offered(posted.BACK + step, impact_words.back(impact, step), impact, rejects=True, place=place)
+        drawn = impact_words.back(impact, step, self.page.agreement)
+        return self._offered(posted.BACK + step, drawn, impact, rejects=True, place=place)
 
     @property
     def chosen_back(self) -> str:
@@ -128,9 +131,9 @@ class OfferedChoices:
         drawn = impact_words.WordedImpact(heading="")
         if impact is not None:
             drawn = impact_words.approval("answer", impact, self.page.agreement, current=standing)
-        others, votes = self.page.agreement.agreed if standing else 0, self._votes(standing=standing)
+        votes = self._votes(standing=standing)
         runs = self._called(self.page.card.allows) if answer.grants else ""
-        offered = self._offered(posted.ANSWER + answer.id, drawn, impact, others=others, place=place)
+        offered = self._offered(posted.ANSWER + answer.id, drawn, impact, current=standing, place=place)
         return replace(offered, sends=send_button.answering(answer.label, runs, votes=votes))
 
     @property
@@ -185,7 +188,8 @@ class OfferedChoices:
         now = self.page.agreement
         if now.quorum <= 1:
             return ""
-        return _("%(number)s of %(needed)s") % {"number": now.agreed + 1 if standing else 1, "needed": now.quorum}
+        number = now.quorum - max(now.left(current=standing), 0)
+        return _("%(number)s of %(needed)s") % {"number": number, "needed": now.quorum}
 
     @cached_property
     def commit(self) -> str:

@@ -1,0 +1,138 @@
+"""Evaluates the expressions of rules, which are in CEL, the Common Expression Language.
+
+The only module that knows the library. An expression is short, calls nothing but pure functions of a fixed list, goes
+through lists at most twice, and sees at most `VALUES` values, so that it ends within a fraction of a second. It can
+read nothing else.
+
+Numbers are exact: CEL has 64-bit integers and binary doubles only, and a decimal of up to 15 digits survives as a
+double, in order and distinct from every other. Longer numbers are left out of the facts, and refused in an expression;
+so is arithmetic, which would round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import cel
+from django.utils.translation import gettext as _
+
+from .requirements import Unclear
+
+LONGEST = 1_000  # characters of an expression
+LOOPS = 2  # times that it goes through a list
+VALUES = 1_000  # values of an action that it may see
+DIGITS = 15  # of a number: a double holds all decimals of so many digits apart
+PARTIAL = ""  # a fact: whether values are left out, which a loop would miss
+_LOOPING = re.compile(r"\b(all|exists|exists_one|existsOne|map|filter)\b")
+_STRINGS = re.compile(r"""\b[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
+_LONG_NUMBER = re.compile(r"(?<![\w.])[\d.]{%d,}" % (DIGITS + 2))
+_WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")
+_FUNCTIONS = {
+    "!_", "@in", "@not_strictly_false", "_!=_", "_&&_", "_+_", "_<=_", "_<_", "_==_", "_>=_", "_>_", "_?_:_", "_[_]",
+    "_||_", "-_", "contains", "endsWith", "matches", "size", "startsWith",
+}  # fmt: skip
+
+
+class WrongExpression(Exception):
+    """An expression that cannot be used; the message says why, `line` and `column` where, from 1 (0: unknown)."""
+
+    def __init__(self, why: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(why)
+        self.line, self.column = line, column
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression."""
+
+    text: str
+    program: Any
+    names: frozenset[str]  # the variables that it reads
+    loops: bool = False  # whether it goes through lists
+
+    def is_true(self, facts: Mapping[str, Any]) -> bool:
+        """Evaluate it on an action's facts. Raises Unclear where that gives no true or false."""
+        if self.loops and facts.get(PARTIAL):
+            raise Unclear(_("a value is too long to be compared exactly"))
+        try:
+            found = self.program.execute({name: value for name, value in facts.items() if name != PARTIAL})
+        except BaseException as fault:  # whatever the library raises, the rule is unclear
+            _of_the_library(fault)
+            raise Unclear(_why(fault)) from None
+        if not isinstance(found, bool):
+            raise Unclear(_("it gives neither true nor false"))
+        return found
+
+
+@lru_cache(maxsize=1024)
+def checked(text: str) -> Expression:
+    """Check an expression. Raises WrongExpression."""
+    if not text.strip():
+        raise WrongExpression(_("Write a condition."))
+    if len(text) > LONGEST:
+        raise WrongExpression(_("Write at most %(most)s characters.") % {"most": f"{LONGEST:,}"})
+    try:
+        program = cel.compile(text)
+        told = program.references()
+    except BaseException as fault:
+        _of_the_library(fault)
+        raise _wrong(str(fault)) from None
+    bare = _STRINGS.sub(lambda found: " " * len(found.group()), text)
+    for name in told["functions"]:
+        if name not in _FUNCTIONS:
+            raise _refused(_unknown(name), bare, name)
+    if "+" in bare:
+        raise _refused(_("A rule compares values and does not compute with them, since that would round."), bare, "+")
+    loops = len(_LOOPING.findall(bare))
+    if loops > LOOPS:
+        raise WrongExpression(_("Go through a list at most %(most)s times in one condition.") % {"most": LOOPS})
+    if long := _LONG_NUMBER.search(bare):
+        words = _("Write numbers of at most %(most)s digits: longer ones are not compared exactly.") % {"most": DIGITS}
+        raise _refused(words, bare, long.group())
+    return Expression(text, program, frozenset(told["variables"]), loops > 0)
+
+
+def _unknown(name: str) -> str:
+    if re.fullmatch(r"_._|_%_", name):
+        return _("A rule compares values and does not compute with them, since that would round.")
+    return _("There is no function “%(name)s” for rules.") % {"name": name}
+
+
+def _refused(words: str, text: str, name: str) -> WrongExpression:
+    """Return the refusal of a part of the expression, at the place where it stands."""
+    at = max(text.find(name.strip("_")), 0)
+    before = text[:at]
+    return WrongExpression(words, before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1)
+
+
+def _wrong(said: str) -> WrongExpression:
+    found = _WHERE.search(said)
+    if not found:
+        return WrongExpression(_("This is no condition: %(why)s") % {"why": said.splitlines()[0][:200]})
+    line, column, why = found.groups()
+    ends = "<EOF>" in why.partition("expecting")[0]
+    plain = why.partition(" expecting ")[0].replace("mismatched ", "unexpected ")
+    words = _("the condition ends too early") if ends else plain
+    return WrongExpression(words, int(line), int(column))
+
+
+def _why(fault: Exception) -> str:
+    """Say in a few words why an expression could not be evaluated."""
+    said = str(fault)
+    if isinstance(fault, KeyError):
+        return _("there is no “%(name)s”") % {"name": said.strip("'\"")}
+    if name := re.match(r"Undefined variable or function: '([^']*)'", said):
+        return _("there is no “%(name)s”") % {"name": name[1]}
+    if isinstance(fault, TypeError):
+        return _("it compares values of different kinds")
+    return said.partition(".")[0][:200]
+
+
+def _of_the_library(fault: BaseException) -> None:
+    """Raise what is no error of the library; a panic of its Rust code is no Exception."""
+    if not isinstance(fault, Exception) and type(fault).__module__ != "pyo3_runtime":
+        raise fault

@@ -1,0 +1,72 @@
+"""The requirements of a gate's proposal: the policy's own, or those that its rules gave and that the proposal keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from approvals.cards.card import Card
+from approvals.models import Policy, Proposal
+from checkpoints.models import Run
+from checkpoints.values.canonical_json import decode
+
+from . import expressions, facts
+from .facts import GateFacts
+from .requirements import Requirements, Role, Rule, Stage, Unclear, combined, required, stages_of
+
+
+def own(policy: Policy) -> Requirements:
+    """Return what a policy asks where no rule says otherwise."""
+    if policy.stages:
+        stages = stages_of(decode(policy.stages.encode()))
+    else:
+        role = Role(quorum=max(1, policy.quorum), groups=tuple(policy.reviewer_ids), people=tuple(policy.person_ids))
+        stages = (Stage(roles=(role,)),)
+    return Requirements(stages=stages, denials=max(1, policy.denials), step_up=policy.step_up)
+
+
+@lru_cache(maxsize=1024)
+def rules_of(text: str) -> tuple[Rule, ...]:
+    """Read a policy's rules."""
+    return tuple(Rule(**each) for each in decode(text.encode())) if text else ()
+
+
+def of(proposal: Proposal, policy: Policy) -> Requirements:
+    """Return what a proposal needs; frozen with it where the policy has rules."""
+    return Requirements.from_text(proposal.requirements) if proposal.requirements else own(policy)
+
+
+def asked(policy: Policy, card: Card, gate: GateFacts, *, before: Requirements | None = None) -> Requirements:
+    """Compute what a new proposal needs. `before`: what the one that it replaces needed, which still counts."""
+    if not policy.rules:
+        return own(policy)
+    made = required(own(policy), rules_of(policy.rules), facts.of_proposal(card, gate), _matches)
+    return combined(before, made) if before else made
+
+
+def frozen(policy: Policy, requirements: Requirements) -> str:
+    """Return the text to store with the proposal; "" where the policy alone says what it needs."""
+    return requirements.to_text() if policy.rules else ""
+
+
+def _matches(rule: Rule, known: Mapping[str, Any]) -> bool:
+    try:
+        expression = expressions.checked(rule.when)
+    except expressions.WrongExpression as wrong:  # stored by another release of the library, or by hand
+        raise Unclear(_("its condition cannot be read: %(why)s") % {"why": wrong}) from None
+    return expression.is_true(known)
+
+
+def gate_facts(run: Run, step: str, *, asked_by: Any, attempt: int) -> GateFacts:
+    """Return what rules know of a gate. `asked_by`: the person who answers for the external program, or None."""
+    person = asked_by or run.started_by
+    return GateFacts(
+        agent=run.plan.agent,
+        step=step,
+        requester=person.username if person else "",
+        attempt=attempt,
+        external=run.plan.external,
+    )

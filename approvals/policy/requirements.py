@@ -1,0 +1,222 @@
+"""What a proposal needs to be approved: who, how many, in which order, and how many rejections end it. Pure.
+
+A policy has its own requirements, and rules that replace parts of them. The rules are read in order, and the first that
+matches counts, since its author can follow that with a finger. A rule that cannot be evaluated may match or not, so
+what it asks and what would count without it are both required. With several actions, what each of them needs is
+required. An edit adds what its values need, and takes nothing away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+from checkpoints.values.canonical_json import canonical, decode
+
+RISKS = ("low", "medium", "high", "critical")
+# From the mildest to the strictest.
+ENDS = ("approve", "escalate", "expire", "stop", "rollback")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """So many people out of some teams and some named people."""
+
+    quorum: int = 1
+    groups: tuple[int, ...] = ()  # ids of teams
+    people: tuple[int, ...] = ()  # ids of people
+
+    def fits(self, person: int, teams: Iterable[int]) -> bool:
+        """Tell whether this person, who may decide in these teams, may fill the role."""
+        return person in self.people or not set(self.groups).isdisjoint(teams)
+
+    def covers(self, other: Role) -> bool:
+        """Tell whether whoever fills this role fills the other one too."""
+        within = {*self.groups} <= {*other.groups} and {*self.people} <= {*other.people}
+        return within and self.quorum >= other.quorum
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Roles that are filled in any order; the next stage begins when all of them are."""
+
+    roles: tuple[Role, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirements:
+    """What one proposal needs."""
+
+    stages: tuple[Stage, ...]
+    denials: int = 1  # rejections that reject
+    step_up: bool = False
+    second_look: bool = False  # each approver ticks that they looked again
+    risk: str = ""  # the least risk that the gate shows; "" for the card's own
+    deadline: int | None = None  # seconds; None: the policy's own
+    on_expiry: str = ""  # of ENDS; "": the policy's own
+    rules: tuple[str, ...] = ()  # names of the rules that count
+    unclear: tuple[tuple[str, str], ...] = ()  # (rule, why it could not be evaluated)
+
+    @property
+    def slots(self) -> int:
+        """Return how many people have to approve."""
+        return sum(role.quorum for stage in self.stages for role in stage.roles)
+
+    @property
+    def staged(self) -> bool:
+        """Tell whether there are several roles, so that it matters which one somebody fills."""
+        return len(self.stages) > 1 or len(self.stages[0].roles) > 1
+
+    @property
+    def groups(self) -> frozenset[int]:
+        """Return the ids of all teams that are asked."""
+        return frozenset(each for stage in self.stages for role in stage.roles for each in role.groups)
+
+    @property
+    def people(self) -> frozenset[int]:
+        """Return the ids of all people who are named."""
+        return frozenset(each for stage in self.stages for role in stage.roles for each in role.people)
+
+    def to_text(self) -> str:
+        """Write them as canonical JSON, for the proposal's row."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        written = {**plain, "stages": stages_json(self.stages), "rules": list(self.rules)}
+        return canonical(written | {"unclear": [list(each) for each in self.unclear]}).decode()
+
+    @classmethod
+    def from_text(cls, text: str) -> Requirements:
+        """Read what `to_text` wrote."""
+        said = decode(text.encode())
+        return cls(
+            stages=stages_of(said["stages"]),
+            rules=tuple(said["rules"]),
+            unclear=tuple((rule, why) for rule, why in said["unclear"]),
+            **{name: said[name] for name in _PLAIN},
+        )
+
+
+_PLAIN = ("denials", "step_up", "second_look", "risk", "deadline", "on_expiry")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rule: what it requires where its expression is true of an action."""
+
+    name: str
+    when: str
+    require: Mapping[str, Any] = field(default_factory=dict)  # the parts of Requirements that it replaces, and `quorum`
+
+    def applied(self, own: Requirements) -> Requirements:
+        """Return the policy's own requirements with this rule's in their place."""
+        said = {name: value for name, value in self.require.items() if name in _PLAIN}
+        stages = stages_of(self.require["stages"]) if "stages" in self.require else own.stages
+        if "quorum" in self.require:
+            first = replace(stages[0].roles[0], quorum=self.require["quorum"])
+            stages = (replace(stages[0], roles=(first, *stages[0].roles[1:])), *stages[1:])
+        return replace(own, stages=stages, rules=(self.name,), **said)
+
+
+class Unclear(Exception):
+    """An expression that cannot be evaluated on an action; the message says why."""
+
+
+Matches = Callable[[Rule, Mapping[str, Any]], bool]  # raises Unclear
+
+
+def required(
+    own: Requirements, rules: Sequence[Rule], actions: Sequence[Mapping[str, Any]], matches: Matches
+) -> Requirements:
+    """Return what a proposal needs: for each action's facts by the first rule that matches, all of it together."""
+    return reduce(combined, [_of_action(own, rules, facts, matches) for facts in actions])
+
+
+def _of_action(own: Requirements, rules: Sequence[Rule], facts: Mapping[str, Any], matches: Matches) -> Requirements:
+    for at, rule in enumerate(rules):
+        try:
+            if matches(rule, facts):
+                return rule.applied(own)
+        except Unclear as why:
+            without = _of_action(own, rules[at + 1 :], facts, matches)
+            both = combined(rule.applied(own), without)
+            return replace(both, unclear=(*dict.fromkeys([(rule.name, str(why)), *both.unclear]),))
+    return own
+
+
+def combined(one: Requirements, other: Requirements) -> Requirements:
+    """Return requirements that meet both."""
+    deadlines = [each for each in (one.deadline, other.deadline) if each is not None]
+    return Requirements(
+        stages=_chained(one.stages, other.stages),
+        denials=min(one.denials, other.denials),
+        step_up=one.step_up or other.step_up,
+        second_look=one.second_look or other.second_look,
+        risk=max(one.risk, other.risk, key=lambda risk: RISKS.index(risk) if risk else -1),
+        deadline=min(deadlines, default=None),
+        on_expiry=max(one.on_expiry, other.on_expiry, key=lambda end: ENDS.index(end) if end else -1),
+        rules=tuple(dict.fromkeys([*one.rules, *other.rules])),
+        unclear=tuple(dict.fromkeys([*one.unclear, *other.unclear])),
+    )
+
+
+def _chained(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Return the stages of `one`, and after them the roles of `other` that those do not cover.
+
+    A role of `one` covers one of `other`, so that nobody is counted for two; one for the same people is raised.
+    """
+    stages = [list(stage.roles) for stage in one]
+    free = [(at, number) for at, roles in enumerate(stages) for number in range(len(roles))]
+    added = []
+    for stage in other:
+        left = []
+        for role in stage.roles:
+            place = next((each for each in free if _stands_for(stages[each[0]][each[1]], role)), None)
+            if place is None:
+                left.append(role)
+                continue
+            free.remove(place)
+            mine = stages[place[0]][place[1]]
+            stages[place[0]][place[1]] = replace(mine, quorum=max(mine.quorum, role.quorum))
+        if left:
+            added.append(replace(stage, roles=tuple(left)))
+    mine = tuple(replace(stage, roles=tuple(roles)) for stage, roles in zip(one, stages, strict=True))
+    return (*mine, *added)
+
+
+def _stands_for(mine: Role, role: Role) -> bool:
+    alike = {*mine.groups} == {*role.groups} and {*mine.people} == {*role.people}
+    return alike or mine.covers(role)
+
+
+def stages_of(said: Iterable[Mapping[str, Any]]) -> tuple[Stage, ...]:
+    """Read stages as `stages_json` writes them."""
+    return tuple(
+        Stage(
+            name=stage.get("name", ""),
+            roles=tuple(
+                Role(
+                    quorum=role.get("quorum", 1),
+                    groups=tuple(role.get("groups", ())),
+                    people=tuple(role.get("people", ())),
+                )
+                for role in stage["roles"]
+            ),
+        )
+        for stage in said
+    )
+
+
+def stages_json(stages: Iterable[Stage]) -> list[dict[str, Any]]:
+    """Return stages as JSON: `[{"name", "roles": [{"quorum", "groups", "people"}]}]`."""
+    return [
+        {
+            "name": stage.name,
+            "roles": [
+                {"quorum": role.quorum, "groups": sorted(role.groups), "people": sorted(role.people)}
+                for role in stage.roles
+            ],
+        }
+        for stage in stages
+    ]

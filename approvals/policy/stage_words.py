@@ -1,0 +1,116 @@
+"""Says in plain English who has to approve: "Two of Finance, then one of Legal. Two rejections reject."."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from approvals.english import listed
+from approvals.models import Policy
+from checkpoints.actors import of_user
+
+from .requirements import Requirements, Role, Stage
+from .tally import Tally
+
+_NUMBERS = (
+    "", gettext_lazy("one"), gettext_lazy("two"), gettext_lazy("three"), gettext_lazy("four"), gettext_lazy("five"),
+    gettext_lazy("six"), gettext_lazy("seven"), gettext_lazy("eight"), gettext_lazy("nine"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of teams and people by their ids."""
+
+    groups: Mapping[int, str]
+    people: Mapping[int, str]
+
+    @classmethod
+    def of(cls, policy: Policy) -> Names:
+        """Read the names of everybody whom a policy may ask."""
+        return cls(
+            {each.pk: each.name for each in policy.reviewers}, {each.pk: of_user(each).name for each in policy.named}
+        )
+
+    def any_of(self, role: Role) -> str:
+        """Write `Finance or Mira Sandoval`."""
+        groups = sorted(self.groups.get(each, _("a deleted team")) for each in role.groups)
+        people = sorted(self.people.get(each, _("a deleted account")) for each in role.people)
+        return _(" or ").join([*groups, *people]) or _("nobody")
+
+
+def role(asked: Role, names: Names) -> str:
+    """Write `two of Finance`, or for a person alone their name."""
+    if asked.quorum == 1 and not asked.groups and len(asked.people) == 1:
+        return names.any_of(asked)
+    return _("%(count)s of %(whom)s") % {"count": number(asked.quorum), "whom": names.any_of(asked)}
+
+
+def stage(asked: Stage, names: Names) -> str:
+    """Write `one of Finance and one of Legal`."""
+    return listed(role(each, names) for each in asked.roles)
+
+
+def chain(stages: Sequence[Stage], names: Names) -> str:
+    """Write `Two of Finance, then one of Legal`."""
+    return capfirst(_(", then ").join(stage(each, names) for each in stages))
+
+
+def requirements(needs: Requirements, names: Names) -> str:
+    """Write all of it: `Two of Finance, then one of Legal. Two rejections reject.`."""
+    said = [chain(needs.stages, names)]
+    if needs.denials > 1:
+        said.append(capfirst(_("%(count)s rejections reject") % {"count": number(needs.denials)}))
+    if needs.step_up:
+        said.append(_("Each confirms their password"))
+    if needs.second_look:
+        said.append(_("Each looks a second time"))
+    return " ".join(f"{each}." for each in said)
+
+
+def why(needs: Requirements) -> list[str]:
+    """Say which rules count, and which could not be evaluated and therefore count beside what follows."""
+    unclear = [
+        _("The rule “%(rule)s” could not be evaluated (%(why)s), so the strictest that it may ask is required.")
+        % {"rule": rule, "why": why}
+        for rule, why in needs.unclear
+    ]
+    counted = [f"“{each}”" for each in needs.rules if each not in dict(needs.unclear)]
+    if not counted:
+        return unclear
+    words = ngettext("By the rule %(rules)s.", "By the rules %(rules)s.", len(counted))
+    return [words % {"rules": listed(counted)}, *unclear]
+
+
+def next_asked(count: Tally, names: Names) -> str:
+    """Say who is needed now, and who later: `Now one of Finance. Then one of Legal.`; "" where nobody is."""
+    if not count.left:
+        return ""
+    now = _("Now %(whom)s") % {"whom": stage(Stage(roles=tuple(count.needed)), names)}
+    then = [_("Then %(whom)s") % {"whom": stage(each, names)} for each in count.later]
+    return " ".join(f"{each}." for each in [now, *then])
+
+
+def then_asked(count: Tally, names: Names) -> str:
+    """Say who is needed after a vote: `Then one of Finance, then one of Legal`; "" where nobody is."""
+    if not count.left:
+        return ""
+    return _("Then %(whom)s") % {
+        "whom": _(", then ").join(stage(each, names) for each in [Stage(roles=tuple(count.needed)), *count.later])
+    }
+
+
+def not_yet(count: Tally, policy: Policy) -> str:
+    """Say to somebody whose stage is not reached who has to approve before them."""
+    return _("Your turn comes later. First %(whom)s must approve.") % {
+        "whom": stage(Stage(roles=tuple(count.needed)), Names.of(policy))
+    }
+
+
+def number(count: int) -> str:
+    """Write a small number as a word."""
+    return str(_NUMBERS[count]) if 0 < count < len(_NUMBERS) else str(count)
