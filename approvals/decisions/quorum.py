@@ -118,17 +118,17 @@ def ask_again(gate_id: int) -> None:
     """Note anew whose approval is needed, after a refusal: votes lapse when their senders lose their authority."""
     with transaction.atomic():
         gate = Gate.objects.select_for_update(of=("self",)).select_related("policy", "run").get(pk=gate_id)
-        if gate.status != Gate.Status.OPEN or gate.awaits is None:
+        if gate.status != Gate.Status.OPEN or not gate.awaits:
             return
-        votes = gate.decisions.filter(counts=True).order_by("pk")
+        votes = list(gate.decisions.filter(counts=True).order_by("pk"))
         count = counted(gate, required.of(gate.standing(), gate.policy), votes)
         ask_next(gate, count.tally)
 
 
 def ask_next(gate: Gate, count: Tally) -> None:
     """Note on the gate's row, for the queues, whose approval is needed now. Needs its lock."""
-    if count.requirements.staged or gate.awaits is not None:
-        gate.awaits = tally.asked_now(count) if count.requirements.staged else None
+    if count.requirements.staged or gate.awaits:
+        gate.awaits = tally.asked_now(count) if count.requirements.staged else []
         Gate.objects.filter(pk=gate.pk).update(awaits=gate.awaits)
 
 

@@ -35,7 +35,7 @@ _CLOSED = "g.status <> 'open'"
 _MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
 # Of a gate with roles, only people who are asked now: see approvals.policy.tally.
 _ASKED = f"""
-  AND (g.awaits IS NULL OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint)))
+  AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint)))
 """
 _WAITS = (
     _ASKED

@@ -113,8 +113,8 @@ class Gate(models.Model):
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
     card = models.BinaryField()  # canonical JSON, see approvals.cards.card
     deadline = models.DateTimeField(null=True)
-    # Ids of the teams, and negated ids of the people, who are asked now; null: all of the policy's. For queues alone.
-    awaits = ArrayField(models.BigIntegerField(), null=True)
+    # Ids of the teams, and negated ids of the people, who are asked now; empty: all of the policy's. For queues.
+    awaits = ArrayField(models.BigIntegerField(), default=list, db_default=[])
     # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.policy.pacing

@@ -28,8 +28,8 @@ VALUES = 1_000  # values of an action that it may see
 DIGITS = 15  # of a number: a double holds all decimals of so many digits apart
 PARTIAL = ""  # a fact: whether values are left out, which a loop would miss
 _LOOPING = re.compile(r"\b(all|exists|exists_one|existsOne|map|filter)\b")
-_STRINGS = re.compile(r"""\b[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
-_LONG_NUMBER = re.compile(r"(?<![\w.])[\d.]{%d,}" % (DIGITS + 2))
+_STRINGS = re.compile(r"""[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
+_LONG_NUMBER = re.compile(rf"(?<![\w.])[\d.]{{{DIGITS + 2},}}")
 _WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")
 _FUNCTIONS = {
     "!_", "@in", "@not_strictly_false", "_!=_", "_&&_", "_+_", "_<=_", "_<_", "_==_", "_>=_", "_>_", "_?_:_", "_[_]",
@@ -60,7 +60,7 @@ class Expression:
             raise Unclear(_("a value is too long to be compared exactly"))
         try:
             found = self.program.execute({name: value for name, value in facts.items() if name != PARTIAL})
-        except BaseException as fault:  # whatever the library raises, the rule is unclear
+        except BaseException as fault:  # noqa: BLE001 - whatever the library raises, also a panic of its Rust code
             _of_the_library(fault)
             raise Unclear(_why(fault)) from None
         if not isinstance(found, bool):
@@ -78,7 +78,7 @@ def checked(text: str) -> Expression:
     try:
         program = cel.compile(text)
         told = program.references()
-    except BaseException as fault:
+    except BaseException as fault:  # noqa: BLE001 - as above
         _of_the_library(fault)
         raise _wrong(str(fault)) from None
     bare = _STRINGS.sub(lambda found: " " * len(found.group()), text)
@@ -120,7 +120,7 @@ def _wrong(said: str) -> WrongExpression:
     return WrongExpression(words, int(line), int(column))
 
 
-def _why(fault: Exception) -> str:
+def _why(fault: BaseException) -> str:
     """Say in a few words why an expression could not be evaluated."""
     said = str(fault)
     if isinstance(fault, KeyError):

@@ -181,8 +181,8 @@ def _chained(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stage, .
             stages[place[0]][place[1]] = replace(mine, quorum=max(mine.quorum, role.quorum))
         if left:
             added.append(replace(stage, roles=tuple(left)))
-    mine = tuple(replace(stage, roles=tuple(roles)) for stage, roles in zip(one, stages, strict=True))
-    return (*mine, *added)
+    raised = [replace(stage, roles=tuple(roles)) for stage, roles in zip(one, stages, strict=True)]
+    return (*raised, *added)
 
 
 def _stands_for(mine: Role, role: Role) -> bool:
