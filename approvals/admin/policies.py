@@ -10,13 +10,16 @@ from django.contrib import admin, messages
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.db import models
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy, versions
-from approvals.policy import enough_reviewers, required
+from approvals.policy import enough_reviewers, last_gates, required, stage_words, written
 from approvals.policy.stage_words import Names
+from approvals.policy.written import Directory, WrongText
 from checkpoints import actors
 from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import HOW, Duration, spelled
@@ -24,6 +27,19 @@ from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, Ver
 
 SHORTEST = timedelta(minutes=1)
 PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
+
+
+STAGES = "1 of Finance and 1 of Support\n1 of Legal"
+RULES = """[[rule]]
+name = "small"
+when = 'amount < 50 && customer.tier == "gold"'
+approvals = 1
+
+[[rule]]
+name = "large"
+when = "amount >= 1000"
+stages = ["2 of Finance", "1 of Legal"]
+"""
 
 
 class PolicyForm(VersionedForm[Policy]):
@@ -57,13 +73,40 @@ class PolicyForm(VersionedForm[Policy]):
         ),
     )
 
+    stages = forms.CharField(
+        required=False,
+        label=gettext_lazy("Stages"),
+        widget=forms.Textarea(
+            attrs={"rows": 3, "class": "vLargeTextField policy-text", "placeholder": STAGES, "spellcheck": "false"}
+        ),
+        help_text=gettext_lazy(
+            "Where some have to approve before others, or one of each of several teams: one stage a line. “2 of "
+            "Finance”, “1 of Finance and 1 of Legal”, “1 of Legal or @mira”. They replace the three fields above."
+        ),
+    )
+    rules = forms.CharField(
+        required=False,
+        label=gettext_lazy("Rules"),
+        widget=forms.Textarea(
+            attrs={"rows": 12, "class": "vLargeTextField policy-text", "placeholder": RULES, "spellcheck": "false"}
+        ),
+        help_text=gettext_lazy(
+            "What is asked of some proposals instead, by their fields. The first rule that is true counts. A rule "
+            "that cannot be evaluated counts beside the rest, so that nothing is let through. See docs/policies.md."
+        ),
+    )
+
     class Meta:
         model = Policy
         fields = (
             "team",
             "name",
             "groups",
+            "people",
             "quorum",
+            "stages",
+            "denials",
+            "rules",
             "separation",
             "reason_required",
             "step_up",
@@ -78,6 +121,8 @@ class PolicyForm(VersionedForm[Policy]):
         )
         labels = {
             "groups": gettext_lazy("Decided by"),
+            "people": gettext_lazy("People"),
+            "denials": gettext_lazy("Rejections needed"),
             "quorum": gettext_lazy("Approvals needed"),
             "separation": gettext_lazy("Requester cannot approve (four-eyes)"),
             "step_up": gettext_lazy("Require password"),
@@ -90,6 +135,11 @@ class PolicyForm(VersionedForm[Policy]):
                 "a policy of this name, saving makes its next version."
             ),
             "groups": gettext_lazy("The teams whose members may decide. None chosen: the policy's own team."),
+            "people": gettext_lazy("People who may decide beside these teams, whatever teams they are in."),
+            "denials": gettext_lazy(
+                "How many people must reject before a gate is rejected. Until then the others can still approve. A "
+                "rejection stays counted when somebody edits the proposal."
+            ),
             "quorum": gettext_lazy("How many different people must approve the same version of a gate."),
             "separation": gettext_lazy(
                 "The person who started a run, or who owns the token that started it or asks, cannot approve its gates."
@@ -104,18 +154,66 @@ class PolicyForm(VersionedForm[Policy]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begin a new policy without decisions by token: who wants them says so."""
         super().__init__(*args, **kwargs)
+        self.directory = Directory.now()
+        if "denials" in self.fields:  # not where an older version is only read
+            self.fields["denials"].required = False
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
+            return
+        stages = required.own(self.instance).stages
+        apart = not required.own(self.instance).staged
+        role = stages[0].roles[0]
+        self.initial["stages"] = "" if apart else written.stages_text(stages, self.directory)
+        self.initial["rules"] = written.rules_text(required.rules_of(self.instance.rules), self.directory)
+        if self.instance.stages:
+            self.initial["groups"] = list(role.groups) if apart else []
+            self.initial["people"] = list(role.people) if apart else []
+            self.initial["quorum"] = role.quorum if apart else 1
+
+    def clean_denials(self) -> int:
+        """Take an empty field as one."""
+        return self.cleaned_data["denials"] or 1
+
+    def clean_stages(self) -> str:
+        """Read the stages, one a line."""
+        try:
+            return written.stored_stages(written.stages_from(self.cleaned_data["stages"], self.directory))
+        except WrongText as wrong:
+            raise forms.ValidationError(str(wrong)) from None
+
+    def clean_rules(self) -> str:
+        """Read the rules."""
+        try:
+            return written.stored_rules(written.rules_from(self.cleaned_data["rules"], self.directory))
+        except WrongText as wrong:
+            raise forms.ValidationError(str(wrong)) from None
 
     def clean(self) -> dict[str, Any]:
-        """Refuse an edit of an outdated version, and a quorum that the reviewers are too few for."""
+        """Refuse an edit of an outdated version, and a policy whose reviewers are too few."""
         said = super().clean()
         team = said.get("team") or (self.instance.team if self.instance.pk else None)
-        if team and said.get("quorum") and "groups" in said:
-            short = ""
-            if short:
-                self.add_error("quorum", short)
+        if not team or not {"quorum", "groups", "people", "stages", "rules"} <= said.keys() or not said["quorum"]:
+            return said
+        if said["stages"] and (said["groups"] or said["people"]):
+            self.add_error("stages", _("Leave “Decided by” and “People” empty where stages say who decides."))
+            return said
+        draft = Policy(team=team, **{name: said[name] for name in ("quorum", "stages", "rules")})
+        chosen, people = [each.pk for each in said["groups"]], [each.pk for each in said["people"]]
+        draft.reviewer_ids = chosen or ([] if people else [team.pk])
+        draft.person_ids = people
+        self._check_reviewers(draft)
         return said
+
+    def _check_reviewers(self, draft: Policy) -> None:
+        own, names = required.own(draft), self.directory.names
+        if short := enough_reviewers.too_few(own, names):
+            self.add_error("stages" if draft.stages else "quorum", short)
+        for rule in required.rules_of(draft.rules):
+            if "quorum" in rule.require and own.staged:
+                words = _("Rule “%(rule)s”: write stages instead of approvals, as the policy has stages.")
+                self.add_error("rules", words % {"rule": rule.name})
+            elif short := enough_reviewers.too_few(rule.applied(own), names):
+                self.add_error("rules", _("Rule “%(rule)s”: %(why)s") % {"rule": rule.name, "why": short})
 
 
 @admin.register(Policy)
@@ -141,10 +239,10 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
-    filter_horizontal = ("groups",)
+    filter_horizontal = ("groups", "people")
     COUNTS = gettext_lazy("New gates use {}.")
     form = PolicyForm
-    fields = PolicyForm.Meta.fields
+    fields = ("in_words", *PolicyForm.Meta.fields)
     needed = column("quorum", gettext_lazy("Approvals"))
     four_eyes = column("separation", gettext_lazy("Four-eyes"), boolean=True)
     password = column("step_up", gettext_lazy("Password"), boolean=True)
@@ -152,19 +250,31 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     state_edits = column("whole_state", gettext_lazy("Whole state"), boolean=True)
     gates = listed("approvals_gate", gettext_lazy("gates"), policy__id__exact="pk")
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Policy | None = None) -> tuple[str, ...]:
+        """Show the policy in words above its form."""
+        return ("in_words", *super().get_readonly_fields(request, obj))
+
+    @admin.display(description=gettext_lazy("In words"))
+    def in_words(self, policy: Policy) -> str:
+        """Describe what this version asks."""
+        if not policy.pk:
+            return _("Saved first, then told here.")
+        lines = stage_words.policy_lines(required.own(policy), required.rules_of(policy.rules), Names.of(policy))
+        return format_html_join(mark_safe("<br>"), "{}", [(line,) for line in lines])
+
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Policy]:
         """Prefetch the teams that decide."""
-        return super().get_queryset(request).prefetch_related("reviewing")
+        return super().get_queryset(request).prefetch_related("reviewing", "people")
 
     @admin.display(description=gettext_lazy("Decided by"))
     def reviewing(self, policy: Policy) -> str:
-        """Return the teams whose members may decide."""
-        return ", ".join(group.name for group in policy.reviewers)
+        """Return the teams whose members may decide, and the people who are named."""
+        return ", ".join([*(group.name for group in policy.reviewers), *(str(each) for each in policy.people.all())])
 
     @admin.display(description=gettext_lazy("May decide now"))
     def may_decide(self, policy: Policy) -> str:
         """Say how many people may decide, and whether they are too few for the quorum."""
-        people: int = getattr(policy, "people", 0)
+        people: int = getattr(policy, "there", 0)
         return _("%(people)s, too few") % {"people": people} if people < policy.quorum else str(people)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -174,7 +284,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         for policy, people in zip(
             policies, enough_reviewers.people(*(each.reviewers for each in policies)), strict=True
         ):
-            policy.people = len(people)
+            policy.there = len(people | {each.pk for each in policy.people.all() if each.is_active})
         page.result_list = policies
         return page
 
@@ -190,13 +300,18 @@ class PolicyAdmin(VersionedAdmin[Policy]):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Call a group a team, as everywhere."""
-        if db_field.name == "groups":
-            kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
+        names = {"groups": "teams", "people": "people"}
+        if db_field.name in names:
+            kwargs["widget"] = FilteredSelectMultiple(names[db_field.name], is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
         """Write what was entered as the next version, with its event."""
-        groups = list(form.cleaned_data["groups"])
-        versions.write(obj, by=actors.of_user(request.user), groups=groups)
-        if tight := enough_reviewers.tight(obj, required.own(obj), Names.of(obj)):
-            messages.warning(request, tight)
+        chosen, people = list(form.cleaned_data["groups"]), list(form.cleaned_data["people"])
+        versions.write(obj, by=actors.of_user(request.user), groups=chosen, people=people)
+        own, names = required.own(obj), Names.of(obj)
+        rules = required.rules_of(obj.rules)
+        told = [enough_reviewers.tight(obj, needs, names) for needs in [own, *(each.applied(own) for each in rules)]]
+        told += last_gates.warnings(rules, last_gates.fields_lately(obj)) if rules else []
+        for words in dict.fromkeys(filter(None, told)):
+            messages.warning(request, words)

@@ -59,7 +59,7 @@ def _spread(row: Policy, groups: Iterable[Group], people: Iterable[User]) -> tup
     if not stages and by_rules:
         mine = sorted(teams) if teams or named else [row.team_id]
         own = {"quorum": row.quorum, "groups": mine, "people": sorted(named)}
-        stages = [{"name": "", "roles": [own]}]
+        stages = [{"roles": [own]}]
         row.stages = canonical(stages).decode()
     if not stages:
         return teams, named

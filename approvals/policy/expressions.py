@@ -81,7 +81,7 @@ def checked(text: str) -> Expression:
     except BaseException as fault:  # noqa: BLE001 - as above
         _of_the_library(fault)
         raise _wrong(str(fault)) from None
-    bare = _STRINGS.sub(lambda found: " " * len(found.group()), text)
+    bare = without_strings(text)
     for name in told["functions"]:
         if name not in _FUNCTIONS:
             raise _refused(_unknown(name), bare, name)
@@ -94,6 +94,11 @@ def checked(text: str) -> Expression:
         words = _("Write numbers of at most %(most)s digits: longer ones are not compared exactly.") % {"most": DIGITS}
         raise _refused(words, bare, long.group())
     return Expression(text, program, frozenset(told["variables"]), loops > 0)
+
+
+def without_strings(text: str) -> str:
+    """Return an expression with blanks in the place of its strings."""
+    return _STRINGS.sub(lambda found: " " * len(found.group()), text)
 
 
 def _unknown(name: str) -> str:

@@ -43,7 +43,6 @@ class Stage:
     """Roles that are filled in any order; the next stage begins when all of them are."""
 
     roles: tuple[Role, ...]
-    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +179,7 @@ def _chained(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stage, .
             mine = stages[place[0]][place[1]]
             stages[place[0]][place[1]] = replace(mine, quorum=max(mine.quorum, role.quorum))
         if left:
-            added.append(replace(stage, roles=tuple(left)))
+            added.append(Stage(roles=tuple(left)))
     raised = [replace(stage, roles=tuple(roles)) for stage, roles in zip(one, stages, strict=True)]
     return (*raised, *added)
 
@@ -194,7 +193,6 @@ def stages_of(said: Iterable[Mapping[str, Any]]) -> tuple[Stage, ...]:
     """Read stages as `stages_json` writes them."""
     return tuple(
         Stage(
-            name=stage.get("name", ""),
             roles=tuple(
                 Role(
                     quorum=role.get("quorum", 1),
@@ -209,10 +207,9 @@ def stages_of(said: Iterable[Mapping[str, Any]]) -> tuple[Stage, ...]:
 
 
 def stages_json(stages: Iterable[Stage]) -> list[dict[str, Any]]:
-    """Return stages as JSON: `[{"name", "roles": [{"quorum", "groups", "people"}]}]`."""
+    """Return stages as JSON: `[{"roles": [{"quorum", "groups", "people"}]}]`."""
     return [
         {
-            "name": stage.name,
             "roles": [
                 {"quorum": role.quorum, "groups": sorted(role.groups), "people": sorted(role.people)}
                 for role in stage.roles

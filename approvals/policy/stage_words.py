@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -12,8 +13,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from approvals.english import listed
 from approvals.models import Policy
 from checkpoints.actors import of_user
+from checkpoints.admin.durations import spelled
 
-from .requirements import Requirements, Role, Stage
+from .requirements import Requirements, Role, Rule, Stage
 from .tally import Tally
 
 _NUMBERS = (
@@ -84,6 +86,29 @@ def why(needs: Requirements) -> list[str]:
         return unclear
     words = ngettext("By the rule %(rules)s.", "By the rules %(rules)s.", len(counted))
     return [words % {"rules": listed(counted)}, *unclear]
+
+
+def policy_lines(own: Requirements, rules: Sequence[Rule], names: Names) -> list[str]:
+    """Describe a policy: a sentence for each rule, in their order, and one for what it asks elsewhere."""
+    said = [
+        _("“%(rule)s”, where %(when)s: %(needs)s")
+        % {"rule": rule.name, "when": " ".join(rule.when.split()), "needs": _of_rule(rule, own, names)}
+        for rule in rules
+    ]
+    rest = requirements(own, names)
+    return [*said, _("Otherwise: %(needs)s") % {"needs": rest} if said else rest]
+
+
+def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
+    needs = rule.applied(own)
+    said = [requirements(needs, names)]
+    if needs.risk:
+        said.append(_("The risk is at least %(risk)s.") % {"risk": needs.risk})
+    if needs.deadline is not None:
+        said.append(_("Within %(time)s.") % {"time": spelled(timedelta(seconds=needs.deadline))})
+    if needs.on_expiry:
+        said.append(_("After the deadline: %(end)s.") % {"end": needs.on_expiry})
+    return " ".join(said)
 
 
 def next_asked(count: Tally, names: Names) -> str:

@@ -85,8 +85,8 @@ class Tally:
     def later(self) -> list[Stage]:
         """List the stages after the one that is reached, as far as they need people."""
         stages = self.requirements.stages
-        after = [(stages[at], self.lacking(at)) for at in range(self.stage + 1, len(stages))]
-        return [Stage(name=stage.name, roles=tuple(roles)) for stage, roles in after if roles]
+        after = [self.lacking(at) for at in range(self.stage + 1, len(stages))]
+        return [Stage(roles=tuple(roles)) for roles in after if roles]
 
     def seat(self, person: int) -> Place | None:
         """Return the place that a person fills; None where their vote fills none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -41,6 +41,13 @@ class VoteLine:
     only_if: Sequence[preconditions.ShownPrecondition] = ()  # preconditions that they added
 
 
+class WaitingPlace(NamedTuple):
+    """An approval that is still needed."""
+
+    who: str  # in words
+    later: bool  # its stage is not reached
+
+
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
     """The agreement on the current proposal."""
@@ -54,12 +61,21 @@ class Agreement:
     turn: str = ""  # why the reader's turn comes later
     would: Tally | None = None  # the count after an approval by the reader, where roles differ
     anew: Tally | None = None  # the same on an edited proposal
+    by_place: Mapping[tuple[int, int], str] = field(default_factory=dict)  # (stage, role) -> who fills it, in words
     words_after: tuple[str, str] = ("", "")  # who is needed after each of these
     names: Sequence[str] = ()  # of those who have approved
     voices: Sequence[VoteLine] = ()
     mine: Decision | None = None  # the reader's own decision on the current proposal
     who: str = ""  # the people who may decide, in words
     lacking: str = ""  # why the people who may decide now are too few
+
+    @property
+    def waiting(self) -> list[WaitingPlace]:
+        """List the places that are not filled, each with who may fill it."""
+        places = [place for place, person in self.tally.places if person is None]
+        return [
+            WaitingPlace(self.by_place.get((p.stage, p.role), self.who), p.stage > self.tally.stage) for p in places
+        ]
 
     @property
     def slots(self) -> list[bool]:
@@ -150,6 +166,11 @@ def _with_turns(
         made,
         asked=stage_words.next_asked(made.tally, names),
         turn=stage_words.not_yet(made.tally, gate.policy) if early else "",
+        by_place={
+            (at, number): names.any_of(role)
+            for at, stage in enumerate(needs.stages)
+            for number, role in enumerate(stage.roles)
+        },
         would=would,
         anew=anew,
         words_after=(stage_words.then_asked(would, names), stage_words.then_asked(anew, names)),

@@ -14,9 +14,8 @@ from tests.factories.people import make_team, make_user
 
 
 
-def stage(*roles: tuple[int, list[Group], list[int]], name: str = "") -> dict[str, object]:
+def stage(*roles: tuple[int, list[Group], list[int]]) -> dict[str, object]:
     return {
-        "name": name,
         "roles": [
             {"quorum": quorum, "groups": sorted(each.pk for each in groups), "people": people}
             for quorum, groups, people in roles

@@ -1,0 +1,283 @@
+"""Stages and rules as their authors write them, and back: lines of plain words, and TOML.
+
+A stage is a line: `2 of Finance`, `1 of Finance and 1 of Legal`, `1 of Legal or @mira`. Rules are TOML tables, in the
+order in which they are tried; what a rule leaves out is as the policy has it:
+
+    [[rule]]
+    name = "large"
+    when = 'amount >= 1000 && currency == "EUR"'
+    stages = ["2 of Finance", "1 of Legal"]
+    password = true
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.utils.translation import gettext as _
+
+from checkpoints.admin.durations import parsed, spelled
+from checkpoints.values.canonical_json import canonical
+
+from . import expressions
+from .requirements import ENDS, RISKS, Role, Rule, Stage, stages_json, stages_of
+from .stage_words import Names
+
+MOST = 50  # rules, stages, or roles of a stage
+MANY = 100  # people that one role takes
+LONGEST_NAME = 60
+SHORTEST = timedelta(minutes=1)
+_ROLE = re.compile(r"\s*(\w+)\s+of\s+(.+?)\s*", re.IGNORECASE)
+_WORDS = dict(zip(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), range(1, 10), strict=True))
+_PLAIN = re.compile(r"[^\s\"@]+(?: [^\s\"@]+)*")
+
+
+class WrongText(Exception):
+    """What an author wrote cannot be read; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The teams and people that can be named."""
+
+    groups: Mapping[str, int]
+    people: Mapping[str, int]  # by username
+
+    @classmethod
+    def now(cls) -> Directory:
+        """Read all of them."""
+        people = User.objects.filter(is_active=True)
+        return cls(dict(Group.objects.values_list("name", "pk")), dict(people.values_list("username", "pk")))
+
+    @property
+    def names(self) -> Names:
+        """Return the names by ids."""
+        return Names({pk: name for name, pk in self.groups.items()}, {pk: name for name, pk in self.people.items()})
+
+    def text_of(self, role: Role) -> str:
+        """Write a role as a line has it."""
+        groups = {pk: name for name, pk in self.groups.items()}
+        people = {pk: name for name, pk in self.people.items()}
+        named = [_quoted(groups.get(each, str(each))) for each in role.groups]
+        named += [f"@{people.get(each, each)}" for each in role.people]
+        return f"{role.quorum} of {' or '.join(named)}"
+
+
+def _quoted(name: str) -> str:
+    """Quote the name of a team that would be read as two."""
+    plain = _PLAIN.fullmatch(name) and not re.search(r"\b(or|and)\b", name, re.IGNORECASE)
+    return name if plain else f'"{name}"'
+
+
+def stages_from(text: str, directory: Directory) -> tuple[Stage, ...]:
+    """Read stages, one a line. Raises WrongText."""
+    lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if len(lines) > MOST:
+        raise WrongText(_("Write at most %(most)s stages.") % {"most": MOST})
+    made = []
+    for at, line in lines:
+        try:
+            made.append(_stage(line, directory))
+        except WrongText as wrong:
+            raise WrongText(_("Line %(line)s: %(why)s") % {"line": at, "why": wrong}) from None
+    return tuple(made)
+
+
+def stages_text(stages: Iterable[Stage], directory: Directory) -> str:
+    """Write stages, one a line."""
+    return "\n".join(" and ".join(map(directory.text_of, stage.roles)) for stage in stages)
+
+
+def _stage(line: str, directory: Directory) -> Stage:
+    roles = [_role(each, directory) for each in _split(line, "and")]
+    if len(roles) > MOST:
+        raise WrongText(_("Write at most %(most)s roles.") % {"most": MOST})
+    return Stage(roles=tuple(roles))
+
+
+def _role(words: str, directory: Directory) -> Role:
+    found = _ROLE.fullmatch(words)
+    if not found:
+        raise WrongText(_("“%(words)s” is no role. Write for example 2 of Finance.") % {"words": words.strip()})
+    count = _WORDS.get(found[1].lower()) or (int(found[1]) if re.fullmatch(r"[0-9]{1,4}", found[1]) else 0)
+    if not 0 < count <= MANY:
+        raise WrongText(
+            _("Write a number from 1 to %(most)s instead of “%(words)s”.") % {"most": MANY, "words": found[1]}
+        )
+    named = [each.strip().strip('"') for each in _split(found[2], "or")]
+    people = sorted({_known(each[1:], directory.people, _("person")) for each in named if each.startswith("@")})
+    groups = sorted({_known(each, directory.groups, _("team")) for each in named if not each.startswith("@")})
+    return Role(quorum=count, groups=tuple(groups), people=tuple(people))
+
+
+def _split(words: str, by: str) -> list[str]:
+    """Split at a word that stands outside of quotes."""
+    parts = re.split(rf'("[^"]*")|\s+{by}\s+', words, flags=re.IGNORECASE)
+    made = [""]
+    for at, part in enumerate(parts):
+        if part is None:
+            made.append("")
+        elif at % 2 or part:
+            made[-1] += part
+    return made
+
+
+def _known(name: str, there: Mapping[str, int], kind: str) -> int:
+    found = there.get(name)
+    if found is None:
+        found = next((pk for known, pk in there.items() if known.casefold() == name.casefold()), None)
+    if found is None:
+        close = ", ".join(sorted(there)[:8])
+        words = _("There is no %(kind)s “%(name)s”. There are: %(there)s.")
+        raise WrongText(words % {"kind": kind, "name": name, "there": close or _("none")})
+    return found
+
+
+def rules_from(text: str, directory: Directory) -> tuple[Rule, ...]:
+    """Read rules, in their order. Raises WrongText."""
+    try:
+        said = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise WrongText(_("This cannot be read as TOML: %(why)s") % {"why": fault}) from None
+    unknown = sorted(said.keys() - {"rule"})
+    rules = said.get("rule", [])
+    if unknown or not isinstance(rules, list) or not all(isinstance(each, dict) for each in rules):
+        words = _("Begin each rule with [[rule]]. “%(name)s” is no rule.")
+        raise WrongText(words % {"name": unknown[0] if unknown else "rule"})
+    if len(rules) > MOST:
+        raise WrongText(_("Write at most %(most)s rules.") % {"most": MOST})
+    made: list[Rule] = []
+    for at, each in enumerate(rules, 1):
+        made.append(_rule(at, each, directory, {rule.name for rule in made}))
+    return tuple(made)
+
+
+def _rule(at: int, said: dict[str, Any], directory: Directory, taken: set[str]) -> Rule:
+    name = said.pop("name", None)
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME:
+        raise WrongText(
+            _("Rule %(number)s: give it a name of 1 to %(most)s characters.") % {"number": at, "most": LONGEST_NAME}
+        )
+    where = _("Rule “%(name)s”") % {"name": name}
+    if name in taken:
+        raise WrongText(_("%(where)s: there is one of this name already.") % {"where": where})
+    when = said.pop("when", None)
+    if not isinstance(when, str):
+        raise WrongText(_("%(where)s: write when it counts: when = 'amount < 50'.") % {"where": where})
+    try:
+        expressions.checked(when)
+    except expressions.WrongExpression as wrong:
+        place = (
+            _(", line %(line)s, column %(column)s") % {"line": wrong.line, "column": wrong.column} if wrong.line else ""
+        )
+        raise WrongText(
+            _("%(where)s, when%(place)s: %(why)s") % {"where": where, "place": place, "why": wrong}
+        ) from None
+    require: dict[str, Any] = {}
+    for key, value in said.items():
+        if key not in _KEYS:
+            words = _("%(where)s: there is no “%(key)s”. There are: %(there)s.")
+            raise WrongText(words % {"where": where, "key": key, "there": ", ".join(_KEYS)})
+        stored, read = _KEYS[key]
+        try:
+            require[stored] = read(value, directory)
+        except WrongText as wrong:
+            raise WrongText(f"{where}, {key}: {wrong}") from None
+    if not require:
+        raise WrongText(_("%(where)s: say what it asks, for example approvals = 2.") % {"where": where})
+    if "stages" in require and "quorum" in require:
+        raise WrongText(_("%(where)s: write approvals or stages; stages say how many.") % {"where": where})
+    return Rule(name=name, when=when, require=require)
+
+
+def _count(value: Any, directory: Directory) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MANY:
+        raise WrongText(_("Write a number from 1 to %(most)s.") % {"most": MANY})
+    return value
+
+
+def _switch(value: Any, directory: Directory) -> bool:
+    if not isinstance(value, bool):
+        raise WrongText(_("Write true or false."))
+    return value
+
+
+def _lines(value: Any, directory: Directory) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        raise WrongText(_('Write a list of stages: ["2 of Finance", "1 of Legal"].'))
+    return stages_json(stages_from("\n".join(value), directory))
+
+
+def _span(value: Any, directory: Directory) -> int:
+    span = parsed(value) if isinstance(value, str) else None
+    if span is None or span < SHORTEST:
+        raise WrongText(_('Write a duration of a minute or more, for example "4 h".'))
+    return int(span.total_seconds())
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[Any, Directory], str]:
+    def read(value: Any, directory: Directory) -> str:
+        if value not in choices:
+            raise WrongText(_("Write one of %(choices)s.") % {"choices": ", ".join(choices)})
+        return str(value)
+
+    return read
+
+
+# How each key is called in Requirements, and read.
+_KEYS: dict[str, tuple[str, Callable[[Any, Directory], Any]]] = {
+    "approvals": ("quorum", _count),
+    "stages": ("stages", _lines),
+    "rejections": ("denials", _count),
+    "password": ("step_up", _switch),
+    "second_look": ("second_look", _switch),
+    "risk": ("risk", _one_of(RISKS)),
+    "deadline": ("deadline", _span),
+    "after_deadline": ("on_expiry", _one_of(ENDS)),
+}
+
+
+def rules_text(rules: Iterable[Rule], directory: Directory) -> str:
+    """Write rules as TOML."""
+    return "\n".join(_table(rule, directory) for rule in rules)
+
+
+def _table(rule: Rule, directory: Directory) -> str:
+    lines = ["[[rule]]", f"name = {_string(rule.name)}", f"when = {_string(rule.when)}"]
+    for key, (stored, _read) in _KEYS.items():
+        if stored not in rule.require:
+            continue
+        value = rule.require[stored]
+        if stored == "stages":
+            from_json = stages_text(stages_of(value), directory).splitlines()
+            lines.append(f"{key} = [{', '.join(map(_string, from_json))}]")
+        elif stored == "deadline":
+            lines.append(f"{key} = {_string(spelled(timedelta(seconds=value)))}")
+        elif isinstance(value, bool | int):
+            lines.append(f"{key} = {str(value).lower()}")
+        else:
+            lines.append(f"{key} = {_string(value)}")
+    return "\n".join([*lines, ""])
+
+
+def _string(text: str) -> str:
+    """Write a TOML string; in single quotes where it can be, so that an expression reads as it is."""
+    plain = "'" not in text and text.isprintable()
+    return f"'{text}'" if plain and '"' in text else canonical(text).decode()
+
+
+def stored_stages(stages: Sequence[Stage]) -> str:
+    """Return the text of a policy's column; "" for none."""
+    return canonical(stages_json(stages)).decode() if stages else ""
+
+
+def stored_rules(rules: Sequence[Rule]) -> str:
+    """Return the text of a policy's column; "" for none."""
+    said = [{"name": rule.name, "when": rule.when, "require": dict(rule.require)} for rule in rules]
+    return canonical(said).decode() if said else ""
