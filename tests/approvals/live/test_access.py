@@ -50,7 +50,9 @@ def test_many_pages_are_answered_as_the_rules_answer_each() -> None:
         answer = answers[person]
         sees, decides = (set(teams_where(person, name).values_list("pk", flat=True)) for name in RIGHTS[:2])
         assert answer.teams == sees
-        assert answer.groups == {f"team.{pk}" for pk in sees} | {f"reviewers.{pk}" for pk in decides}
+        assert answer.groups == {f"team.{pk}" for pk in sees} | {f"reviewers.{pk}" for pk in decides} | {
+            f"named.{person.pk}"
+        }
         visible = {f"gate.{gate.pk}" for gate in Gate.objects.visible_to(person).filter(pk__in=[g.pk for g in gates])}
         visible |= {f"run.{run.pk}" for run in Run.objects.visible_to(person).filter(pk__in=[r.pk for r in runs])}
         assert answer.watched == visible

@@ -12,8 +12,6 @@ from tests.factories.gates import decide, edit_amount, make_gate, make_policy, w
 from tests.factories.people import make_team, make_user
 
 
-
-
 def stage(*roles: tuple[int, list[Group], list[int]]) -> dict[str, object]:
     return {
         "roles": [

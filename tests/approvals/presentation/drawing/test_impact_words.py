@@ -8,11 +8,23 @@ from datetime import timedelta
 from typing import Any
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
+from approvals.policy.requirements import Requirements, Role, Stage
+from approvals.policy.tally import Vote, tally
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.drawing.impact_lines import ImpactLine as Line
 from approvals.presentation.gate_facts.agreement import Agreement, VoteLine
 
 WILL, MAY, STANDS, UNDONE = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict.STANDS, ImpactVerdict.UNDONE
+
+
+def needing(quorum: int, *approved: int, **more: Any) -> Agreement:
+    """An agreement of so many of one team, with these people's approvals."""
+    needs = Requirements(stages=(Stage(roles=(Role(quorum=quorum, groups=(1,)),)),))
+    count = tally(needs, [Vote(person=each, teams=frozenset({1})) for each in approved])
+    return Agreement(quorum=quorum, agreed=count.agreed, tally=count, **more)
+
+
+ONE = needing(1)
 
 
 def step(name: str, verdict: ImpactVerdict, **more: Any) -> ImpactRow:
@@ -43,7 +55,7 @@ def spoken(line: Line) -> str:
 
 
 def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
-    assert lines(impact_words.back(ALL, "plan")) == [
+    assert lines(impact_words.back(ALL, "plan", ONE)) == [
         "Runs: Plan; about 4 s",
         "May run: Check, Mail; decided by earlier steps",
         "May ask: Ask; decided by earlier steps",
@@ -56,8 +68,8 @@ def test_the_order_is_run_keep_undo_cannot_undo_people() -> None:
 
 
 def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behind_it() -> None:
-    assert impact_words.back(ALL, "plan").marks == ("reused", "reused", "undone", "run", "ahead", "held", "ahead")
-    assert impact_words.approval("approve", ALL, Agreement(quorum=1, agreed=0), current=True).marks == (
+    assert impact_words.back(ALL, "plan", ONE).marks == ("reused", "reused", "undone", "run", "ahead", "held", "ahead")
+    assert impact_words.approval("approve", ALL, ONE, current=True).marks == (
         "reused",
         "reused",
         "undone",
@@ -65,21 +77,21 @@ def test_the_track_puts_what_is_undone_before_the_hold_line_and_what_comes_behin
         "run",
         *["ahead"] * 3,
     )
-    track = str(impact_words.back(ALL, "plan").track)
+    track = str(impact_words.back(ALL, "plan", ONE).track)
     assert len(re.findall('class="node"', track)) == 6
     assert 'data-tone="stop"' in track
 
 
 def test_nothing_runs_before_the_others_have_agreed() -> None:
     told = Impact(rows=(step("pay", WILL, kind="effect"),), ends=True)
-    first = impact_words.approval("approve", told, Agreement(quorum=2, agreed=0), current=True)
+    first = impact_words.approval("approve", told, needing(2), current=True)
     assert lines(first) == [
         "Runs later: Pay; then the run ends",
         "1 of 2: Yours is approval 1 of 2. Nothing runs until one more person approves",
     ]
     assert first.marks == ("held", "ahead")
     last = "Yours is the last approval needed: it takes effect immediately"
-    one = Agreement(quorum=2, agreed=1, voices=[VoteLine(name="Mira", state="approved")])
+    one = needing(2, 7, voices=[VoteLine(name="Mira", state="approved")], names=["Mira"])
     assert lines(impact_words.approval("approve", told, one, current=True))[-1] == f"2 of 2: {last}"
     edited = impact_words.approval("edit", told, one, current=False)
     assert lines(edited)[-1] == (
@@ -92,7 +104,7 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
     told = Impact(
         rows=(step("pay", STANDS, kind="effect", kept=True), step("book", UNDONE, kind="effect", why="left")), ends=True
     )
-    assert lines(impact_words.stop(told)) == [
+    assert lines(impact_words.stop(told, ONE)) == [
         "Runs nothing: The run stops as rejected",
         "Stays done: Pay; Already done; this does not undo it",
         "Undone: Book",
@@ -103,11 +115,11 @@ def test_a_run_that_stops_names_what_it_leaves_done() -> None:
 def test_where_nothing_runs_before_somebody_is_asked_that_is_said() -> None:
     """It was said that nothing runs, and "then" somebody asks."""
     told = Impact(rows=(step("review", WILL, kind="gate", asks=True),), asks="review")
-    assert lines(impact_words.back(told, "review"))[0] == "Runs nothing: “Review” asks first"
+    assert lines(impact_words.back(told, "review", ONE))[0] == "Runs nothing: “Review” asks first"
     assert impact_words.expiry(told) == "After that the gate expires: “Review” asks"
     assert impact_words.expiry(Impact(ends=True)) == "After that the gate expires and nothing is done"
     plan = step("plan", WILL)
-    assert lines(impact_words.back(Impact(rows=(plan, *told.rows), asks="review"), "plan"))[0] == (
+    assert lines(impact_words.back(Impact(rows=(plan, *told.rows), asks="review"), "plan", ONE))[0] == (
         "Runs: Plan; then “Review” asks"
     )
 
@@ -133,10 +145,10 @@ def test_steps_are_told_by_their_titles() -> None:
     """A reviewer read what the agent's author calls the steps in the code: `pay`, `ask_facts`."""
     titles = {"plan": "Plan the trip", "mail": "Write to the traveller"}
     told = replace(ALL, titles=titles)
-    assert lines(impact_words.back(told, "plan"))[:2] == [
+    assert lines(impact_words.back(told, "plan", ONE))[:2] == [
         "Runs: Plan the trip; about 4 s",
         "May run: Check, Write to the traveller; decided by earlier steps",
     ]
-    assert impact_words.back(told, "plan").heading == "If you send it back to “Plan the trip”"
+    assert impact_words.back(told, "plan", ONE).heading == "If you send it back to “Plan the trip”"
     assert told == ALL
     assert told.digest() == ALL.digest()
