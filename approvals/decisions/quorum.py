@@ -17,9 +17,8 @@ from approvals.errors import NotAllowed
 from approvals.gates import closing
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
-from approvals.policy import authority, required, tally
+from approvals.policy import authority, required, stage_words, tally
 from approvals.policy.requirements import Requirements
-from approvals.policy.stage_words import not_yet
 from approvals.policy.step_up import PasswordConfirmed
 from approvals.policy.tally import Tally, Vote
 from checkpoints import actors
@@ -50,13 +49,13 @@ def counted(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, repea
 
 
 def check_turn(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, by: int) -> None:
-    """Raise NotAllowed where the stage of this person is not reached yet. No statement where all are asked at once."""
-    if not needs.staged:
+    """Raise NotAllowed where somebody is not asked, or not yet. No statement for plain policies."""
+    if gate.policy.plain:
         return
     count = counted(gate, needs, [each for each in votes if each.user_id != by]).tally
     why_not, teams = authority.seats([by], gate)[by]
-    if why_not or not tally.may_vote(count, by, teams):
-        raise NotAllowed(why_not or not_yet(count, gate.policy))
+    if why_not := why_not or stage_words.why_not_now(count, by, teams, gate.policy):
+        raise NotAllowed(why_not)
 
 
 def left(gate: Gate, needs: Requirements, others: Sequence[Decision], *, by: int, rejecting: bool = False) -> int:
@@ -68,7 +67,7 @@ def left(gate: Gate, needs: Requirements, others: Sequence[Decision], *, by: int
         against = {each.user_id for each in others if each.rejects} | {by}
         return max(needs.denials - len(against), 0)
     approvals = [each for each in others if not each.rejects]
-    if not needs.staged:
+    if gate.policy.plain:
         return max(needs.slots - len({each.user_id for each in approvals} | {by}), 0)
     seats = authority.seats([*(each.user_id for each in approvals), by], gate)
     votes = [Vote(person=person, teams=teams) for person, (why_not, teams) in seats.items() if not why_not]
@@ -127,8 +126,8 @@ def ask_again(gate_id: int) -> None:
 
 def ask_next(gate: Gate, count: Tally) -> None:
     """Note on the gate's row, for the queues, whose approval is needed now. Needs its lock."""
-    if count.requirements.staged or gate.awaits:
-        gate.awaits = tally.asked_now(count) if count.requirements.staged else []
+    if not gate.policy.plain:
+        gate.awaits = tally.asked_now(count)
         Gate.objects.filter(pk=gate.pk).update(awaits=gate.awaits)
 
 

@@ -190,7 +190,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         title=heading(asked.card.title) or asked.step.title,
         terms=terms(asked.card.title, asked.card.for_whom, asked.card.resource, asked.card.amount),
         risk=raised(asked.card.risk, needs),
-        awaits=tally.asked_now(tally.tally(needs, ())) if needs.staged else [],
+        awaits=tally.asked_now(tally.tally(needs, ())) if not asked.policy.plain else [],
         asked_by_id=asked.asked_by,
         likeness=asked.likeness,
         attempt=asked.earlier.attempt,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from checkpoints.actors import of_user
 from checkpoints.admin.durations import spelled
 
 from .requirements import Requirements, Role, Rule, Stage
-from .tally import Tally
+from .tally import Tally, first_stage
 
 _NUMBERS = (
     "", gettext_lazy("one"), gettext_lazy("two"), gettext_lazy("three"), gettext_lazy("four"), gettext_lazy("five"),
@@ -129,10 +129,16 @@ def then_asked(count: Tally, names: Names) -> str:
     }
 
 
-def not_yet(count: Tally, policy: Policy) -> str:
-    """Say to somebody whose stage is not reached who has to approve before them."""
+def why_not_now(count: Tally, person: int, teams: Iterable[int], policy: Policy) -> str:
+    """Say to a reviewer whom this proposal does not ask, or not yet, who has to approve; "" to those who may."""
+    names = Names.of(policy)
+    first = first_stage(count.requirements, person, teams)
+    if first is None:
+        return _("By this policy others decide this one: %(whom)s.") % {"whom": chain(count.requirements.stages, names)}
+    if first <= count.stage:
+        return ""
     return _("Your turn comes later. First %(whom)s must approve.") % {
-        "whom": stage(Stage(roles=tuple(count.needed)), Names.of(policy))
+        "whom": stage(Stage(roles=tuple(count.needed)), names)
     }
 
 

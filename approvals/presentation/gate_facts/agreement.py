@@ -116,7 +116,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     policy, needs, is_open = gate.policy, required.of(proposal, gate.policy), gate.status == Gate.Status.OPEN
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
     counting = [d for d in decisions if d.counts and (d.proposal.number == gate.proposal or d.rejects)]
-    count = _count(gate, needs, counting) if is_open and needs.staged else _plain(needs, counting)
+    count = _count(gate, needs, counting) if is_open and not policy.plain else _plain(needs, counting)
     who, lacking, mine = reviewers(policy, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
         lacking = enough_reviewers.lacking(gate, needs, deciders)
@@ -128,7 +128,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
         return made
     names = Names.of(policy)
     made = replace(made, needs=stage_words.requirements(needs, names), why=stage_words.why(needs))
-    return _with_turns(made, gate, needs, counting, user, names) if is_open and needs.staged else made
+    return _with_turns(made, gate, needs, counting, user, names) if is_open else made
 
 
 def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
@@ -161,11 +161,10 @@ def _with_turns(
     votes = [vote for vote in _votes(gate, counting, seats) if vote.person != user.pk]
     own = Vote(person=user.pk, teams=teams)
     would, anew = tally.tally(needs, [*votes, own]), tally.tally(needs, [own])
-    early = not why_not and not tally.may_vote(made.tally, user.pk, teams)
     return replace(
         made,
-        asked=stage_words.next_asked(made.tally, names),
-        turn=stage_words.not_yet(made.tally, gate.policy) if early else "",
+        asked=stage_words.next_asked(made.tally, names) if needs.staged else "",
+        turn=why_not or stage_words.why_not_now(made.tally, user.pk, teams, gate.policy),
         by_place={
             (at, number): names.any_of(role)
             for at, stage in enumerate(needs.stages)
@@ -173,7 +172,9 @@ def _with_turns(
         },
         would=would,
         anew=anew,
-        words_after=(stage_words.then_asked(would, names), stage_words.then_asked(anew, names)),
+        words_after=(stage_words.then_asked(would, names), stage_words.then_asked(anew, names))
+        if needs.staged
+        else ("", ""),
     )
 
 
