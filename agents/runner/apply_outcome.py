@@ -15,13 +15,14 @@ from agents.gates import outcome_writes
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate
-from agents.text import saved_language
+from agents.text import one_line, saved_language
 from approvals.audit import evidence
 from approvals.engine_rules import gates
 from approvals.english import quoted
 from approvals.models import Gate, Outcome
 from checkpoints import crash_points, store
 from checkpoints.errors import NoSuchCheckpoint, ValueRefused
+from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store import Snapshot
 from checkpoints.values.patch import touched
@@ -77,6 +78,8 @@ def _beside(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
         told = outcome_writes.told(session, gate, outcome, session.snapshot.state)
         if outcome.kind == Kind.REJECTED and outcome.then == "back":
             return _send_back(session, spec, gate, outcome, told, kind="answered")
+        if outcome.kind == Kind.EXPIRED and outcome.then == "rollback":
+            return _roll_back(session, spec, outcome, told, kind="answered")
         return session.save("answered", spec, told, spec.name, end="cancelled", reason=why_ended(outcome), by=by)
     except (InvariantBroken, ValueRefused) as error:
         reason = _("The decision at %(gate)s does not fit the state any more: %(error)s")
@@ -108,7 +111,9 @@ def _review(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
     told = outcome_writes.told(session, gate, outcome, session.snapshot.state)
     if outcome.kind == Kind.REJECTED and outcome.then == "back":
         return _send_back(session, spec, gate, outcome, told)
-    if outcome.kind == Kind.EXPIRED and spec.on_expire:
+    if outcome.kind == Kind.EXPIRED and outcome.then == "rollback":
+        return _roll_back(session, spec, outcome, told)
+    if outcome.kind == Kind.EXPIRED and spec.on_expire and not outcome.then:
         return session.save("gate", spec, told, spec.on_expire, by=by, slice_over=False)
     return session.save("gate", spec, told, spec.name, end="cancelled", reason=why_ended(outcome), by=by)
 
@@ -158,6 +163,25 @@ def _send_back(
         row = hold_left_behind.sent_to(session.run.pk, again, session.input_digest(again), session.path)
         if row is not None and not row.irreversible:  # that takes a confirmation, which a rewind asks for
             row.order_again(by=by)
+    return True
+
+
+def _roll_back(session: RunSession, spec: StepSpec, outcome: Outcome, told: dict[str, Any], kind: str = "gate") -> bool:
+    """End the run, and before that undo what it did, as if it had been sent back to its beginning.
+
+    Where retention removed the beginning, the run ends without that.
+    """
+    by, reason = who(outcome), why_ended(outcome)
+    target = _target(session, session.path.places[0].id)
+    if target is None:
+        reason = _("%(why)s. It could not be rolled back: its beginning was removed.") % {"why": reason}
+        return session.save(kind, spec, told, spec.name, end="cancelled", reason=reason, by=by)
+    with transaction.atomic():
+        hold_left_behind.lock(session.run)
+        session.save(kind, spec, told, spec.name, by=by, slice_over=False)
+        session.move("rewind", target, spec, {}, next_step=target.next_step, by=by)
+        hold_left_behind.hold(session.run, session.path, by=by)
+        session.run.end_later(Run.Status.CANCELLED, one_line(reason, 300), by=by)
     return True
 
 

@@ -95,9 +95,9 @@ class GateImpacts:
         """Preview a rejection that ends the run."""
         return self._told(self.choices.stopping())
 
-    def expire(self) -> Impact:
-        """Preview the passing of a deadline that does not approve."""
-        return self._told(self.choices.expiring())
+    def expire(self, then: str = "") -> Impact:
+        """Preview the passing of a deadline that does not approve. `then`: see closing.deadline_stops."""
+        return self._told(self.choices.expiring(then))
 
     def back(self, step: str) -> Impact:
         """Preview a rejection that sends the run back to `step`."""

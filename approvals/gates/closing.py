@@ -15,7 +15,7 @@ from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal, versions
-from approvals.policy import authority
+from approvals.policy import authority, required
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.events import event_log
@@ -40,6 +40,7 @@ class GateEnd:
     decisions: Sequence[Decision] = ()  # those that counted: the rejection, or all approvals
     reason: str = ""  # where nobody decided
     added: Sequence[str] = ()  # ids of preconditions that the deadline adds to the required ones
+    then: str = ""  # where nobody decided: what becomes of the run, "stop" or "rollback"; "": as the agent has it
 
 
 def agreed_kind(standing: Proposal) -> Outcome.Kind:
@@ -101,7 +102,8 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
         if approves and reading.acted:
             approves = not GateImpacts(gate, standing.card, standing.state_patch).approve().repeats
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
-        end = GateEnd(kind=kind, by=by, added=_added(gate, standing) if approves else ())
+        added = _added(gate, standing) if approves else ()
+        end = GateEnd(kind=kind, by=by, added=added, then="" if approves else deadline_stops(gate, standing))
         return close(gate, standing, end, status=Gate.Status.EXPIRED, sound=sound)
 
 
@@ -117,15 +119,32 @@ def pass_deadline(gate: Gate) -> None:
 def deadline_approves(gate: Gate, standing: Proposal) -> bool:
     """Tell whether the deadline approves the current proposal, where too few people approve in time.
 
-    Only where the policy's `on_expiry` says so, in its newest version too; only the agent's own first proposal, since
-    people's changes need people's approval; never a question, nor a proposal that lacks a value or takes no approval.
+    Only where the policy or its rule says so in that word, in its newest version too; only the agent's own first
+    proposal, since people's changes need people's approval; never a question, nor a proposal that lacks a value or
+    takes no approval, that somebody rejected, or of which a rule could not be evaluated.
     """
-    approves = gate.policy.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1
-    if not approves or standing.card.question is not None or standing.card.unfilled(gate.asked):
+    needs = required.of(standing, gate.policy)
+    approves = needs.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1 and not needs.unclear
+    if not approves:
+        return False
+    if needs.denials > 1 and gate.decisions.filter(counts=True, verdict=Decision.Verdict.REJECT).exists():
+        return False
+    if standing.card.question is not None or standing.card.unfilled(gate.asked):
         return False
     if standing.card.untaken(gate.asked):
         return False
-    return versions.newest(gate.policy).on_expiry == Policy.OnExpiry.APPROVE
+    newest = versions.newest(gate.policy)
+    by_rule = "rules" if standing.requirements and gate.policy.on_expiry != needs.on_expiry else "on_expiry"
+    return bool(getattr(newest, by_rule) == getattr(gate.policy, by_rule))
+
+
+def deadline_stops(gate: Gate, standing: Proposal) -> str:
+    """Return "stop" or "rollback" where the deadline of a review does that to the run; "" where it expires.
+
+    The sweeper asks the next group of an escalation before it calls `expire`; without one the gate expires.
+    """
+    said = required.of(standing, gate.policy).on_expiry if gate.kind == Gate.Kind.REVIEW else ""
+    return said if said in (Policy.OnExpiry.STOP, Policy.OnExpiry.ROLLBACK) else ""
 
 
 def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
@@ -169,7 +188,7 @@ def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, lis
         kind=end.kind,
         arguments=canonical(arguments),
         patch=canonical(state_patch),
-        then=next((decision.then for decision in end.decisions), ""),
+        then=next((decision.then for decision in end.decisions), end.then),
         back_to=next((decision.back_to for decision in end.decisions), ""),
         answer=canonical(standing.content["answer"] if agreed else None),
         feedback=feedback.encode(errors="replace"),

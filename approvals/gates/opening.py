@@ -178,7 +178,9 @@ def _required(asked: NewGate) -> Requirements:
 
 
 def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
-    deadline = asked.policy.deadline if needs.deadline is None else timedelta(seconds=needs.deadline)
+    deadline = asked.policy.deadline
+    if asked.policy.rules:
+        deadline = None if needs.deadline is None else timedelta(seconds=needs.deadline)
     return Gate(
         pk=id,
         run=asked.run,

@@ -53,6 +53,7 @@ JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.pl
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
     "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
+    "awaits",
     "run__lineage", "run__plan__agent", "run__plan__external",
 )  # fmt: skip
 _URGENT = "deadline, opened_at, id"

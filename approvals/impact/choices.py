@@ -101,8 +101,16 @@ class GateChoices:
         """Return the target where the run ends at the gate: rejected, cancelled, or expired."""
         return replace(self._at_head(self.now), next_step="", decision=decision, fails=True, asking={})
 
-    def expiring(self) -> MoveTarget:
-        """Return the target of an expiry; a recovery gate ends the run, or leaves effects left behind as they are."""
+    def expiring(self, then: str = "") -> MoveTarget:
+        """Return the target of an expiry; a recovery gate ends the run, or leaves effects left behind as they are.
+
+        `then`: "stop" or "rollback" where the policy ends the run.
+        """
+        if then == "rollback":
+            back = self._back(self.history.places[0], self.now)
+            return replace(back, next_step="", decision="expired", fails=True, asking={})
+        if then == "stop":
+            return self.stopping(decision="expired")
         if self.gate.recovery:
             stopped = self.answering(RecoveryAnswer.STOP) or self.stopping()
             return replace(stopped, decision="expired", leave=bool(self.gate.about))

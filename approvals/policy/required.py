@@ -25,7 +25,13 @@ def own(policy: Policy) -> Requirements:
     else:
         role = Role(quorum=max(1, policy.quorum), groups=tuple(policy.reviewer_ids), people=tuple(policy.person_ids))
         stages = (Stage(roles=(role,)),)
-    return Requirements(stages=stages, denials=max(1, policy.denials), step_up=policy.step_up)
+    return Requirements(
+        stages=stages,
+        denials=max(1, policy.denials),
+        step_up=policy.step_up,
+        deadline=None if policy.deadline is None else int(policy.deadline.total_seconds()),
+        on_expiry=policy.on_expiry,
+    )
 
 
 @lru_cache(maxsize=1024)

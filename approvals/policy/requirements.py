@@ -54,8 +54,8 @@ class Requirements:
     step_up: bool = False
     second_look: bool = False  # each approver ticks that they looked again
     risk: str = ""  # the least risk that the gate shows; "" for the card's own
-    deadline: int | None = None  # seconds; None: the policy's own
-    on_expiry: str = ""  # of ENDS; "": the policy's own
+    deadline: int | None = None  # seconds; None: no deadline
+    on_expiry: str = "expire"  # of ENDS
     rules: tuple[str, ...] = ()  # names of the rules that count
     unclear: tuple[tuple[str, str], ...] = ()  # (rule, why it could not be evaluated)
 
@@ -78,6 +78,15 @@ class Requirements:
     def people(self) -> frozenset[int]:
         """Return the ids of all people who are named."""
         return frozenset(each for stage in self.stages for role in stage.roles for each in role.people)
+
+    def widened(self, groups: Iterable[int]) -> Requirements:
+        """Return the same for people of these teams too, who may fill any role: for teams added to one gate."""
+        added = set(groups)
+        stages = [
+            Stage(roles=tuple(replace(role, groups=tuple(sorted({*role.groups, *added}))) for role in stage.roles))
+            for stage in self.stages
+        ]
+        return replace(self, stages=tuple(stages))
 
     def to_text(self) -> str:
         """Write them as canonical JSON, for the proposal's row."""
@@ -154,7 +163,7 @@ def combined(one: Requirements, other: Requirements) -> Requirements:
         second_look=one.second_look or other.second_look,
         risk=max(one.risk, other.risk, key=lambda risk: RISKS.index(risk) if risk else -1),
         deadline=min(deadlines, default=None),
-        on_expiry=max(one.on_expiry, other.on_expiry, key=lambda end: ENDS.index(end) if end else -1),
+        on_expiry=max(one.on_expiry, other.on_expiry, key=ENDS.index),
         rules=tuple(dict.fromkeys([*one.rules, *other.rules])),
         unclear=tuple(dict.fromkeys([*one.unclear, *other.unclear])),
     )

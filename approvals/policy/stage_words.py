@@ -24,6 +24,15 @@ _NUMBERS = (
 )  # fmt: skip
 
 
+_ENDS = {
+    "approve": gettext_lazy("it is approved"),
+    "escalate": gettext_lazy("the next group is asked"),
+    "expire": gettext_lazy("it expires"),
+    "stop": gettext_lazy("the run stops"),
+    "rollback": gettext_lazy("the run stops and is rolled back"),
+}
+
+
 @dataclass(frozen=True)
 class Names:
     """The names of teams and people by their ids."""
@@ -104,10 +113,10 @@ def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
     said = [requirements(needs, names)]
     if needs.risk:
         said.append(_("The risk is at least %(risk)s.") % {"risk": needs.risk})
-    if needs.deadline is not None:
+    if "deadline" in rule.require and needs.deadline is not None:
         said.append(_("Within %(time)s.") % {"time": spelled(timedelta(seconds=needs.deadline))})
-    if needs.on_expiry:
-        said.append(_("After the deadline: %(end)s.") % {"end": needs.on_expiry})
+    if "on_expiry" in rule.require:
+        said.append(_("After the deadline: %(end)s.") % {"end": _ENDS[needs.on_expiry]})
     return " ".join(said)
 
 

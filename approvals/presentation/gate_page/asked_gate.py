@@ -159,10 +159,14 @@ class AskedGate:
 
     @cached_property
     def second_look(self) -> Streak | None:
-        """Return the streak of approvals after which the reader's next one needs a second look."""
+        """Return the streak of approvals after which the reader's next one needs a second look.
+
+        An empty one where the policy's rule asks for it.
+        """
         if not self.may_send:
             return None
-        return second_look.streak(self.read.approvals, now=timezone.now())
+        streak = second_look.streak(self.read.approvals, now=timezone.now())
+        return streak or (Streak(0, 0) if self.needs.second_look else None)
 
     @cached_property
     def attempt(self) -> attempts.GateAttempt | None:

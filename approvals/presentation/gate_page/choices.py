@@ -142,7 +142,7 @@ class OfferedChoices:
         if closing.deadline_approves(self.page.gate, self.page.proposal):
             asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm repeats
             return impact_words.expiry(self.page.future.expire()) if asks else _("Then it is approved automatically")
-        return impact_words.expiry(self.page.future.expire())
+        return impact_words.expiry(self.page.future.expire(closing.deadline_stops(self.page.gate, self.page.proposal)))
 
     @cached_property
     def summary(self) -> str:

@@ -197,6 +197,40 @@ class Booking(Agent):
         return {"told": charge}
 
 
+class Deposit(Agent):
+    """Pays before it asks, and has a way to go on where nobody answers."""
+
+    name = "deposit"
+
+    class State(BaseModel):
+        """What was paid, and whether nobody answered."""
+
+        ledger: str
+        paid: str = ""
+        late: bool = False
+
+    @effect(undo="give_back", guarded=False)
+    def pay(self, ledger: str, *, key: str) -> dict[str, Any]:
+        """Pay."""
+        write_line(ledger, "pay", key[:8])
+        return {"paid": key[:8]}
+
+    @undo
+    def give_back(self, ledger: str, paid: str) -> None:
+        """Give it back."""
+        write_line(ledger, "give_back", paid)
+
+    @gate(on_expire="remind")
+    def review(self, paid: str) -> Card:
+        """Ask whether that was right."""
+        return Card(title=f"Keep {paid}?")
+
+    @step
+    def remind(self) -> dict[str, Any]:
+        """Go on without an answer."""
+        return {"late": True}
+
+
 class Reader(Agent):
     """One effect whose provider can be asked by key; `world` is a folder with a file for each key that it has done."""
 
