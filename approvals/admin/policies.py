@@ -29,7 +29,8 @@ SHORTEST = timedelta(minutes=1)
 PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
 
 
-STAGES = "1 of Finance and 1 of Support\n1 of Legal"
+# Examples of what to write.
+STAGES = "1 of Finance and 1 of Support\n1 of Legal"  # not translated: it is read as it is
 RULES = """[[rule]]
 name = "small"
 when = 'amount < 50 && customer.tier == "gold"'
@@ -39,7 +40,7 @@ approvals = 1
 name = "large"
 when = "amount >= 1000"
 stages = ["2 of Finance", "1 of Legal"]
-"""
+"""  # not translated: it is read as it is
 
 
 class PolicyForm(VersionedForm[Policy]):
@@ -76,9 +77,7 @@ class PolicyForm(VersionedForm[Policy]):
     stages = forms.CharField(
         required=False,
         label=gettext_lazy("Stages"),
-        widget=forms.Textarea(
-            attrs={"rows": 3, "class": "vLargeTextField policy-text", "placeholder": STAGES, "spellcheck": "false"}
-        ),
+        widget=forms.Textarea(attrs={"rows": 3, "class": "policy-text", "placeholder": STAGES, "spellcheck": "false"}),
         help_text=gettext_lazy(
             "Where some have to approve before others, or one of each of several teams: one stage a line. “2 of "
             "Finance”, “1 of Finance and 1 of Legal”, “1 of Legal or @mira”. They replace the three fields above."
@@ -87,9 +86,7 @@ class PolicyForm(VersionedForm[Policy]):
     rules = forms.CharField(
         required=False,
         label=gettext_lazy("Rules"),
-        widget=forms.Textarea(
-            attrs={"rows": 12, "class": "vLargeTextField policy-text", "placeholder": RULES, "spellcheck": "false"}
-        ),
+        widget=forms.Textarea(attrs={"rows": 12, "class": "policy-text", "placeholder": RULES, "spellcheck": "false"}),
         help_text=gettext_lazy(
             "What is asked of some proposals instead, by their fields. The first rule that is true counts. A rule "
             "that cannot be evaluated counts beside the rest, so that nothing is let through. See docs/policies.md."

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.contrib.auth.models import Group, User
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.english import listed
-from approvals.models import Policy
+from approvals.models import Gate, Policy
 from checkpoints.actors import of_user
 from checkpoints.admin.durations import spelled
 
@@ -149,6 +150,25 @@ def why_not_now(count: Tally, person: int, teams: Iterable[int], policy: Policy)
     return _("Your turn comes later. First %(whom)s must approve.") % {
         "whom": stage(Stage(roles=tuple(count.needed)), names)
     }
+
+
+def awaited(gates: Sequence[Gate]) -> dict[int, str]:
+    """Say whose approval each of these gates needs now, where its policy has roles: `Legal or Mira Sandoval`.
+
+    Two statements, none where no gate has.
+    """
+    ids = {each for gate in gates for each in gate.awaits}
+    if not ids:
+        return {}
+    groups = {each.pk: each.name for each in Group.objects.filter(pk__in=[each for each in ids if each > 0])}
+    people = User.objects.filter(pk__in=[-each for each in ids if each < 0])
+    names = Names(groups, {each.pk: of_user(each).name for each in people})
+    asked = {gate.pk: _asked(gate.awaits) for gate in gates if gate.awaits}
+    return {pk: names.any_of(role) for pk, role in asked.items()}
+
+
+def _asked(ids: Sequence[int]) -> Role:
+    return Role(groups=tuple(each for each in ids if each > 0), people=tuple(-each for each in ids if each < 0))
 
 
 def number(count: int) -> str:

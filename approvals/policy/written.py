@@ -66,7 +66,7 @@ class Directory:
         people = {pk: name for name, pk in self.people.items()}
         named = [_quoted(groups.get(each, str(each))) for each in role.groups]
         named += [f"@{people.get(each, each)}" for each in role.people]
-        return f"{role.quorum} of {' or '.join(named)}"
+        return f"{role.quorum} of {' or '.join(named)}"  # not translated: it is read again
 
 
 def _quoted(name: str) -> str:

@@ -66,6 +66,7 @@ class InboxRow:
     refused: bool = False  # the same was rejected before
     looking: tuple[str, ...] = ()  # names of other people who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
+    awaits: str = ""  # whose approval is needed now, where a policy has roles
     before: tuple[str, ...] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
     language: str | None = field(default_factory=get_language)
 
@@ -131,8 +132,12 @@ def row(
     looking: Sequence[User] = (),
     lingering: bool = False,
     repeats: Sequence[Repeat] = (),
+    awaits: str = "",
 ) -> InboxRow:
-    """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats."""
+    """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats.
+
+    `awaits`: whose approval is needed now, where a policy has roles.
+    """
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     group = due(gate, now)
     ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
@@ -156,6 +161,7 @@ def row(
         refused=gate.attempt > 1,
         looking=tuple(map(untrusted.person, looking)),
         said=gate.reader_decided and not lingering,
+        awaits="" if ended else awaits,
         before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     )
 

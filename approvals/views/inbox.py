@@ -18,6 +18,7 @@ from approvals.consequences import impact_sources
 from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking, Outcome
+from approvals.policy import stage_words
 from approvals.presentation import inbox
 from checkpoints.postgresql.capped_count import Capped
 
@@ -86,9 +87,14 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
     finish(shown if asked.queue == DECIDED else lingering)
     looking = {} if asked.queue == DECIDED else Looking.objects.people([gate.pk for gate in shown], but=user)
     before = {} if asked.queue == DECIDED else impact_sources.beside(shown)
+    awaits = {} if asked.queue == DECIDED else stage_words.awaited(shown)
     rows = [
-        inbox.row(gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ())) for gate in shown
-    ]
+        inbox.row(
+            gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ()),
+            awaits=awaits.get(gate.pk, ""),
+        )
+        for gate in shown
+    ]  # fmt: skip
     if asked.queue != DECIDED:
         rows += [inbox.row(gate, now=now, lingering=True) for gate in lingering]
         groups = inbox.grouped(rows)
