@@ -8,19 +8,23 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import FilteredSelectMultiple
+from django.contrib.auth.models import Group
 from django.db import models
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.models import Policy, versions
+from approvals.models import Policy, PolicyChange
+from approvals.models.policy import SETTINGS
 from approvals.policy import enough_reviewers, last_gates, required, stage_words, written
 from approvals.policy.stage_words import Names
 from approvals.policy.written import Directory, WrongText
-from checkpoints import actors
+from approvals.policy_changes import changes
+from approvals.policy_changes.simulation import simulate
 from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import HOW, Duration, spelled
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
@@ -199,7 +203,17 @@ class PolicyForm(VersionedForm[Policy]):
         draft.reviewer_ids = chosen or ([] if people else [team.pk])
         draft.person_ids = people
         self._check_reviewers(draft)
+        if "_simulate" in self.data and not self.errors:
+            self._simulate(said, team)
         return said
+
+    def _simulate(self, said: dict[str, Any], team: Group) -> None:
+        """Compute what the entered policy would have asked, and refuse to save it in the same request."""
+        name = said.get("name") or self.instance.name
+        drafted = Policy(team=team, name=name, **{each: said[each] for each in SETTINGS if each in said})
+        self.simulated = simulate(drafted, groups=said["groups"], people=said["people"])
+        self.milder = changes.compared(drafted, said["groups"], said["people"])
+        raise forms.ValidationError(_("Nothing is saved yet."))
 
     def _check_reviewers(self, draft: Policy) -> None:
         own, names = required.own(draft), self.directory.names
@@ -239,6 +253,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     filter_horizontal = ("groups", "people")
     COUNTS = gettext_lazy("New gates use {}.")
     form = PolicyForm
+    change_form_template = "admin/approvals/policy/change_form.html"
     fields = ("in_words", *PolicyForm.Meta.fields)
     needed = column("quorum", gettext_lazy("Approvals"))
     four_eyes = column("separation", gettext_lazy("Four-eyes"), boolean=True)
@@ -302,13 +317,47 @@ class PolicyAdmin(VersionedAdmin[Policy]):
             kwargs["widget"] = FilteredSelectMultiple(names[db_field.name], is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show what the entered policy would have asked of the last gates, where that was ordered instead of a save."""
+        form: Any = context["adminform"].form
+        if getattr(form, "simulated", None):
+            form._errors = form.error_class()
+            context |= {"errors": None, "simulated": form.simulated, "milder": form.milder}
+        return super().render_change_form(request, context, *args, **kwargs)
+
     def save_model(self, request: HttpRequest, obj: Policy, form: forms.ModelForm[Policy], change: bool) -> None:
-        """Write what was entered as the next version, with its event."""
+        """Write what was entered as the next version, or as a change that waits for a second person."""
         chosen, people = list(form.cleaned_data["groups"]), list(form.cleaned_data["people"])
-        versions.write(obj, by=actors.of_user(request.user), groups=chosen, people=people)
-        own, names = required.own(obj), Names.of(obj)
-        rules = required.rules_of(obj.rules)
-        told = [enough_reviewers.tight(obj, needs, names) for needs in [own, *(each.applied(own) for each in rules)]]
-        told += last_gates.warnings(rules, last_gates.fields_lately(obj)) if rules else []
-        for words in dict.fromkeys(filter(None, told)):
-            messages.warning(request, words)
+        written = changes.save(obj, groups=chosen, people=people, by=request.user)  # type: ignore[arg-type]
+        if isinstance(written, PolicyChange):
+            request.waiting = written  # type: ignore[attr-defined]
+            obj.pk = written.base_id
+            return
+        warn(request, obj)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Leave the version in force as it is, where a milder one waits."""
+        if not hasattr(request, "waiting"):
+            super().save_related(request, form, formsets, change)
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Log nothing of a version that is not written."""
+        return None if hasattr(request, "waiting") else super().log_change(request, obj, message)
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Lead to the change that waits, where one does."""
+        if not hasattr(request, "waiting"):
+            return super().response_change(request, obj)
+        words = _("Not in force yet: it is milder than version %(version)s, so a second person has to confirm it.")
+        messages.warning(request, words % {"version": request.waiting.base.version})
+        return redirect("admin:approvals_policychange_change", request.waiting.pk)
+
+
+def warn(request: HttpRequest, policy: Policy) -> None:
+    """Warn of too few people for a version that was written, and of rules about fields that no gate had lately."""
+    own, names = required.own(policy), Names.of(policy)
+    rules = required.rules_of(policy.rules)
+    told = [enough_reviewers.tight(policy, needs, names) for needs in [own, *(each.applied(own) for each in rules)]]
+    told += last_gates.warnings(rules, last_gates.fields_lately(policy)) if rules else []
+    for words in dict.fromkeys(filter(None, told)):
+        messages.warning(request, words)

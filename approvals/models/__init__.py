@@ -5,6 +5,7 @@ from .gate import Gate
 from .looking import Looking
 from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
+from .policy_change import PolicyChange
 from .proposal import Proposal
 from .tool import Tool
 from .upload import Upload
@@ -20,6 +21,7 @@ __all__ = [
     "Looking",
     "Outcome",
     "Policy",
+    "PolicyChange",
     "Proposal",
     "ReviewingTeam",
     "Tool",

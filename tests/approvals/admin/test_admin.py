@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
 from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
-from approvals.models import Delivery, Gate, Policy, Tool, Webhook
+from approvals.models import Delivery, Gate, Policy, PolicyChange, Tool, Webhook
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.sealer import seal_once
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
@@ -46,6 +46,7 @@ pytestmark = pytest.mark.whole_database  # the lists' filters name every team an
 APPS = ("checkpoints", "approvals", "agents")
 ORDERED = (
     Policy,
+    PolicyChange,
     RetentionPolicy,
     Prune,
     Hold,
@@ -62,7 +63,15 @@ def as_root() -> Client:
 
 def form_of(policy: Policy, **changes: Any) -> dict[str, Any]:
     """What the policy's form posts."""
-    return {"quorum": policy.quorum, "separation": "on", "deadline": "", "on_expiry": "expire", **changes}
+    ticked = dict.fromkeys(("separation", "reason_required", "tokens_decide"), "on")
+    limits = {"hourly": policy.hourly, "pause": "10 min"}
+    return {"quorum": policy.quorum, "deadline": "", "on_expiry": "expire", **ticked, **limits, **changes}
+
+
+def confirm(team: Group) -> None:
+    """Confirm the team's change of a policy that waits, as another administrator."""
+    change = PolicyChange.objects.get(team=team, status="waiting")
+    assert as_root().post(reverse("admin:approvals_policychange_confirmations", args=[change.pk])).status_code == 302
 
 
 def test_changing_a_policy_makes_a_version_and_leaves_the_one_that_gates_use() -> None:
@@ -73,6 +82,7 @@ def test_changing_a_policy_makes_a_version_and_leaves_the_one_that_gates_use() -
     address = reverse("admin:approvals_policy_change", args=[policy.pk])
     answer = as_root().post(address, form_of(policy, quorum=2, groups=[finance.pk]))
     assert answer.status_code == 302
+    confirm(team)  # other people decide from now on
     newest = Policy.objects.named("refunds", team=team)
     assert (newest.version, newest.quorum, list(newest.groups.all())) == (2, 2, [finance])
     policy = Policy.objects.get(pk=policy.pk)
@@ -98,6 +108,7 @@ def test_the_audit_holds_all_that_a_new_version_says() -> None:
     form = form_of(policy, groups=[finance.pk], deadline="04:00:00")
     del form["separation"]
     assert as_root().post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
+    confirm(team)
     data = json.loads(bytes(Event.objects.get(kind="policy.changed", team_id=team.pk).data))
     assert (data["groups"], data["separation"], data["deadline"]) == ([finance.name], False, 4 * 3600)
 
@@ -138,7 +149,9 @@ def test_a_policy_that_nobody_could_meet_is_refused_and_says_how_many_may_decide
     assert "and 3 must agree" in said
     assert "Now 1 person may decide in" in client.post(address, form_of(policy, quorum=2)).content.decode()
     assert Policy.objects.filter(team=team).count() == 1
-    answer = client.post(address, form_of(policy, quorum=2, groups=[team.pk, other.pk]), follow=True)
+    client.post(address, form_of(policy, quorum=2, groups=[team.pk, other.pk]))
+    change = PolicyChange.objects.get(team=team)
+    answer = as_root().post(reverse("admin:approvals_policychange_confirmations", args=[change.pk]), follow=True)
     assert "If one of them starts a run, its gates cannot be approved." in answer.content.decode()
     assert Policy.objects.filter(team=team).count() == 2
 

@@ -249,7 +249,8 @@ def test_the_administration_writes_it_and_the_audit_says_so() -> None:
     team = make_team()
     ann(team)
     policy = make_policy(team)
-    form = {"quorum": 1, "separation": "on", "step_up": "on", "deadline": "", "on_expiry": "expire"}
+    ticked = dict.fromkeys(("separation", "step_up", "reason_required", "tokens_decide"), "on")
+    form = {"quorum": 1, "deadline": "", "on_expiry": "expire", "hourly": 120, "pause": "10 min", **ticked}
     client = signed_in(make_user("Root", superuser=True))
     assert client.post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
     assert Policy.objects.named("refunds", team=team).step_up

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.urls import reverse
 
-from approvals.models import Policy
+from approvals.models import Policy, PolicyChange
 from checkpoints.models import Event, RetentionPolicy
 from config.local import seed
 from tests.factories import REVIEWER, ann, bob, make_policy, make_team, make_user, mira
@@ -78,6 +78,9 @@ def test_the_event_of_a_policy_says_what_is_stored_when_a_team_is_put_in_the_pla
     address = reverse("admin:approvals_policy_change", args=[old.pk])
     form = standing(root.get(address).content.decode()) | {"groups": [legal.pk]}
     assert root.post(address, form).status_code == 302
+    change = PolicyChange.objects.get(base=old)  # other people would decide
+    second = signed_in(make_user("Second", superuser=True))
+    assert second.post(reverse("admin:approvals_policychange_confirmations", args=[change.pk])).status_code == 302
     new = Policy.objects.named(old.name, team=old.team)
     assert says(new)["decided by"] == told(new)["groups"] == [legal.name]
     assert says(old)["decided by"] == [finance.name]

@@ -1,0 +1,162 @@
+"""Writes versions of policies: at once where they are no milder, else once a second person has confirmed them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.utils.translation import gettext_lazy
+
+from approvals.models import Policy, PolicyChange, versions
+from approvals.models.policy import SETTINGS
+from approvals.policy import required
+from checkpoints import actors
+from checkpoints.access.permissions import everywhere
+from checkpoints.events import event_log
+from checkpoints.values.canonical_json import canonical, decode
+
+from .lowering import STRUCTURE, PolicyTerms, milder
+
+MAY = "approvals.change_policy"
+
+
+class ChangeRefused(Exception):
+    """A change of a policy that was not carried out; the message says why."""
+
+    said = gettext_lazy("This change was not carried out.")
+
+    def __str__(self) -> str:
+        return str(self.said)
+
+
+class SamePerson(ChangeRefused):
+    """Raised where the person who proposed a change confirms it."""
+
+    said = gettext_lazy("You proposed this change. Somebody else who may write policies has to confirm it.")
+
+
+class MayNotConfirm(ChangeRefused):
+    """Raised where somebody who may not write policies confirms a change."""
+
+    said = gettext_lazy("You may not write policies. Somebody else who may has to confirm this change.")
+
+
+class ChangeEnded(ChangeRefused):
+    """Raised where a change was confirmed or refused before, or is outdated."""
+
+    said = gettext_lazy("This change has ended: somebody confirmed or refused it, or another version was written.")
+
+
+def save(policy: Policy, *, groups: Iterable[Group], people: Iterable[User], by: User) -> Policy | PolicyChange:
+    """Write an unsaved policy as the next version; where that is milder than the one in force, as a waiting change."""
+    chosen, named = list(groups), list(people)
+    with transaction.atomic():
+        Group.objects.select_for_update(no_key=True).get(pk=policy.team_id)
+        base, reasons = in_force(policy), compared(policy, chosen, named)
+        if base and reasons:
+            return _propose(policy, base, chosen, named, reasons, by)
+        versions.write(policy, by=actors.of_user(by), groups=chosen, people=named)
+        return policy
+
+
+def confirm(change: PolicyChange, *, by: User) -> Policy:
+    """Write the version that was proposed. Raises SamePerson, MayNotConfirm or ChangeEnded."""
+    with transaction.atomic():
+        Group.objects.select_for_update(no_key=True).get(pk=change.team_id)
+        _check(change, by)
+        current = versions.newest(change.base).pk == change.base_id
+        status = PolicyChange.Status.CONFIRMED if current else PolicyChange.Status.OUTDATED
+        ended = change.end(status, by=by)
+        if ended and current:
+            made = Policy(team=change.team, name=change.name, **change.values)
+            groups, people = Group.objects.filter(pk__in=change.groups), User.objects.filter(pk__in=change.people)
+            versions.write(made, by=actors.of_user(by), groups=groups, people=people)
+            PolicyChange.objects.filter(pk=change.pk).update(made=made)
+            return made
+    raise ChangeEnded
+
+
+def refuse(change: PolicyChange, *, by: User) -> None:
+    """End a waiting change without writing it; its own author may too. Raises MayNotConfirm or ChangeEnded."""
+    with transaction.atomic():
+        if not everywhere(by, MAY):
+            raise MayNotConfirm
+        if not change.end(PolicyChange.Status.REFUSED, by=by):
+            raise ChangeEnded
+        _record("policy.refused", change, by)
+
+
+def in_force(policy: Policy) -> Policy | None:
+    """Find the version in force of the same team and name."""
+    return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version").first()
+
+
+def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> list[str]:
+    """List in words how an unsaved version is milder than the one in force; [] where it is not, or is the first."""
+    base = in_force(policy)
+    return milder(terms_of(base), terms(policy, groups, people)) if base else []
+
+
+def terms_of(policy: Policy) -> PolicyTerms:
+    """Return a stored version as plain values."""
+    return PolicyTerms(
+        settings={name: getattr(policy, name) for name in SETTINGS if name not in STRUCTURE},
+        own=required.own(policy),
+        rules=required.rules_of(policy.rules),
+    )
+
+
+def terms(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> PolicyTerms:
+    """Return an unsaved version, decided by these, as plain values."""
+    return terms_of(decided_by(policy, groups, people))
+
+
+def decided_by(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> Policy:
+    """Return a copy of an unsaved version that says who decides, as a stored one does."""
+    drafted = copy.copy(policy)
+    chosen, drafted.person_ids = [each.pk for each in groups], [each.pk for each in people]
+    drafted.reviewer_ids = chosen or ([] if drafted.person_ids else [policy.team_id])
+    return drafted
+
+
+def _propose(
+    policy: Policy, base: Policy, groups: list[Group], people: list[User], reasons: list[str], by: User
+) -> PolicyChange:
+    said = {name: getattr(policy, name) for name in SETTINGS}
+    seconds = {name: int(each.total_seconds()) for name, each in said.items() if isinstance(each, timedelta)}
+    change = PolicyChange.objects.create(
+        team_id=policy.team_id,
+        name=policy.name,
+        base=base,
+        settings=canonical(said | seconds).decode(),
+        groups=sorted(each.pk for each in groups),
+        people=sorted(each.pk for each in people),
+        milder=canonical(reasons).decode(),
+        proposed_by=by,
+    )
+    _record("policy.proposed", change, by)
+    return change
+
+
+def _check(change: PolicyChange, by: User) -> None:
+    if by.pk == change.proposed_by_id:
+        raise SamePerson
+    if not everywhere(by, MAY):
+        raise MayNotConfirm
+
+
+def _record(kind: str, change: PolicyChange, by: User) -> None:
+    event_log.record(
+        kind,
+        subject=f"policy:{change.base_id}",
+        by=actors.of_user(by),
+        team_id=change.team_id,
+        version=change.base.version,
+        data={
+            "name": change.name, "change": change.pk, "milder": change.reasons, "proposed_by": change.proposed_by_id,
+            "settings": decode(change.settings.encode()), "groups": change.groups, "people": change.people,
+        },
+    )  # fmt: skip

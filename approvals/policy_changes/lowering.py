@@ -1,0 +1,149 @@
+"""Tells whether a version of a policy is milder than the one in force, setting by setting. Pure.
+
+Where it cannot be told whether a change is milder, it is taken for milder: that costs a second person's look. So it is
+with a setting that has no rule here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.policy.requirements import ENDS, Requirements, Rule, Stage
+from checkpoints.admin.durations import spelled
+
+Milder = Callable[[Any, Any], bool]  # the value before, and the one after
+
+
+def _higher(before: Any, after: Any) -> bool:
+    return bool(after > before)
+
+
+def _off(before: Any, after: Any) -> bool:
+    return bool(before and not after)
+
+
+def _on(before: Any, after: Any) -> bool:
+    return bool(after and not before)
+
+
+def _less_or_none(before: Any, after: Any) -> bool:
+    return before is not None and (after is None or after < before)
+
+
+def _more_or_none(before: Any, after: Any) -> bool:
+    return before is not None and (after is None or after > before)
+
+
+def _ends(before: Any, after: Any) -> bool:
+    return ENDS.index(after) < ENDS.index(before)
+
+
+def _never(before: Any, after: Any) -> bool:
+    return False
+
+
+# Setting -> (its words, whether a change of it is milder). Who decides, the stages and the rules are compared below.
+SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
+    "denials": (gettext_lazy("Rejections needed"), _higher),
+    "separation": (gettext_lazy("Requester cannot approve"), _off),
+    "step_up": (gettext_lazy("Require password"), _off),
+    "tokens_decide": (gettext_lazy("API tokens may decide"), _on),
+    "whole_state": (gettext_lazy("Editing the whole state"), _on),
+    "registered_only": (gettext_lazy("Registered tools only"), _off),
+    "reason_required": (gettext_lazy("Reason to reject required"), _off),
+    "on_expiry": (gettext_lazy("After the deadline"), _ends),
+    "hourly": (gettext_lazy("Gates per hour"), _more_or_none),
+    "pause": (gettext_lazy("Pause before a third attempt"), _less_or_none),
+    "deadline": (gettext_lazy("Deadline"), _never),  # see `milder`: only where it approves
+    "withdraw_after": (gettext_lazy("Withdraw if offline"), _never),
+}
+STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyTerms:
+    """A version of a policy as plain values."""
+
+    settings: Mapping[str, Any]  # but for STRUCTURE
+    own: Requirements  # what it asks where no rule says otherwise
+    rules: Sequence[Rule]
+
+
+def milder(before: PolicyTerms, after: PolicyTerms) -> list[str]:
+    """List in words how `after` is milder than `before`; [] where it is not."""
+    found = [
+        _changed(name, before.settings[name], value)
+        for name, value in after.settings.items()
+        if before.settings[name] != value and _is_milder(name, before.settings[name], value)
+    ]
+    if after.settings.get("on_expiry") == "approve" and _less_or_none_first(before, after):
+        found.append(_changed("deadline", before.settings["deadline"], after.settings["deadline"]))
+    if not covers(after.own.stages, before.own.stages):
+        found.append(_("Other people, or fewer, have to approve."))
+    if not _rules_stricter(before, after):
+        found.append(_("The rules changed, and may ask less of some proposals."))
+    return found
+
+
+def covers(after: Sequence[Stage], before: Sequence[Stage]) -> bool:
+    """Tell whether whoever meets the stages `after` meets those of `before` too: each is as strict in its place."""
+    if len(after) < len(before):
+        return False
+    for stage, was in zip(after, before, strict=False):
+        free = list(stage.roles)
+        for role in was.roles:
+            found = next((each for each in free if each.covers(role)), None)
+            if found is None:
+                return False
+            free.remove(found)
+    return True
+
+
+def _rules_stricter(before: PolicyTerms, after: PolicyTerms) -> bool:
+    """Tell whether the rules are as they were, followed by none but stricter ones."""
+    kept, added = after.rules[: len(before.rules)], after.rules[len(before.rules) :]
+    return list(kept) == list(before.rules) and all(_stricter(rule.applied(after.own), after.own) for rule in added)
+
+
+def _stricter(one: Requirements, own: Requirements) -> bool:
+    ends = not one.on_expiry or not own.on_expiry or not _ends(own.on_expiry, one.on_expiry)
+    approves = one.on_expiry == "approve" or bool(one.deadline)
+    return (
+        covers(one.stages, own.stages)
+        and one.denials <= own.denials
+        and one.step_up >= own.step_up
+        and one.second_look >= own.second_look
+        and ends
+        and not approves
+    )
+
+
+def _is_milder(name: str, before: Any, after: Any) -> bool:
+    return SETTINGS[name][1](before, after) if name in SETTINGS else True
+
+
+def _less_or_none_first(before: PolicyTerms, after: PolicyTerms) -> bool:
+    was, now = before.settings.get("deadline"), after.settings.get("deadline")
+    return now is not None and (was is None or now < was)
+
+
+def _changed(name: str, before: Any, after: Any) -> str:
+    label = SETTINGS[name][0] if name in SETTINGS else name.replace("_", " ")
+    return _("%(label)s: %(before)s, would be %(after)s.") % {
+        "label": label, "before": _said(before), "after": _said(after),
+    }  # fmt: skip
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return _("none")
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return spelled(value) if isinstance(value, timedelta) else str(value)

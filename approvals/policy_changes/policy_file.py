@@ -1,0 +1,141 @@
+"""Reads and writes policies as TOML, one table for each: the whole truth about it, so that what is left out is default.
+
+[[policy]]
+team = "Support"
+name = "refunds"
+groups = ["Support", "Finance"]
+quorum = 2
+deadline = "4 h"
+
+[[policy.rule]]
+name = "small"
+when = 'amount < 50'
+approvals = 1
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import tomli_w
+from django.db import models
+from django.utils.translation import gettext as _
+
+from approvals.models import Policy
+from approvals.models.policy import SETTINGS
+from approvals.policy import required, written
+from approvals.policy.written import Directory
+from checkpoints.admin.durations import spelled
+
+OFF = frozenset({"tokens_decide"})  # settings that a new policy has off, although older ones have them on
+KEYS = ("team", "name", "groups", "people", "rule", *(name for name in SETTINGS if name != "rules"))
+MOST = 500  # policies
+
+
+class WrongFile(Exception):
+    """Raised for a file that is no list of policies; the message says where and why."""
+
+
+def tables(text: str) -> list[dict[str, Any]]:
+    """Read the tables of a file. Raises WrongFile for what is no policy, or for two of one team and name."""
+    try:
+        said = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise WrongFile(_("This cannot be read as TOML: %(why)s") % {"why": fault}) from None
+    found = said.get("policy", [])
+    other = sorted(said.keys() - {"policy"})
+    if other or not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        words = _("Begin each policy with [[policy]]. “%(name)s” is no policy.")
+        raise WrongFile(words % {"name": other[0] if other else "policy"})
+    if len(found) > MOST:
+        raise WrongFile(_("Write at most %(most)s policies in a file.") % {"most": MOST})
+    for number, each in enumerate(found, 1):
+        _check(number, each)
+    names = [(each["team"], each["name"]) for each in found]
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice:
+        raise WrongFile(_("The policy “%(name)s” of %(team)s is there twice.") % {"name": twice[1], "team": twice[0]})
+    return found
+
+
+def _check(number: int, said: Mapping[str, Any]) -> None:
+    for key in ("team", "name"):
+        if not isinstance(said.get(key), str):
+            raise WrongFile(_("Policy %(number)s: write its %(key)s.") % {"number": number, "key": key})
+    unknown = sorted(said.keys() - set(KEYS))
+    if unknown:
+        words = _("Policy “%(name)s”: there is no “%(key)s”. There are: %(there)s.")
+        raise WrongFile(words % {"name": said["name"], "key": unknown[0], "there": ", ".join(KEYS)})
+
+
+def form_data(said: Mapping[str, Any], directory: Directory) -> dict[str, Any]:
+    """Return a table as the form of the administration takes it. Raises WrongFile for names that do not exist."""
+    where = _("Policy “%(name)s”") % {"name": said["name"]}
+    data: dict[str, Any] = {
+        "team": _known(said["team"], directory.groups, f"{where}, team"),
+        "name": said["name"],
+        "groups": [_known(each, directory.groups, f"{where}, groups") for each in _list(said, "groups", where)],
+        "people": [_known(each, directory.people, f"{where}, people") for each in _list(said, "people", where)],
+        "stages": "\n".join(_list(said, "stages", where)),
+        "rules": tomli_w.dumps({"rule": said["rule"]}) if said.get("rule") else "",
+    }
+    for name in SETTINGS:
+        if name not in data:
+            data[name] = _value(name, said, where)
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def _value(name: str, said: Mapping[str, Any], where: str) -> Any:
+    """Return a setting as a form posts it; None for an unticked box or an empty field."""
+    value = said.get(name, _default(name))
+    if isinstance(Policy._meta.get_field(name), models.BooleanField):
+        if not isinstance(value, bool):
+            raise WrongFile(_("%(where)s, %(key)s: write true or false.") % {"where": where, "key": name})
+        return "on" if value else None
+    if value in (None, "none"):
+        return None
+    return spelled(value) if isinstance(value, timedelta) else str(value)
+
+
+def _list(said: Mapping[str, Any], name: str, where: str) -> list[str]:
+    value = said.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise WrongFile(_("%(where)s, %(key)s: write a list of texts.") % {"where": where, "key": name})
+    return value
+
+
+def _known(name: str, there: Mapping[str, int], where: str) -> int:
+    if name not in there:
+        words = _("%(where)s: there is no “%(name)s”. There are: %(there)s.")
+        raise WrongFile(words % {"where": where, "name": name, "there": ", ".join(sorted(there)[:20])})
+    return there[name]
+
+
+def text_of(policies: list[Policy], directory: Directory) -> str:
+    """Write policies as a file, with the settings that are not default."""
+    return tomli_w.dumps({"policy": [_table(each, directory) for each in policies]}, multiline_strings=True)
+
+
+def _table(policy: Policy, directory: Directory) -> dict[str, Any]:
+    own = required.own(policy)
+    groups, people = directory.names.groups, directory.names.people
+    role = own.stages[0].roles[0]
+    made: dict[str, Any] = {"team": policy.team.name, "name": policy.name}
+    if own.staged:
+        made["stages"] = written.stages_text(own.stages, directory).splitlines()
+    else:
+        made |= {"groups": sorted(groups[each] for each in role.groups), "quorum": role.quorum}
+        made |= {"people": sorted(people[each] for each in role.people)} if role.people else {}
+    for name in SETTINGS:
+        value = getattr(policy, name)
+        if name not in (*made, "stages", "rules", "quorum") and value != _default(name):
+            made[name] = "none" if value is None else spelled(value) if isinstance(value, timedelta) else value
+    rules = required.rules_of(policy.rules)
+    return made | (tomllib.loads(written.rules_text(rules, directory)) if rules else {})
+
+
+def _default(name: str) -> Any:
+    return False if name in OFF else getattr(Policy(), name)

@@ -1,0 +1,103 @@
+"""Says what a policy would have asked of the last gates, before it is saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django.contrib.auth.models import Group, User
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from approvals.models import Gate, Policy
+from approvals.policy import required, stage_words
+from approvals.policy.requirements import Requirements
+from approvals.policy.stage_words import Names
+from approvals.policy.written import Directory
+
+from .changes import decided_by
+from .lowering import covers
+
+LAST = 200  # gates
+LISTED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedGate:
+    """One of the last gates, with what it needed and what it would have needed."""
+
+    gate: Gate
+    before: Requirements
+    after: Requirements
+
+    @property
+    def changed(self) -> bool:
+        """Tell whether something else would have been needed."""
+        return _compared(self.before) != _compared(self.after)
+
+    @property
+    def milder(self) -> bool:
+        """Tell whether less would have been needed."""
+        return self.changed and not (
+            covers(self.after.stages, self.before.stages)
+            and self.after.denials <= self.before.denials
+            and self.after.step_up >= self.before.step_up
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """What a policy would have asked of the last gates of its team and name."""
+
+    gates: Sequence[SimulatedGate]
+    names: Names
+
+    @property
+    def changed(self) -> list[SimulatedGate]:
+        """List those of which something else would have been asked."""
+        return [each for each in self.gates if each.changed]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Write it: `Of the last 200 gates 31 would have asked two people.`."""
+        if not self.gates:
+            return [_("No gate has been opened under a policy of this name, so there is nothing to compare with.")]
+        asked = Counter(each.after.slots for each in self.gates)
+        said = [
+            ngettext(
+                "Of the last %(all)s gates %(count)s would have asked one person.",
+                "Of the last %(all)s gates %(count)s would have asked %(people)s people.",
+                people,
+            )
+            % {"all": len(self.gates), "count": count, "people": stage_words.number(people)}
+            for people, count in sorted(asked.items())
+        ]
+        milder = sum(each.milder for each in self.changed)
+        other = len(self.changed) - milder
+        words = _("Less would have been asked of %(milder)s than was, and more or others of %(other)s.")
+        return [*said, words % {"milder": milder, "other": other}]
+
+    def rows(self) -> list[tuple[Gate, str, str]]:
+        """List (gate, what it needed, what it would have needed) of the first gates that would have changed."""
+        words = partial(stage_words.requirements, names=self.names)
+        return [(each.gate, words(each.before), words(each.after)) for each in self.changed[:LISTED]]
+
+
+def simulate(policy: Policy, *, groups: Iterable[Group], people: Iterable[User]) -> Simulation:
+    """Compute what an unsaved policy would have asked of the last gates of its team and name. Writes nothing."""
+    drafted = decided_by(policy, groups, people)
+    found = Gate.objects.filter(policy__team=policy.team_id, policy__name=policy.name, kind=Gate.Kind.REVIEW)
+    read = found.select_related("run__plan", "run__started_by", "asked_by", "policy").order_by("-pk")[:LAST]
+    gates = []
+    for gate in read.prefetch_related("proposals"):
+        first = min(gate.proposals.all(), key=lambda each: each.number)
+        known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
+        after = required.asked(drafted, gate.asked, known)
+        gates.append(SimulatedGate(gate=gate, before=required.of(first, gate.policy), after=after))
+    return Simulation(gates=gates, names=Directory.now().names)
+
+
+def _compared(needs: Requirements) -> tuple[object, ...]:
+    return (needs.stages, needs.denials, needs.step_up, needs.second_look)

@@ -1,0 +1,130 @@
+"""A milder version counts once a second person confirms it; a stricter one at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, connection
+
+from approvals.models import Policy, PolicyChange
+from approvals.policy_changes import changes
+from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, SamePerson
+from checkpoints.models import Event
+from tests.factories import make_policy, make_team, make_user
+
+WRITES = ("approvals.change_policy", "approvals.add_policy")
+
+
+def writer(name: str) -> User:
+    """A person of the staff who may write policies."""
+    user = make_user(name, may=WRITES)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    return User.objects.get(pk=user.pk)
+
+
+@pytest.fixture
+def team() -> Group:
+    team = make_team()
+    make_policy(team, quorum=2)
+    return team
+
+
+def saved(team: Group, by: User, **settings: Any) -> Policy | PolicyChange:
+    """Write the team's policy with these settings."""
+    return changes.save(Policy(team=team, name="refunds", **{"quorum": 2, **settings}), groups=[], people=[], by=by)
+
+
+def in_force(team: Group) -> Policy:
+    return Policy.objects.filter(team=team, name="refunds").latest("version")
+
+
+def test_a_stricter_version_counts_at_once(team: Group) -> None:
+    made = saved(team, writer("Ann"), quorum=3)
+    assert isinstance(made, Policy)
+    assert (in_force(team).version, in_force(team).quorum) == (2, 3)
+
+
+def test_a_milder_one_waits_until_somebody_else_confirms_it(team: Group) -> None:
+    ann, mira = writer("Ann"), writer("Mira")
+    change = saved(team, ann, quorum=1)
+    assert isinstance(change, PolicyChange)
+    assert in_force(team).version == 1
+    with pytest.raises(SamePerson):
+        changes.confirm(change, by=ann)
+    made = changes.confirm(change, by=mira)
+    assert (in_force(team), made.quorum) == (made, 1)
+    kinds = Event.objects.filter(team_id=team.pk, kind__startswith="policy.").values_list("kind", "actor")
+    assert list(kinds.order_by("id")) == [("policy.proposed", f"user:{ann.pk}"), ("policy.changed", f"user:{mira.pk}")]
+
+
+def test_who_may_not_write_policies_confirms_none(team: Group) -> None:
+    change = saved(team, writer("Ann"), quorum=1)
+    assert isinstance(change, PolicyChange)
+    with pytest.raises(MayNotConfirm):
+        changes.confirm(change, by=make_user("Bob", team))
+    with pytest.raises(MayNotConfirm):
+        changes.refuse(change, by=make_user("Bob", team))
+    assert in_force(team).version == 1
+
+
+def test_a_refused_one_cannot_be_confirmed(team: Group) -> None:
+    change, mira = saved(team, writer("Ann"), quorum=1), writer("Mira")
+    assert isinstance(change, PolicyChange)
+    changes.refuse(change, by=mira)
+    for again in (changes.confirm, changes.refuse):
+        with pytest.raises(ChangeEnded):
+            again(change, by=mira)
+    assert in_force(team).version == 1
+
+
+def test_one_that_another_version_overtook_is_outdated(team: Group) -> None:
+    change = saved(team, writer("Ann"), quorum=1)
+    assert isinstance(change, PolicyChange)
+    saved(team, writer("Bob"), quorum=4)
+    with pytest.raises(ChangeEnded):
+        changes.confirm(change, by=writer("Mira"))
+    change.refresh_from_db()
+    assert (change.status, in_force(team).quorum) == ("outdated", 4)
+
+
+def test_every_setting_survives_the_wait(team: Group) -> None:
+    import datetime as dt
+
+    said = {
+        "quorum": 1, "separation": False, "deadline": dt.timedelta(hours=3), "on_expiry": "approve", "pause": None,
+        "hourly": None, "whole_state": True,
+    }  # fmt: skip
+    change = saved(team, writer("Ann"), **said)
+    assert isinstance(change, PolicyChange)
+    made = Policy.objects.get(pk=changes.confirm(change, by=writer("Mira")).pk)
+    assert {name: getattr(made, name) for name in said} == said
+
+
+def test_of_two_who_confirm_at_once_one_writes_it(team: Group) -> None:
+    change = saved(team, writer("Ann"), quorum=1)
+    assert isinstance(change, PolicyChange)
+
+    def confirmed(by: User) -> str:
+        try:
+            changes.confirm(PolicyChange.objects.get(pk=change.pk), by=by)
+        except ChangeEnded:
+            return "ended"
+        finally:
+            connection.close()
+        return "written"
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(confirmed, [writer(f"Mira {each}") for each in range(4)]))
+    assert sorted(found) == ["ended", "ended", "ended", "written"]
+    assert in_force(team).version == 2
+
+
+def test_the_database_itself_holds_that_there_are_two(team: Group) -> None:
+    ann = writer("Ann")
+    change = saved(team, ann, quorum=1)
+    assert isinstance(change, PolicyChange)
+    with pytest.raises(IntegrityError, match="policy_change_has_two_people"):
+        change.end(PolicyChange.Status.CONFIRMED, by=ann)

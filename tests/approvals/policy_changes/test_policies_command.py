@@ -1,0 +1,134 @@
+"""`manage.py policies`: a file is checked as the administration checks, applied as a whole, and written back."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Group
+from django.core.management import CommandError, call_command
+
+from approvals.models import Policy, PolicyChange
+from tests.factories import decide, make_gate, make_policy, make_run, make_team, make_user
+
+from .test_changes import writer
+
+FILE = """
+[[policy]]
+team = "{team}"
+name = "refunds"
+quorum = {quorum}
+deadline = "4 h"
+
+[[policy.rule]]
+name = "small"
+when = 'amount < 50 && customer.tier == "gold"'
+approvals = {quorum}
+"""
+
+
+@pytest.fixture
+def team() -> Group:
+    team = make_team("Support")
+    for _ in range(3):
+        make_user("Somebody", team)
+    return team
+
+
+def run(verb: str, *arguments: str) -> str:
+    out = io.StringIO()
+    call_command("policies", verb, *arguments, stdout=out)
+    return out.getvalue()
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "policies.toml").write_text(text, encoding="utf-8")
+    return str(folder / "policies.toml")
+
+
+def test_checking_writes_nothing_and_applying_writes_what_changed(team: Group, tmp_path: Path) -> None:
+    ann = writer("Ann")
+    file = written(tmp_path, FILE.format(team=team.name, quorum=2))
+    assert run("check", file) == f"{team.name}: refunds: new\n"
+    assert not Policy.objects.filter(team=team).exists()
+    assert "written as version 1" in run("apply", file, "--by", ann.username)
+    assert run("apply", file, "--by", ann.username) == f"{team.name}: refunds: unchanged\n"
+    policy = Policy.objects.get(team=team)
+    assert (policy.quorum, policy.deadline and policy.deadline.seconds, policy.tokens_decide) == (2, 4 * 3600, False)
+
+
+def test_what_is_milder_waits_for_somebody_else(team: Group, tmp_path: Path) -> None:
+    ann = writer("Ann")
+    run("apply", written(tmp_path, FILE.format(team=team.name, quorum=2)), "--by", ann.username)
+    told = run("apply", written(tmp_path, FILE.format(team=team.name, quorum=1)), "--by", ann.username)
+    change = PolicyChange.objects.get(team=team)
+    assert f"waits in the administration as change {change.pk} for somebody other than {ann.username}" in told
+    assert Policy.objects.get(team=team).version == 1
+
+
+def test_it_says_what_the_last_gates_would_have_needed(team: Group, tmp_path: Path) -> None:
+    policy = make_policy(team)
+    for _ in range(3):
+        decide(make_gate(run=make_run(team=team), policy=policy), make_user("Somebody", team))
+    told = run("check", written(tmp_path, FILE.format(team=team.name, quorum=2)))
+    assert "Of the last 3 gates 3 would have asked two people." in told
+    assert "Less would have been asked of 0 than was, and more or others of 3." in told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[[rule]]", "Begin each policy with [[policy]]"),
+        ("[[policy]]\nname = 'a'", "Policy 2: write its team."),
+        ("[[policy]]\nteam = 'Nowhere'\nname = 'a'", "there is no “Nowhere”"),
+        ("[[policy]]\nteam = '{team}'\nname = 'a'\nquorums = 2", "there is no “quorums”"),
+        ("[[policy]]\nteam = '{team}'\nname = 'a'\nseparation = 'no'", "separation: write true or false"),
+        ("[[policy]]\nteam = '{team}'\nname = 'a'\ndeadline = '1 s'", "deadline: That is less than a minute"),
+        ("[[policy]]\nteam = '{team}'\nname = 'a b'", "name: Enter a valid"),
+        ("[[policy]]\nteam = '{team}'\nname = 'a'\nquorum = 99", "quorum:"),
+        (
+            "[[policy]]\nteam = '{team}'\nname = 'a'\n[[policy.rule]]\nname = 'r'\nwhen = 'amount <'\napprovals = 2",
+            "rules:",
+        ),
+        ("[[policy]]\nteam = '{team}'\nname = 'a'\n[[policy]]\nteam = '{team}'\nname = 'a'", "is there twice"),
+        ("[[policy]\n", "This cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_file_says_where_and_writes_nothing(team: Group, tmp_path: Path, text: str, told: str) -> None:
+    good = f"[[policy]]\nteam = '{team.name}'\nname = 'good'\n"
+    file = written(tmp_path, good + text.replace("{team}", team.name))
+    with pytest.raises(CommandError, match=r"\S") as refused:
+        run("apply", file, "--by", writer("Ann").username)
+    assert told in str(refused.value)
+    assert not Policy.objects.filter(team=team).exists()
+
+
+def test_only_somebody_who_may_write_policies_applies_a_file(team: Group, tmp_path: Path) -> None:
+    file = written(tmp_path, FILE.format(team=team.name, quorum=2))
+    for name in ("nobody", make_user("Bob", team).username):
+        with pytest.raises(CommandError, match="may not write policies"):
+            run("apply", file, "--by", name)
+    with pytest.raises(CommandError, match="No such file"):
+        run("check", str(tmp_path / "none.toml"))
+
+
+def test_what_is_exported_changes_nothing_when_it_is_applied(team: Group, tmp_path: Path) -> None:
+    ann, legal = writer("Ann"), make_team("Legal")
+    make_user("Lee", legal)
+    text = FILE.format(team=team.name, quorum=2)
+    text += f"""
+[[policy]]
+team = "{team.name}"
+name = "staged"
+stages = ["1 of {team.name} and 1 of {legal.name}", "1 of {legal.name} or @{ann.username}"]
+denials = 2
+hourly = "none"
+separation = false
+"""
+    run("apply", written(tmp_path, text), "--by", ann.username)
+    exported = run("export", "--team", team.name)
+    file = written(tmp_path, exported)
+    assert run("check", file) == f"{team.name}: refunds: unchanged\n{team.name}: staged: unchanged\n"
+    with pytest.raises(CommandError, match="There is no team"):
+        run("export", "--team", "Nowhere")
