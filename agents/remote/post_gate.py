@@ -23,7 +23,7 @@ from agents.work_errors import TooManyGates, WorkInvalid
 from approvals.cards.card import Card
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, NoSuchPolicy
-from approvals.gates import opening
+from approvals.gates import automatic, opening
 from approvals.gates.opening import NewGate
 from approvals.models import Policy, Tool
 from approvals.policy import pacing
@@ -216,6 +216,8 @@ def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting
         )
     ], beside=[*rows, *insertion(clients), *of_gates])  # fmt: skip
     outbox.tell_all([gate for gate, _ in drafted], "gate.opened")
+    for gate, first in drafted:
+        automatic.approve(gate.pk, first)
     return [RemoteTurn(run=gate.run, token=gate.run.token, seq=gate.run.seq, gate=gate) for gate, _ in drafted]
 
 

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy, PolicyChange
-from approvals.models.policy import SETTINGS
+from approvals.models.policy import SAMPLE, SETTINGS
 from approvals.policy import enough_reviewers, last_gates, required, stage_words, written
 from approvals.policy.stage_words import Names
 from approvals.policy.written import Directory, WrongText
@@ -108,6 +108,7 @@ class PolicyForm(VersionedForm[Policy]):
             "stages",
             "denials",
             "rules",
+            "auto_sample",
             "separation",
             "reason_required",
             "step_up",
@@ -156,8 +157,9 @@ class PolicyForm(VersionedForm[Policy]):
         """Begin a new policy without decisions by token: who wants them says so."""
         super().__init__(*args, **kwargs)
         self.directory = Directory.now()
-        if "denials" in self.fields:  # not where an older version is only read
-            self.fields["denials"].required = False
+        for name in ("denials", "auto_sample"):
+            if name in self.fields:  # not where an older version is only read
+                self.fields[name].required = False
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
             return
@@ -174,6 +176,11 @@ class PolicyForm(VersionedForm[Policy]):
     def clean_denials(self) -> int:
         """Take an empty field as one."""
         return self.cleaned_data["denials"] or 1
+
+    def clean_auto_sample(self) -> int:
+        """Take an empty field as the default."""
+        said = self.cleaned_data["auto_sample"]
+        return SAMPLE if said is None else said
 
     def clean_stages(self) -> str:
         """Read the stages, one a line."""

@@ -107,6 +107,11 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
         return close(gate, standing, end, status=Gate.Status.EXPIRED, sound=sound)
 
 
+def approve(gate: Gate, standing: Proposal, *, by: Actor) -> Outcome:
+    """Approve a gate that `move` has locked without anybody's vote, with the preconditions that are preselected."""
+    return close(gate, standing, GateEnd(kind=agreed_kind(standing), by=by, added=_added(gate, standing)))
+
+
 def pass_deadline(gate: Gate) -> None:
     """Set an open gate's deadline to a second ago, with its event; for trials of agents."""
     with transaction.atomic():

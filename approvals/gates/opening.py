@@ -32,6 +32,8 @@ from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
+from . import automatic
+
 _TITLE = 200
 
 
@@ -82,6 +84,7 @@ def open_gate(
         outbox.tell(gate, "gate.opened", at=gate.opened_at)
         if waits:
             claims.release(claim, status="waiting", reason=f"asks: {gate.title}", by=by)
+        automatic.approve(gate.pk, first)
         return gate
 
 
@@ -109,7 +112,7 @@ def drafted(
     """
     made = []
     for each, (gate_id, proposal_id) in zip(asked, next_ids(len(asked), Gate, Proposal), strict=True):
-        needs = _required(each)
+        needs = _required(each, gate_id)
         gate = _gate(each, gate_id, at, needs)
         made.append((gate, _proposal(gate, each, proposal_id, needs)))
     gates, proposals = zip(*made, strict=True)
@@ -167,14 +170,16 @@ def heading(text: str) -> str:
     return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
 
 
-def _required(asked: NewGate) -> Requirements:
+def _required(asked: NewGate, id: int) -> Requirements:
     """Return what the new gate's proposal needs."""
     run, policy = asked.run, asked.policy
     if not policy.rules:
         return required.own(policy)
     by = User.objects.get(pk=asked.asked_by) if asked.asked_by else None
     known = required.gate_facts(run, asked.step.name, asked_by=by, attempt=asked.earlier.attempt)
-    return required.asked(policy, asked.card, known)
+    needs, attempt, external = required.asked(policy, asked.card, known), asked.earlier.attempt, run.plan.external
+    may = automatic.offered(needs, asked.card, kind=asked.kind, attempt=attempt, external=external)
+    return automatic.settled(needs, policy, id, may=may)
 
 
 def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:

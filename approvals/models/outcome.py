@@ -14,6 +14,8 @@ from approvals.cards.action import REJECT, Action, SettledAction
 from approvals.cards.binding import Approved
 from checkpoints.values import canonical_json
 
+BY_RULE = "policy:"  # begins the id of the actor of such an approval
+
 
 class Outcome(models.Model):
     """The outcome of a gate, written in the transaction that closes it and read by the runner. Never changed."""
@@ -47,6 +49,11 @@ class Outcome(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of gate {self.gate_id}"
+
+    @property
+    def by_rule(self) -> bool:
+        """Tell whether a rule of the policy approved, without people."""
+        return self.by.startswith(BY_RULE)
 
     @property
     def step(self) -> str:

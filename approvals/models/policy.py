@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -22,10 +22,12 @@ from checkpoints.postgresql.sql import run_sql
 DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
+SAMPLE = 10  # percent
 # The settings of a version, beside its team, its name and its reviewers.
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
+    "auto_sample",
 )  # fmt: skip
 _REACH = """
 SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
@@ -145,6 +147,16 @@ class Policy(models.Model):
     )
     # The pause after the second rejection of the same, see approvals.policy.pacing.
     pause = models.DurationField(default=PAUSE, db_default=PAUSE, null=True, blank=True)
+    auto_sample = models.PositiveSmallIntegerField(
+        _("sample of automatic approvals"),
+        default=SAMPLE,
+        db_default=SAMPLE,
+        validators=[MaxValueValidator(100)],
+        help_text=_(
+            "Percent of the gates that a rule would approve by itself which people decide all the same. The insights "
+            "compare their verdicts with the rule's."
+        ),
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

@@ -56,6 +56,8 @@ class Requirements:
     risk: str = ""  # the least risk that the gate shows; "" for the card's own
     deadline: int | None = None  # seconds; None: no deadline
     on_expiry: str = "expire"  # of ENDS
+    auto: bool = False  # a rule approves it, without people
+    sampled: bool = False  # it would, but this one is shown to people; see approvals.gates.automatic
     rules: tuple[str, ...] = ()  # names of the rules that count
     unclear: tuple[tuple[str, str], ...] = ()  # (rule, why it could not be evaluated)
 
@@ -106,7 +108,7 @@ class Requirements:
         )
 
 
-_PLAIN = ("denials", "step_up", "second_look", "risk", "deadline", "on_expiry")
+_PLAIN = ("denials", "step_up", "second_look", "risk", "deadline", "on_expiry", "auto", "sampled")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +151,7 @@ def _of_action(own: Requirements, rules: Sequence[Rule], facts: Mapping[str, Any
         except Unclear as why:
             without = _of_action(own, rules[at + 1 :], facts, matches)
             both = combined(rule.applied(own), without)
-            return replace(both, unclear=(*dict.fromkeys([(rule.name, str(why)), *both.unclear]),))
+            return replace(both, auto=False, unclear=(*dict.fromkeys([(rule.name, str(why)), *both.unclear]),))
     return own
 
 
@@ -161,6 +163,8 @@ def combined(one: Requirements, other: Requirements) -> Requirements:
         denials=min(one.denials, other.denials),
         step_up=one.step_up or other.step_up,
         second_look=one.second_look or other.second_look,
+        auto=one.auto and other.auto,
+        sampled=one.sampled or other.sampled,
         risk=max(one.risk, other.risk, key=lambda risk: RISKS.index(risk) if risk else -1),
         deadline=min(deadlines, default=None),
         on_expiry=max(one.on_expiry, other.on_expiry, key=ENDS.index),

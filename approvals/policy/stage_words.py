@@ -86,6 +86,10 @@ def requirements(needs: Requirements, names: Names) -> str:
 
 def why(needs: Requirements) -> list[str]:
     """Say which rules count, and which could not be evaluated and therefore count beside what follows."""
+    if needs.sampled:
+        return [
+            _("A sample: %(rules)s would have approved this by itself.") % {"rules": listed(map(_rule, needs.rules))}
+        ]
     unclear = [
         _("The rule “%(rule)s” could not be evaluated (%(why)s), so the strictest that it may ask is required.")
         % {"rule": rule, "why": why}
@@ -111,7 +115,8 @@ def policy_lines(own: Requirements, rules: Sequence[Rule], names: Names) -> list
 
 def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
     needs = rule.applied(own)
-    said = [requirements(needs, names)]
+    said = [_("Approved automatically. Where people are asked all the same:")] if needs.auto else []
+    said.append(requirements(needs, names))
     if needs.risk:
         said.append(_("The risk is at least %(risk)s.") % {"risk": needs.risk})
     if "deadline" in rule.require and needs.deadline is not None:
@@ -119,6 +124,10 @@ def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
     if "on_expiry" in rule.require:
         said.append(_("After the deadline: %(end)s.") % {"end": _ENDS[needs.on_expiry]})
     return " ".join(said)
+
+
+def _rule(name: str) -> str:
+    return _("the rule “%(rule)s”") % {"rule": name}
 
 
 def next_asked(count: Tally, names: Names) -> str:

@@ -237,6 +237,7 @@ _KEYS: dict[str, tuple[str, Callable[[Any, Directory], Any]]] = {
     "rejections": ("denials", _count),
     "password": ("step_up", _switch),
     "second_look": ("second_look", _switch),
+    "approve_automatically": ("auto", _switch),
     "risk": ("risk", _one_of(RISKS)),
     "deadline": ("deadline", _span),
     "after_deadline": ("on_expiry", _one_of(ENDS)),

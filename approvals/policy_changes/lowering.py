@@ -21,6 +21,10 @@ from checkpoints.admin.durations import spelled
 Milder = Callable[[Any, Any], bool]  # the value before, and the one after
 
 
+def _lower(before: Any, after: Any) -> bool:
+    return bool(after < before)
+
+
 def _higher(before: Any, after: Any) -> bool:
     return bool(after > before)
 
@@ -62,6 +66,7 @@ SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
     "hourly": (gettext_lazy("Gates per hour"), _more_or_none),
     "pause": (gettext_lazy("Pause before a third attempt"), _less_or_none),
     "deadline": (gettext_lazy("Deadline"), _never),  # see `milder`: only where it approves
+    "auto_sample": (gettext_lazy("Sample of automatic approvals"), _lower),
     "withdraw_after": (gettext_lazy("Withdraw if offline"), _never),
 }
 STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns
@@ -121,7 +126,7 @@ def _stricter(one: Requirements, own: Requirements) -> bool:
         and one.step_up >= own.step_up
         and one.second_look >= own.second_look
         and ends
-        and not approves
+        and not (approves or one.auto)
     )
 
 

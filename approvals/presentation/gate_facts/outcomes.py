@@ -131,7 +131,9 @@ def counted(verdicts: Sequence[str]) -> str:
 
 
 def deciders(outcome: Outcome) -> str:
-    """Name the people whose decisions counted."""
+    """Name the people whose decisions counted, or the rule that approved."""
+    if outcome.by_rule:
+        return outcome.by_name
     return listed(actors.of_user(decision.user).name for decision in outcome.decisions.all())
 
 

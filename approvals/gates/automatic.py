@@ -1,0 +1,76 @@
+"""Approves a gate by a rule of its policy, where the rule says so in that word; a share is shown to people anyway.
+
+Never what people have rejected before or approved in another form, a question, what lacks a value, what an external
+program alone describes, what would be done a second time, nor where a rule could not be evaluated or a password is
+asked. The share that people see is drawn by a keyed digest of the gate's number: neither the agent nor its author can
+tell beforehand which one it will be.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import replace
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from approvals.cards.card import Card
+from approvals.consequences.gate import GateImpacts
+from approvals.models import Gate, Policy, Proposal
+from approvals.models.outcome import BY_RULE
+from approvals.policy import required
+from approvals.policy.requirements import Requirements
+from checkpoints.actors import Actor
+
+from . import closing
+from .reading import read
+
+
+def offered(needs: Requirements, card: Card, *, kind: str, attempt: int, external: bool) -> bool:
+    """Tell whether a rule may approve a new gate by itself. Pure."""
+    own_words = external and (not card.actions or any(each.in_own_words(external=True) for each in card.actions))
+    return (
+        needs.auto
+        and kind == Gate.Kind.REVIEW
+        and attempt == 1
+        and not (needs.unclear or needs.step_up or needs.second_look or own_words)
+        and not (card.question or card.reopened or card.unfilled(card) or card.untaken(card))
+    )
+
+
+def drawn(gate: int, share: int) -> bool:
+    """Tell whether a gate is in the share, in percent, that people see although a rule would approve it."""
+    digest = hmac.digest(settings.SECRET_KEY.encode(), f"holdpoint.sample.{gate}".encode(), "sha256")
+    return int.from_bytes(digest[:8], "big") % 10_000 < share * 100
+
+
+def settled(needs: Requirements, policy: Policy, gate: int, *, may: bool) -> Requirements:
+    """Return what a new gate needs, with the draw. `may`: see `offered`."""
+    return replace(needs, auto=may, sampled=may and drawn(gate, policy.auto_sample)) if needs.auto else needs
+
+
+def approve(gate_id: int, proposal: Proposal) -> None:
+    """Approve a new gate where a rule says so and it was not drawn. Joins the transaction that opened it."""
+    needs = Requirements.from_text(proposal.requirements) if proposal.requirements else None
+    if needs is None or not needs.auto or needs.sampled:
+        return
+    reading = read(gate_id)
+    gate, first = reading.gate, reading.proposal
+    if reading.acted and GateImpacts(gate, first.card, first.state_patch).approve().repeats:
+        return
+    if gate.move():
+        closing.approve(gate, first, by=actor(gate.policy, needs))
+
+
+def actor(policy: Policy, needs: Requirements) -> Actor:
+    """Return the rule as the actor of its approval."""
+    rules = ", ".join(needs.rules)
+    return Actor(
+        f"{BY_RULE}{policy.pk}", _("the rule %(rules)s of %(policy)s") % {"rules": rules, "policy": policy.name}
+    )
+
+
+def would_have(proposal: Proposal, policy: Policy) -> str:
+    """Name the rule that would have approved a gate which was drawn for people; "" for any other."""
+    needs = required.of(proposal, policy)
+    return ", ".join(needs.rules) if needs.sampled else ""

@@ -1,0 +1,109 @@
+"""A rule approves a gate by itself where it says so; a share is shown to people, and whatever is in doubt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import override_settings
+
+from approvals.gates import automatic
+from approvals.models import Gate, Outcome, Policy
+from checkpoints.models import Event
+from tests.factories import driven_runs as driven
+from tests.factories import make_card, make_gate, make_policy, make_question, make_team, make_user
+from tests.harness.signed_in_clients import signed_in
+
+SMALL = {"name": "small", "when": "amount < 50", "require": {"auto": True}}
+NEVER, ALWAYS = 0, 100  # percent that people see
+
+
+def payments(team: Group, *, sample: int = NEVER, rules: Any = (SMALL,), **said: Any) -> Policy:
+    policy = make_policy(team, name="payments", rules=list(rules), **said)
+    Policy.objects.filter(pk=policy.pk).update(auto_sample=sample)
+    return policy
+
+
+@pytest.fixture
+def team() -> Group:
+    return make_team()
+
+
+def test_a_run_goes_on_by_itself_and_all_of_it_is_marked_as_the_rules(team: Group, tmp_path: Path) -> None:
+    policy = payments(team)
+    run = driven.advance_to_rest(driven.make_run("payer", team=team, ledger=str(tmp_path / "ledger")))
+    assert run.status == "completed"
+    assert (tmp_path / "ledger").read_text().count("pay") == 1
+    outcome = Outcome.objects.get(gate__run=run)
+    assert (outcome.kind, outcome.by, outcome.by_name) == (
+        "approved", f"policy:{policy.pk}", "the rule small of payments",
+    )  # fmt: skip
+    assert outcome.decisions.count() == 0
+    assert Event.objects.get(kind="gate.closed", subject=f"gate:{outcome.gate_id}").actor == f"policy:{policy.pk}"
+    page = signed_in(make_user("Ann", team)).get(f"/gates/{outcome.gate_id}/").content.decode()
+    assert "the rule small of payments" in page
+
+
+def test_what_the_rule_does_not_match_waits_for_people(team: Group, tmp_path: Path) -> None:
+    payments(team)
+    run = driven.advance_to_rest(driven.make_run("payer", team=team, ledger=str(tmp_path / "ledger"), amount="50.00"))
+    assert run.status == "waiting"
+    assert driven.open_gate(run).status == "open"
+
+
+def test_a_sample_is_shown_to_people_and_says_so(team: Group, tmp_path: Path) -> None:
+    payments(team, sample=ALWAYS)
+    run = driven.advance_to_rest(driven.make_run("payer", team=team, ledger=str(tmp_path / "ledger")))
+    gate = driven.open_gate(run)
+    assert automatic.would_have(gate.standing(), gate.policy) == "small"
+    page = signed_in(make_user("Ann", team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "A sample: the rule “small” would have approved this by itself." in page
+    driven.decide(run)
+    assert driven.advance_to_rest(run).status == "completed"
+
+
+def test_the_draw_is_a_share_that_nobody_can_tell_beforehand() -> None:
+    drawn = {gate for gate in range(1, 10_001) if automatic.drawn(gate, 10)}
+    assert 850 < len(drawn) < 1150
+    with override_settings(SECRET_KEY="another-key-of-some-length-0123456789"):
+        assert {gate for gate in range(1, 10_001) if automatic.drawn(gate, 10)} != drawn
+    assert not any(automatic.drawn(gate, NEVER) for gate in range(1, 1000))
+    assert all(automatic.drawn(gate, ALWAYS) for gate in range(1, 1000))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [{"name": "unclear", "when": "customer.tier == 'gold'", "require": {"auto": True}}],  # no such field
+        [{"name": "other", "when": "amount > 1", "require": {"quorum": 1}}, SMALL],  # an earlier rule counts
+        [{"name": "small", "when": "amount < 50", "require": {"auto": True, "step_up": True}}],
+        [{"name": "small", "when": "amount < 50", "require": {"auto": True, "second_look": True}}],
+    ],
+)
+def test_what_is_in_doubt_waits_for_people(team: Group, tmp_path: Path, rules: list[Any]) -> None:
+    payments(team, rules=rules)
+    run = driven.advance_to_rest(driven.make_run("payer", team=team, ledger=str(tmp_path / "ledger")))
+    assert run.status == "waiting"
+
+
+def test_what_was_rejected_before_waits_for_people(team: Group, tmp_path: Path) -> None:
+    make_policy(team, name="payments")
+    ledger = str(tmp_path / "ledger")
+    run = driven.advance_to_rest(driven.make_run("payer", team=team, ledger=ledger))
+    driven.decide(run, "reject")
+    payments(team, version=2)
+    again = driven.advance_to_rest(driven.make_run("payer", team=team, ledger=ledger))
+    assert (again.status, driven.open_gate(again).attempt) == ("waiting", 2)
+
+
+def test_a_question_waits_for_people(team: Group) -> None:
+    gate = make_gate(policy=payments(team, rules=[{**SMALL, "when": "true"}]), card=make_question(), kind="recovery")
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+
+
+def test_every_action_has_to_match(team: Group) -> None:
+    card = make_card()
+    gate = make_gate(policy=payments(team, rules=[{**SMALL, "when": "amount < 1"}]), card=card)
+    assert Gate.objects.get(pk=gate.pk).status == "open"
