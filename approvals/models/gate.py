@@ -141,7 +141,11 @@ class Gate(models.Model):
             GinIndex(SearchVector("terms", config="simple"), name="gate_terms"),
             models.Index("deadline", name="gate_overdue", condition=models.Q(status="open", deadline__isnull=False)),
         ]
-        permissions = [("decide_gate", "May decide gates"), ("reveal_secret", "May reveal secrets")]
+        permissions = [
+            ("decide_gate", "May decide gates"),
+            ("reveal_secret", "May reveal secrets"),
+            ("compare_people", "May see figures by person"),
+        ]
 
     def __str__(self) -> str:
         return f"gate {self.pk}"

@@ -28,6 +28,7 @@ REWIND_RUN = "checkpoints.rewind_run"
 DECIDE_GATE = "approvals.decide_gate"
 REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
 MANAGE_WEBHOOKS = "approvals.manage_webhooks"
+COMPARE_PEOPLE = "approvals.compare_people"
 VIEW_AUDIT = "checkpoints.view_audit"
 ERASE_TEXT = "checkpoints.erase_text"
 # In the administration.
