@@ -30,6 +30,8 @@ from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
+from . import beside
+
 _TITLE = 200
 
 
@@ -178,6 +180,8 @@ def _gate(asked: NewGate, id: int, at: datetime) -> Gate:
         terms=terms(asked.card.title, asked.card.for_whom, asked.card.resource, asked.card.amount),
         risk=asked.card.risk,
         asked_by_id=asked.asked_by,
+        request_digest=beside.digest_of(asked.run.plan.agent, asked.policy.name, asked.step.name, asked.card),
+        resource=heading(asked.card.resource),
         likeness=asked.likeness,
         attempt=asked.earlier.attempt,
         rejected_before_id=asked.earlier.gate,
