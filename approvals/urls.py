@@ -15,6 +15,7 @@ from .views import (
     gates,
     impacts,
     inbox,
+    insights,
     reveals,
 )
 
@@ -33,6 +34,8 @@ urlpatterns = [
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/reveals/", reveals.create, name="gate_reveals"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
+    path("insights/", insights.page, name="insights"),
+    path("insights/gates/", insights.gates, name="insight_gates"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),
     path("audit/seals/", audit_orders.seals, name="audit-seals"),

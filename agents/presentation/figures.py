@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils.translation import gettext as _
-
-from agents.runs.stats import WITHIN, AgentFigures
-from approvals.presentation.drawing.times import lasting
+from agents.runs.stats import AgentFigures
+from approvals.insights.durations import SPANS
 
 ENDS = ("completed", "failed", "cancelled")
 
@@ -49,8 +47,8 @@ def ends(figures: AgentFigures) -> list[BarPart]:
 
 def waits(figures: AgentFigures) -> list[Bar]:
     """Return a bar for each span of waiting for a decision, relative to the longest bar."""
-    labels = [*(_("up to %(time)s") % {"time": lasting(each)} for each in WITHIN), _("longer")]
-    return bars(labels, figures.within) if figures.decided else []
+    labels = [str(words) for words, _ in SPANS.values()]
+    return bars(labels, list(figures.within.values())) if figures.decided else []
 
 
 def bars(labels: Sequence[str], numbers: Sequence[int]) -> list[Bar]:

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 
 from django.db import connection
 
+from approvals.insights.durations import quantile, spread
 from checkpoints.models import Run
 
 LOOKED_AT = 1000  # the newest runs of an agent
 WINDOW = timedelta(days=30)  # in which a run ended, or a gate was closed
 PATIENCE = timedelta(seconds=60)  # how long a run may be due before it counts as not taken
-WITHIN = (timedelta(minutes=5), timedelta(hours=1), timedelta(hours=8), timedelta(days=1))
 
 _FIGURES = """
 WITH r AS MATERIALIZED (
@@ -51,7 +50,7 @@ class AgentFigures:
     withdrawn: int = 0
     half: timedelta | None = None  # the median time to a decision
     most: timedelta | None = None  # the 90th percentile
-    within: Sequence[int] = ()  # gates decided within each of WITHIN, and at last those that took longer
+    within: Mapping[str, int] = field(default_factory=dict)  # decided gates, by approvals.insights.durations.SPANS
     due: Mapping[int, timedelta] = field(default_factory=dict)  # plan -> how long a run of it has been due
 
     @property
@@ -108,16 +107,3 @@ def _figures(rows: Sequence[Any]) -> AgentFigures:
         within=spread(waited),
         due=due,
     )
-
-
-def spread(waited: Sequence[float]) -> list[int]:
-    """Count the seconds within each of WITHIN and not the one before, and at last those beyond all."""
-    bounds = [0.0, *(each.total_seconds() for each in WITHIN), float("inf")]
-    return [sum(low <= each < high for each in waited) for low, high in pairwise(bounds)]
-
-
-def quantile(ordered: list[float], share: float) -> timedelta | None:
-    """Return the value that this share of the ordered seconds does not exceed; None of none."""
-    if not ordered:
-        return None
-    return timedelta(seconds=ordered[min(int(share * len(ordered)), len(ordered) - 1)])

@@ -32,7 +32,7 @@ from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
-from . import automatic
+from . import automatic, beside
 
 _TITLE = 200
 
@@ -199,6 +199,8 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         risk=raised(asked.card.risk, needs),
         awaits=tally.asked_now(tally.tally(needs, ())) if not asked.policy.plain else [],
         asked_by_id=asked.asked_by,
+        request_digest=beside.digest_of(asked.run.plan.agent, asked.policy.name, asked.step.name, asked.card),
+        resource=heading(asked.card.resource),
         likeness=asked.likeness,
         attempt=asked.earlier.attempt,
         rejected_before_id=asked.earlier.gate,

@@ -22,6 +22,8 @@ from checkpoints.models import Run
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import prepared
 
+from .beside import OpenBeside, statement
+
 
 @dataclass(frozen=True, kw_only=True)
 class GateReading:
@@ -123,6 +125,7 @@ class ShownGate:
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
+    beside: list[OpenBeside] = field(default_factory=list)  # other open gates; the oldest first
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
@@ -156,6 +159,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
+        beside=[OpenBeside.of(each) for each in beside["beside"]],
         deciders=frozenset(beside["deciders"]),
     )  # fmt: skip
 
@@ -197,6 +201,7 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         approved_at=second_look.recent(user).values("created_at"),
         looked_twice=second_look.recent(user).values("second_look"),
         granted=(_GRANTED, [pk]),
+        beside=statement(pk, seen.values("pk").query.sql_with_params()),
         deciders=(_MEMBERS.format(teams), [*values, pk]),
     )
 

@@ -120,6 +120,9 @@ class Gate(models.Model):
     likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.policy.pacing
     attempt = models.PositiveSmallIntegerField(default=1, db_default=1)  # 1 + how often the same was rejected before
     rejected_before = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    # What it asks for and what it is about, by which other open gates are found beside it; see approvals.gates.beside.
+    request_digest = models.CharField(max_length=64, default="", db_default="", editable=False)
+    resource = models.CharField(max_length=200, default="", db_default="", editable=False)
     opened_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True)
     # The withdrawn gates that it replaces, all of them: the same step of the same run, asked again.
@@ -140,12 +143,27 @@ class Gate(models.Model):
             models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
             models.Index("team", *LATEST, name="gate_of_team_closed", condition=~OPEN),
             models.Index("policy", *LATEST, name="gate_of_policy_closed", condition=~OPEN),
+            models.Index(
+                "team",
+                "request_digest",
+                "opened_at",
+                "id",
+                name="gate_of_request",
+                condition=OPEN & ~Q(request_digest=""),
+            ),
+            models.Index(
+                "team", "resource", "opened_at", "id", name="gate_of_resource", condition=OPEN & ~Q(resource="")
+            ),
             GinIndex(fields=["likeness"], name="gate_likeness"),
             models.Index("team", "opened_at", name="gate_of_team_opened"),
             GinIndex(SearchVector("terms", config="simple"), name="gate_terms"),
             models.Index("deadline", name="gate_overdue", condition=models.Q(status="open", deadline__isnull=False)),
         ]
-        permissions = [("decide_gate", "May decide gates"), ("reveal_secret", "May reveal secrets")]
+        permissions = [
+            ("decide_gate", "May decide gates"),
+            ("reveal_secret", "May reveal secrets"),
+            ("compare_people", "May see figures by person"),
+        ]
 
     def __str__(self) -> str:
         return f"gate {self.pk}"

@@ -17,6 +17,7 @@ PAGES = (
     ("inbox", gettext_lazy("Inbox"), "inbox"),
     ("runs", gettext_lazy("Runs"), "runs"),
     ("agents", gettext_lazy("Agents"), "agents"),
+    ("insights", gettext_lazy("Insights"), "chart"),
 )
 AUDIT = ("audit", gettext_lazy("Audit"), "audit")
 NAMED = 6  # teams
@@ -57,6 +58,6 @@ def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
 
 def here(request: HttpRequest, name: str) -> bool:
     """Tell whether the request is for the page `name` or a page below it."""
-    below = {"inbox": ("inbox", "gate"), "runs": ("run", "checkpoint"), "agents": ("agent",)}
+    below = {"inbox": ("inbox", "gate"), "runs": ("run", "checkpoint"), "agents": ("agent",), "insights": ("insight",)}
     match = request.resolver_match
     return bool(match and match.url_name and match.url_name.startswith(below.get(name, (name,))))

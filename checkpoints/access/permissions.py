@@ -29,6 +29,7 @@ DECIDE_GATE = "approvals.decide_gate"
 NAMED = "being named"  # no permission of a team: a policy names the person, and "held" is who they are
 REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
 MANAGE_WEBHOOKS = "approvals.manage_webhooks"
+COMPARE_PEOPLE = "approvals.compare_people"
 VIEW_AUDIT = "checkpoints.view_audit"
 ERASE_TEXT = "checkpoints.erase_text"
 # In the administration.

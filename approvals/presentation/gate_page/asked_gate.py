@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from approvals.cards.card import RISKS, Card
 from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
+from approvals.gates.beside import OpenBeside
 from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Gate, Proposal
 from approvals.policy import authority, required, second_look
@@ -69,6 +70,16 @@ class AskedGate:
     def first(self) -> Card:
         """Return the card that the agent proposed."""
         return self.gate.asked
+
+    @property
+    def the_same(self) -> list[OpenBeside]:
+        """List the other open gates that ask for exactly the same."""
+        return [each for each in self.read.beside if each.same]
+
+    @property
+    def about_the_same(self) -> list[OpenBeside]:
+        """List the other open gates about the same resource."""
+        return [each for each in self.read.beside if not each.same]
 
     @cached_property
     def provenance(self) -> Provenance:

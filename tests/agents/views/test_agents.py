@@ -121,9 +121,7 @@ def test_the_figures_say_how_long_gates_waited() -> None:
     found = figures_of(gate.run.plan, gate.team)
     assert found.decided == 1
     assert found.half is not None
-    assert list(found.within) == [1, 0, 0, 0, 0]
-    assert stats.quantile([1.0, 2.0, 3.0, 10.0], 0.5) == stats.quantile([3.0], 0.9)
-    assert stats.spread([299.9, 300.0, 3600.0, 90_000.0]) == [1, 1, 1, 0, 1]
+    assert list(found.within.values()) == [1, 0, 0, 0, 0]
     page = said(signed_in(bob(gate.team)).get("/agents/").content.decode())
     assert re.search(r"Waiting at gates Median \S+ \w+ 90 % within \S+ \w+; 1 decided, 0 expired", page)
 

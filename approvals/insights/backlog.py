@@ -1,0 +1,78 @@
+"""Measures the gates that wait: how many there were each day, how long those that are open have waited."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from .closed_gates import conditions, values
+from .durations import SPANS
+from .filters import InsightFilters
+
+_ENDS = [end.total_seconds() for _, end in SPANS.values() if end is not None]
+# Along the indexes of a team's open gates, of its gates by opening, and of its closed ones.
+_OPEN = """
+SELECT 'open', width_bucket(extract(epoch FROM statement_timestamp() - g.opened_at)::float8, %(ends)s::float8[])::text,
+  count(*), sum(extract(epoch FROM statement_timestamp() - g.opened_at))::float8,
+  max(extract(epoch FROM statement_timestamp() - g.opened_at))::float8
+FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open' {conditions} GROUP BY 2
+UNION ALL
+SELECT 'opened', (g.opened_at AT TIME ZONE %(zone)s)::date::text, count(*), 0, 0
+FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.opened_at >= %(since)s {conditions} GROUP BY 2
+UNION ALL
+SELECT 'closed', (g.closed_at AT TIME ZONE %(zone)s)::date::text, count(*), 0, 0
+FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.status <> 'open' AND g.closed_at >= %(since)s {conditions}
+GROUP BY 2
+"""
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """The gates that wait now, and how many waited at the end of each day."""
+
+    open: int
+    waited: timedelta  # by all of them together
+    longest: timedelta | None
+    spread: dict[str, int]  # by durations.SPANS, how long they have waited so far
+    days: list[tuple[date, int]]
+
+
+def read(teams: Collection[int], wanted: InsightFilters) -> Backlog:
+    """Read the backlog of these teams; one statement."""
+    of = [team for team in teams if wanted.team in (0, team)]
+    asked = {**values(of, wanted), "ends": _ENDS, "zone": timezone.get_current_timezone_name()}
+    with connection.cursor() as cursor:
+        cursor.execute(_OPEN.format(conditions=conditions(wanted)), asked)
+        found = cursor.fetchall()
+    return of_rows(found, wanted.first_day, wanted.days)
+
+
+def of_rows(found: Sequence[tuple[Any, ...]], first: date, days: int) -> Backlog:
+    """Build the backlog from the statement's rows. The days are counted back from what is open now. Pure."""
+    spread, waited, longest = dict.fromkeys(SPANS, 0), 0.0, 0.0
+    came: dict[str, int] = {}
+    went: dict[str, int] = {}
+    for what, key, number, seconds, most in found:
+        if what == "open":
+            spread[list(SPANS)[int(key)]] += number
+            waited, longest = waited + seconds, max(longest, most)
+        else:
+            (came if what == "opened" else went)[key] = number
+    opened = sum(spread.values())
+    ends: list[tuple[date, int]] = []
+    level = opened
+    for day in (first + timedelta(days=each) for each in reversed(range(days))):
+        ends.append((day, level))
+        level += went.get(day.isoformat(), 0) - came.get(day.isoformat(), 0)
+    return Backlog(
+        open=opened,
+        waited=timedelta(seconds=waited),
+        longest=timedelta(seconds=longest) if opened else None,
+        spread=spread,
+        days=ends[::-1],
+    )

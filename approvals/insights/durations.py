@@ -1,0 +1,38 @@
+"""Measures how long decisions took: quantiles, and the spans by which they are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+# Key -> (its words, the time that it ends at; None: no end).
+SPANS: dict[str, tuple[str | Promise, timedelta | None]] = {
+    "5m": (_("within 5 min"), timedelta(minutes=5)),
+    "1h": (_("5 min to 1 h"), timedelta(hours=1)),
+    "8h": (_("1 h to 8 h"), timedelta(hours=8)),
+    "1d": (_("8 h to a day"), timedelta(days=1)),
+    "more": (_("longer than a day"), None),
+}
+
+
+def span(seconds: float) -> str:
+    """Return the key of the span that these seconds fall into."""
+    return next(key for key, (_, end) in SPANS.items() if end is None or seconds < end.total_seconds())
+
+
+def spread(seconds: Sequence[float]) -> dict[str, int]:
+    """Count the seconds by span, in the order of SPANS."""
+    found = dict.fromkeys(SPANS, 0)
+    for each in seconds:
+        found[span(each)] += 1
+    return found
+
+
+def quantile(ordered: Sequence[float], share: float) -> timedelta | None:
+    """Return the value that this share of the ordered seconds does not exceed; None of none."""
+    if not ordered:
+        return None
+    return timedelta(seconds=ordered[min(int(share * len(ordered)), len(ordered) - 1)])

@@ -1,0 +1,70 @@
+"""Counts closed gates: how long decisions took, and how gates ended, by day, agent, policy and risk. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TypeVar
+
+from approvals.models import Outcome
+
+from .closed_gates import CountedGate
+from .durations import quantile, spread
+
+KINDS = (  # in the order of the charts
+    Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.MIXED, Outcome.Kind.ANSWERED, Outcome.Kind.REJECTED,
+    Outcome.Kind.EXPIRED, Outcome.Kind.WITHDRAWN,
+)  # fmt: skip
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """The times that decisions by people took."""
+
+    number: int
+    half: timedelta | None  # the median
+    most: timedelta | None  # the 90th percentile
+    spread: Mapping[str, int]  # by durations.SPANS
+
+
+@dataclass(frozen=True)
+class DayOfDecisions:
+    """The decisions by people of one day, and the gates that expired."""
+
+    day: date
+    decided: int
+    half: timedelta | None
+    most: timedelta | None
+    expired: int
+
+
+def waits(rows: Iterable[CountedGate]) -> Waits:
+    """Measure the decisions by people among these gates."""
+    seconds = sorted(row.seconds for row in rows if row.by_people)
+    return Waits(len(seconds), quantile(seconds, 0.5), quantile(seconds, 0.9), spread(seconds))
+
+
+def by_day(rows: Iterable[CountedGate], first: date, days: int) -> list[DayOfDecisions]:
+    """Return each day of the period, in order, also those on which nothing was decided."""
+    of: dict[date, list[CountedGate]] = {first + timedelta(days=each): [] for each in range(days)}
+    for row in rows:
+        if row.day in of:
+            of[row.day].append(row)
+    return [_day(day, found) for day, found in of.items()]
+
+
+def _day(day: date, rows: Sequence[CountedGate]) -> DayOfDecisions:
+    took = waits(rows)
+    expired = sum(row.kind == Outcome.Kind.EXPIRED for row in rows)
+    return DayOfDecisions(day, took.number, took.half, took.most, expired)
+
+
+def endings(rows: Iterable[CountedGate], of: Callable[[CountedGate], Key]) -> dict[Key, Counter[str]]:
+    """Count how gates ended, by what `of` returns of each; the most frequent first."""
+    found: dict[Key, Counter[str]] = {}
+    for row in rows:
+        found.setdefault(of(row), Counter())[row.kind] += 1
+    return dict(sorted(found.items(), key=lambda each: (-each[1].total(), str(each[0]))))

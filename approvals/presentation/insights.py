@@ -1,0 +1,283 @@
+"""Builds the page of figures: each with a chart, the table behind it, and a link from each number to its gates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.insights import charts, durations, figures
+from approvals.insights.backlog import Backlog
+from approvals.insights.closed_gates import CountedGate
+from approvals.insights.filters import InsightFilters
+from approvals.insights.people import PersonFigures
+from approvals.models import Decision, Gate, Outcome
+from approvals.presentation.drawing.times import lasting
+
+from .addresses import address
+from .text import untrusted
+
+CHARTED = 8  # rows of a table that its chart shows
+LISTED = 50  # rows of a table
+WORDS = {
+    Outcome.Kind.APPROVED: gettext_lazy("Approved"),
+    Outcome.Kind.EDITED: gettext_lazy("Edited"),
+    Outcome.Kind.MIXED: gettext_lazy("Mixed"),
+    Outcome.Kind.ANSWERED: gettext_lazy("Answered"),
+    Outcome.Kind.REJECTED: gettext_lazy("Rejected"),
+    Outcome.Kind.EXPIRED: gettext_lazy("Expired"),
+    Outcome.Kind.WITHDRAWN: gettext_lazy("Withdrawn"),
+}
+VERDICTS = {
+    Decision.Verdict.APPROVE: WORDS[Outcome.Kind.APPROVED],
+    Decision.Verdict.EDIT: WORDS[Outcome.Kind.EDITED],
+    Decision.Verdict.REJECT: WORDS[Outcome.Kind.REJECTED],
+    Decision.Verdict.ANSWER: WORDS[Outcome.Kind.ANSWERED],
+    Decision.Verdict.MIXED: WORDS[Outcome.Kind.MIXED],
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of a table; `to`: the address of the gates that it counts."""
+
+    text: str
+    to: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: a chart, and its table, whose first column names the rows."""
+
+    id: str
+    title: str
+    said: str  # what it counts, in a sentence
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    chart: str = ""  # SVG
+    legend: Sequence[tuple[int, str]] = ()  # (number of the series, its name), where there are several
+    empty: str = ""  # instead of the table, where it has no rows
+    folded: bool = False  # the table, where it has a row for each day
+    notes: Sequence[str] = field(default_factory=list)
+
+
+def gates_at(wanted: InsightFilters, **part: Any) -> str:
+    """Return the address of the list of the gates that one figure counts."""
+    return f"{address('insight_gates')}?{wanted.query(**part)}"
+
+
+def day_words(day: date) -> str:
+    """Write a day as the axis and the tables show it."""
+    return f"{day.day} {day:%b}"
+
+
+def time_to_decision(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
+    """Show how many decisions took how long."""
+    took = figures.waits(rows)
+    names = [str(words) for words, _ in durations.SPANS.values()]
+    marks = [(took.spread[key], gates_at(wanted, within=key) if took.spread[key] else "") for key in durations.SPANS]
+    return Figure(
+        "time", _("Time to decision"), _("From the moment a request opens until people decide it."),
+        [_("Decided"), _("Requests"), _("Share")],
+        [
+            [Cell(name), Cell(str(number), to), Cell(_share(number, took.number))]
+            for name, (number, to) in zip(names, marks, strict=True)
+        ] if took.number else [],
+        charts.lying_bars(names, {_("Requests"): marks}) if took.number else "",
+        empty=_("People decided nothing in this period."),
+    )  # fmt: skip
+
+
+def by_day(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
+    """Show the median and the slowest tenth of each day, and what expired."""
+    days = figures.by_day(rows, wanted.first_day, wanted.days)
+    names = [day_words(each.day) for each in days]
+    unit, seconds = _unit(max((each.most for each in days if each.most), default=timedelta(0)))
+    series = {
+        _("Median"): [(_count(each.half, seconds), "") for each in days],
+        _("90 % within"): [(_count(each.most, seconds), "") for each in days],
+    }
+    table = [
+        [
+            Cell(day_words(each.day)),
+            _number(each.decided, gates_at(wanted, day=each.day.isoformat())),
+            Cell(_time(each.half)),
+            Cell(_time(each.most)),
+            _number(each.expired, gates_at(wanted, day=each.day.isoformat(), kind=Outcome.Kind.EXPIRED)),
+        ]
+        for each in reversed(days)
+        if each.decided or each.expired
+    ]
+    some = any(each.decided for each in days)
+    return Figure(
+        "days", _("Time to decision by day"), _("By the day on which the request was decided."),
+        [_("Day"), _("Decided"), _("Median"), _("90 % within"), _("Expired")], table,
+        charts.lines(names, series, unit=unit) if some else "",
+        legend=list(enumerate(series)), empty=_("People decided nothing in this period."), folded=True,
+    )  # fmt: skip
+
+
+def endings(
+    id: str, title: str, rows: Sequence[CountedGate], of: Callable[[CountedGate], tuple[str, Mapping[str, Any]]],
+    wanted: InsightFilters,
+) -> Figure:  # fmt: skip
+    """Show how gates ended by what `of` returns of each: its name, and the part of the filters that selects it."""
+    parts = dict(map(of, rows))
+    counted = figures.endings(rows, lambda row: of(row)[0])
+    kinds = [kind for kind in figures.KINDS if any(each[kind] for each in counted.values())]
+    table = [
+        [Cell(name), _number(each.total(), gates_at(wanted, **parts[name])),
+         *(_number(each[kind], gates_at(wanted, kind=kind, **parts[name])) for kind in kinds)]
+        for name, each in list(counted.items())[:LISTED]
+    ]  # fmt: skip
+    drawn = list(counted.items())[:CHARTED]
+    series = {
+        str(WORDS[kind]): [(each[kind], gates_at(wanted, kind=kind, **parts[name])) for name, each in drawn]
+        for kind in figures.KINDS  # all of them, so that each keeps its colour
+    }
+    return Figure(
+        id, title, _("How requests ended."), [_("Name"), _("All"), *(str(WORDS[kind]) for kind in kinds)], table,
+        charts.lying_bars([name for name, _ in drawn], series) if drawn else "",
+        legend=[(figures.KINDS.index(kind), str(WORDS[kind])) for kind in kinds],
+        empty=_("No request closed in this period."),
+        notes=_more(len(counted) - LISTED),
+    )  # fmt: skip
+
+
+def edits(fields: Mapping[str, Sequence[int]], wanted: InsightFilters) -> Figure:
+    """Show which fields people edited before they approved."""
+    shown = list(fields.items())
+    names = [untrusted.plain(name, limit=60) for name, _ in shown]
+    marks = [(len(gates), gates_at(wanted, field=name)) for name, gates in shown]
+    pairs = list(zip(names, marks, strict=True))
+    return Figure(
+        "edits", _("Edits by field"), _("What people changed before they approved: where proposals are often wrong."),
+        [_("Field"), _("Requests")], [[Cell(name), Cell(str(number), to)] for name, (number, to) in pairs[:LISTED]],
+        charts.lying_bars(names[:CHARTED], {_("Requests"): marks[:CHARTED]}) if names else "",
+        empty=_("People edited nothing in this period."),
+        notes=_more(len(pairs) - LISTED),
+    )  # fmt: skip
+
+
+def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
+    """Show how many requests waited at the end of each day, and how long those that wait now have waited."""
+    names = [day_words(day) for day, _ in found.days]
+    words = {key: str(words) for key, (words, _) in durations.SPANS.items()}
+    every = _("All, %(time)s of waiting in sum") % {"time": lasting(found.waited)}
+    return Figure(
+        "backlog", _("Waiting"), _("Requests that were open at the end of each day."),
+        [_("Waiting now"), _("Requests")],
+        [
+            [Cell(every), _number(found.open, _open_at(wanted))],
+            *([Cell(words[key]), Cell(str(number))] for key, number in found.spread.items()),
+            [Cell(_("The longest wait")), Cell(_time(found.longest))],
+        ] if found.open else [],
+        charts.lines(names, {_("Open"): [(number, "") for _, number in found.days]}),
+        empty=_("No request is open."),
+    )  # fmt: skip
+
+
+def people(found: Iterable[PersonFigures], wanted: InsightFilters, *, compared: bool, teams: str) -> Figure:
+    """Show what each person decided; only the reader's own row, unless a team's lead lets them compare people."""
+    rows = list(found)
+    users = User.objects.in_bulk([each.user for each in rows])
+    used = [key for key in VERDICTS if any(each.verdicts[key] for each in rows)]
+    table = [
+        [Cell(untrusted.person(users[each.user])), _number(len(each.gates), gates_at(wanted, person=each.user)),
+         Cell(_time(each.half)), *(Cell(str(each.verdicts[key])) for key in used)]
+        for each in rows
+    ]  # fmt: skip
+    said = _("Only you see this: what you decided.")
+    if compared:
+        said = _("What each person decided, in no order. The leads of %(teams)s let you see it.") % {"teams": teams}
+    return Figure(
+        "people", _("By person") if compared else _("Your decisions"), said,
+        [_("Person"), _("Requests"), _("Median"), *(str(VERDICTS[key]) for key in used)], table,
+        empty=_("No decisions in this period."),
+    )  # fmt: skip
+
+
+def risk_of(row: CountedGate) -> tuple[str, Mapping[str, Any]]:
+    """Name a gate's risk."""
+    return str(Gate.Risk(row.risk).label), {"risk": row.risk}
+
+
+def agent_of(row: CountedGate) -> tuple[str, Mapping[str, Any]]:
+    """Name a gate's agent."""
+    return untrusted.plain(row.agent, limit=60), {"agent": row.agent}
+
+
+def policy_of(teams: Mapping[int, str]) -> Callable[[CountedGate], tuple[str, Mapping[str, Any]]]:
+    """Return a function that names a gate's policy, with its team where there are several."""
+
+    def of(row: CountedGate) -> tuple[str, Mapping[str, Any]]:
+        team = untrusted.plain(teams[row.team], limit=40)
+        return f"{row.policy} · {team}" if len(teams) > 1 else row.policy, {"policy": row.policy, "team": row.team}
+
+    return of
+
+
+def said_of(wanted: InsightFilters, *, teams: Mapping[int, str], person: str = "") -> list[str]:
+    """Say in words what a list of gates is filtered by."""
+    within = durations.SPANS.get(wanted.within)
+    return [
+        each
+        for each in (
+            _("last %(days)s days") % {"days": wanted.days},
+            untrusted.plain(teams.get(wanted.team, ""), limit=60),
+            wanted.agent and _("agent %(name)s") % {"name": untrusted.plain(wanted.agent, limit=60)},
+            wanted.policy and _("policy %(name)s") % {"name": untrusted.plain(wanted.policy, limit=60)},
+            wanted.risk and _("%(risk)s risk") % {"risk": Gate.Risk(wanted.risk).label},
+            wanted.kind and str(WORDS[Outcome.Kind(wanted.kind)]).lower(),
+            within and _("decided %(time)s") % {"time": within[0]},
+            wanted.day and _("on %(day)s") % {"day": day_words(date.fromisoformat(wanted.day))},
+            wanted.field and _("edited at %(field)s") % {"field": untrusted.plain(wanted.field, limit=60)},
+            person and _("decided by %(person)s") % {"person": person},
+        )
+        if each
+    ]
+
+
+def verdict_share(rows: Iterable[CountedGate]) -> Counter[str]:
+    """Count the outcomes of all rows."""
+    return Counter(row.kind for row in rows)
+
+
+def _open_at(wanted: InsightFilters) -> str:
+    asked = {"queue": "all", "risk": wanted.risk, "agent": wanted.agent}
+    return f"{address('inbox')}?" + "&".join(f"{name}={value}" for name, value in asked.items() if value)
+
+
+def _number(number: int, to: str) -> Cell:
+    return Cell(str(number), to if number else "")
+
+
+def _share(number: int, whole: int) -> str:
+    return f"{round(100 * number / whole)} %" if whole else ""
+
+
+def _unit(longest: timedelta) -> tuple[str, int]:
+    """Return the unit of an axis of times, and its seconds."""
+    if longest >= timedelta(days=3):
+        return _("d"), 24 * 60 * 60
+    if longest >= timedelta(hours=2):
+        return _("h"), 60 * 60
+    return _("min"), 60
+
+
+def _count(span: timedelta | None, seconds: int) -> float | None:
+    return None if span is None else span.total_seconds() / seconds
+
+
+def _time(span: timedelta | None) -> str:
+    return "" if span is None else lasting(span)
+
+
+def _more(rest: int) -> list[str]:
+    return [_("%(count)s more rows are not shown.") % {"count": rest}] if rest > 0 else []
