@@ -17,6 +17,8 @@ from .views import (
     inbox,
     reveals,
 )
+from .views.account import profile as account_profile
+from .views.account import sessions as account_sessions
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -33,6 +35,11 @@ urlpatterns = [
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/reveals/", reveals.create, name="gate_reveals"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
+    path("account/", account_profile.page, name="account"),
+    path("account/changes/", account_profile.save, name="account-changes"),
+    path("account/sessions/", account_sessions.page, name="account-sessions"),
+    path("account/sessions/others/removals/", account_sessions.end_others, name="account-sessions-others-removals"),
+    path("account/sessions/<int:number>/removals/", account_sessions.end, name="account-session-removals"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),
     path("audit/seals/", audit_orders.seals, name="audit-seals"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import FilteredSelectMultiple
@@ -39,6 +41,8 @@ RAISING = ("is_staff", "is_superuser", "may", "groups", "email")
 # Fields by which others recognize somebody: an account with a colleague's name is taken for that colleague.
 WHO = ("username", "first_name", "last_name")
 admin.site.unregister(User)
+for each in (Authenticator, SocialAccount, SocialApp, SocialToken):  # shown on their person's page, or settings
+    admin.site.unregister(each)
 admin.site.unregister(EmailAddress)  # an account has one address, edited on its own page, with an event
 
 
@@ -135,10 +139,10 @@ class AccountAdmin(AuditedAdmin, Accounts):
         event_log.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """Ask for the password, then show Django's page: it makes an account whose password its maker knows."""
+        """Ask for a confirmation, then show Django's page: it makes an account whose password its maker knows."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        return _to_the_password(request) or super().add_view(request, form_url, extra_context)
+        return _to_the_confirmation(request) or super().add_view(request, form_url, extra_context)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         """Show Django's page for somebody else's password, and write the event of a change.
@@ -152,8 +156,8 @@ class AccountAdmin(AuditedAdmin, Accounts):
             return redirect("account_change_password")
         if not is_superuser(request.user):
             raise PermissionDenied  # whoever sets somebody's password can decide in their name
-        if to_the_password := _to_the_password(request):
-            return to_the_password
+        if to_the_confirmation := _to_the_confirmation(request):
+            return to_the_confirmation
         with transaction.atomic():
             user = User.objects.select_for_update().filter(pk=id).first()
             before = self.state(user) if user else {}
@@ -163,11 +167,11 @@ class AccountAdmin(AuditedAdmin, Accounts):
         return response
 
 
-def _to_the_password(request: HttpRequest) -> HttpResponse | None:
-    """Redirect to the password confirmation, without the posted data; None where the password was given lately."""
+def _to_the_confirmation(request: HttpRequest) -> HttpResponse | None:
+    """Redirect to the confirmation of who one is, without the posted data; None where it was given lately."""
     user = request.user
-    if not isinstance(user, User) or not user.has_usable_password():
-        raise PermissionDenied(_("Your account has no password, so you cannot confirm it."))
+    if not isinstance(user, User) or not step_up.possible(user):
+        raise PermissionDenied(_("Your account has nothing to confirm with: add a passkey to it first."))
     if step_up.counts(step_up.of_session(request), by=user, now=timezone.now()):
         return None
     return redirect(step_up.address(request.get_full_path()))

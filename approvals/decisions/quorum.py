@@ -12,8 +12,8 @@ from approvals.audit import evidence
 from approvals.gates import closing
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
-from approvals.policy import authority
-from approvals.policy.step_up import PasswordConfirmed
+from approvals.policy import authority, step_up
+from approvals.policy.step_up import Confirmed
 from checkpoints import actors
 from checkpoints.events import event_log
 
@@ -21,13 +21,13 @@ from .prepared_decision import PreparedDecision
 from .submission import Verdict
 
 
-def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: PasswordConfirmed | None) -> None:
+def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: Confirmed | None) -> None:
     """Record the last of these votes as an event, and close the gate where they are enough or it rejects."""
     gate, submission, decision = prepared.gate, prepared.submission, votes[-1]
     proposal, by = decision.proposal, actors.of_user(decision.user)
     optional = {
         "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
-        "confirmed": confirmed.at.isoformat() if gate.policy.step_up and confirmed else "",
+        **step_up.evidence(confirmed, gate.policy),
         "repeats": sorted(decision.confirmed),
         "dropped": sorted(set(submission.dropped)),
         "second_look": decision.second_look,

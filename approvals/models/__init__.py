@@ -1,3 +1,4 @@
+from .account import Profile, SignedIn
 from .decision import Decision
 from .delivery import Attempt, Delivery
 from .draft import Draft
@@ -20,8 +21,10 @@ __all__ = [
     "Looking",
     "Outcome",
     "Policy",
+    "Profile",
     "Proposal",
     "ReviewingTeam",
+    "SignedIn",
     "Tool",
     "Upload",
     "Webhook",
