@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 class Method(StrEnum):
     """A way to prove who one is, as events name it."""
 
-    PASSWORD = "password"
+    PASSWORD = "password"  # noqa: S105 - a word
     PASSKEY = "passkey"
     CODE = "code"  # of an authenticator app
     RECOVERY_CODE = "recovery_code"

@@ -99,9 +99,7 @@ def _record(
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
     prepared = prepare(reading, submission, by=by)
-    if gate.policy.step_up and not step_up.counts(
-        confirmed, by=by, now=reading.now, asked=gate.policy.step_up_method
-    ):
+    if gate.policy.step_up and not step_up.counts(confirmed, by=by, now=reading.now, asked=gate.policy.step_up_method):
         raise NotConfirmed(gate.policy.step_up_method)
     streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
     if streak and not submission.second_look:

@@ -112,7 +112,7 @@ def digest_of(request: HttpRequest) -> bytes:
 
 
 def ask_confirmation(looked_at: Proposal, form: Mapping[str, str], *, by: User) -> HttpResponse | None:
-    """Redirect to the confirmation of who decides, and from there to the gate; None where the form cannot be kept as a draft.
+    """Redirect to the confirmation of who decides, and from there to the gate; None where the form cannot be kept.
 
     The decision is not sent again by itself afterwards. The gate's page shows the draft, read against the proposal of
     then, in a form with the same key, and the person who confirmed presses the button again.

@@ -209,9 +209,8 @@ def _counter(secret: str, code: str) -> int | None:
 
 def _count_up(row: Authenticator, counter: int) -> None:
     """Note a passkey's counter. One that did not go up is a copy's, or one that never counts and stays 0."""
-    if counter or row.data.get("counter"):
-        if not later(row, "counter", counter):
-            raise django_forms.ValidationError(_("This passkey may have been copied, and was refused."))
+    if (counter or row.data.get("counter")) and not later(row, "counter", counter):
+        raise django_forms.ValidationError(_("This passkey may have been copied, and was refused."))
 
 
 @transaction.atomic

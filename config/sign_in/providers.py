@@ -1,9 +1,9 @@
 """Single sign-on by settings: each provider's address, client and rules, from variables that bear its name.
 
-    HOLDPOINT_OIDC=corp
-    HOLDPOINT_OIDC_CORP_ISSUER=https://login.example.org
-    HOLDPOINT_OIDC_CORP_CLIENT_ID=holdpoint
-    HOLDPOINT_OIDC_CORP_CLIENT_SECRET=…
+HOLDPOINT_OIDC=corp
+HOLDPOINT_OIDC_CORP_ISSUER=https://login.example.org
+HOLDPOINT_OIDC_CORP_CLIENT_ID=holdpoint
+HOLDPOINT_OIDC_CORP_CLIENT_SECRET=…
 """
 
 from __future__ import annotations

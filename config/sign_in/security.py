@@ -1,7 +1,7 @@
 """The security pages of an account, and the steps of signing in and confirming that second factors add.
 
 allauth's views do the work. Here each change is in one transaction with its event, is made only by somebody who lately
-confirmed who they are, and takes with it what it makes void: other sessions, and confirmations by a factor that is gone.
+confirmed who they are, and takes with it what it makes void: other sessions, and confirmations by a removed factor.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any
 
 from allauth.account import views as account_views
+from allauth.account.adapter import get_adapter
 from allauth.account.authentication import get_authentication_records
 from allauth.account.decorators import reauthentication_required
 from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY, record_authentication
@@ -28,7 +29,6 @@ from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.mfa.webauthn.internal import flows as passkey_flows
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
@@ -46,7 +46,7 @@ from approvals.views.access import private, reader_of
 from checkpoints import actors
 
 from . import qr
-from .factors import later, passkeys_work
+from .factors import ConfirmByPasskeyForm, later, passkeys_work
 
 View = Callable[..., HttpResponseBase]
 
@@ -79,7 +79,8 @@ def index(request: HttpRequest) -> HttpResponse:
     linked = {each.provider: each for each in SocialAccount.objects.filter(user=reader)}
     found = factors.of(reader)
     context = {
-        "factors": found, "app": any(each.method == Method.CODE for each in found), "password": reader.has_usable_password(), "passkeys_work": passkeys_work(request),
+        "factors": found, "app": any(each.method == Method.CODE for each in found),
+        "password": reader.has_usable_password(), "passkeys_work": passkeys_work(request),
         "needed": required.lacks(request), "origin": settings.HOLDPOINT_ORIGINS[0],
         "providers": [(each, linked.get(each.name)) for each in settings.HOLDPOINT_OIDC.values()],
         "section": "security",
@@ -140,6 +141,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
         if not factors.remove(reader, [pk], by=actors.of_user(reader), address=_address(request)):
             raise Http404("No such factor")
         sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session.session_key)
+    get_adapter(request).send_notification_mail("holdpoint/factor_removed", reader)
     records = get_authentication_records(request, reader)
     request.session[AUTHENTICATION_METHODS_SESSION_KEY] = [each for each in records if each.get("id") != pk]
     return redirect("mfa_index")
@@ -219,6 +221,10 @@ class SecondStep(base.AuthenticateView):
 class SignInByPasskey(webauthn.LoginWebAuthnView):
     """Signs in by a passkey alone."""
 
+    def form_invalid(self, form: Any) -> HttpResponse:
+        """Say on the sign-in page that the passkey was refused."""
+        return redirect(reverse("account_login") + "?passkey=refused")
+
     def form_valid(self, form: Any) -> HttpResponse:
         """Sign in whom the passkey names, and lead to the page that was asked for."""
         row = form.cleaned_data["credential"]
@@ -267,9 +273,11 @@ class ConfirmByCode(_Confirming, base.ReauthenticateView):
         return HttpResponseRedirect(self.passthrough_next_url(reverse("account_reauthenticate")))
 
 
-class ConfirmByPasskey(_Confirming, webauthn.ReauthenticateWebAuthnView):
+@method_decorator(private, name="dispatch")
+class ConfirmByPasskey(_Confirming, account_views.BaseReauthenticateView):
     """Takes a passkey; what it is asked to sign comes as JSON."""
 
+    form_class = ConfirmByPasskeyForm
     only = "by_passkey"
 
     def _check_reauthentication_method_available(self, request: HttpRequest) -> None:
@@ -280,19 +288,18 @@ class ConfirmByPasskey(_Confirming, webauthn.ReauthenticateWebAuthnView):
         if "application/json" in request.headers.get("Accept", ""):
             if factors.broken(request.user):
                 return JsonResponse({}, status=409)
-            return JsonResponse(passkeys.begin_authentication(reader_of(request)))
+            return JsonResponse({"request_options": passkeys.begin_authentication(reader_of(request))})
         page: HttpResponseBase = super().get(request, *args, **kwargs)
         return page
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Leave the options to the script, which fetches them when they are needed."""
-        form = kwargs.get("form") or self.get_form()
-        redirect_to = self.request.POST.get("next") or self.request.GET.get("next", "")
-        return _Confirming.get_context_data(self, form=form, redirect_field_value=redirect_to)
+    def get_form_kwargs(self) -> dict[str, Any]:
+        """Pass the reader on to the form."""
+        return {**super().get_form_kwargs(), "user": self.request.user}
 
-    def form_invalid(self, form: Any) -> HttpResponse:
-        """Show the page again, with what is wrong."""
-        return self.render_to_response(self.get_context_data(form=form))
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Note the confirmation in the session."""
+        passkey_flows.reauthenticate(self.request, form.cleaned_data["credential"])
+        return super().form_valid(form)
 
 
 def proved(request: HttpRequest, row: Authenticator) -> None:
@@ -304,9 +311,7 @@ def _added(request: HttpRequest, row: Authenticator, *, with_codes: bool) -> Non
     reader = reader_of(request)
     by, address = actors.of_user(reader), _address(request)
     proved(request, row)
-    factors.record(
-        "user.factor_added", reader, by=by, factor=methods.FACTORS[row.type], number=row.pk, address=address
-    )
+    factors.record("user.factor_added", reader, by=by, factor=methods.FACTORS[row.type], number=row.pk, address=address)
     if with_codes:
         factors.record("user.recovery_codes_made", reader, by=by, address=address)
 

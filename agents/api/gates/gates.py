@@ -181,8 +181,8 @@ class GateHead(GateSummary):
     )
     step_up: bool = Field(
         validation_alias="policy.step_up",
-        description="Whether a decision counts only in a session in which its person recently confirmed who they are: on "
-        "the gate's page, never by a token.",
+        description="Whether a decision counts only in a session in which its person recently confirmed who they are: "
+        "on the gate's page, never by a token.",
         examples=[False],
     )
     step_up_method: str = Field(

@@ -22,6 +22,8 @@ class StepUp:
 
 def asked(user: User, confirmed: Confirmed | None, method: str = ANY) -> StepUp:
     """Tell whether this person has lately confirmed who they are, and whether they can."""
-    lately = confirmed.last(method) if confirmed and counts(confirmed, by=user, now=timezone.now(), asked=method) else None
-    able = lately is not None or user.has_usable_password() and method == ANY or possible(user, method)
+    lately = (
+        confirmed.last(method) if confirmed and counts(confirmed, by=user, now=timezone.now(), asked=method) else None
+    )
+    able = lately is not None or (user.has_usable_password() and method == ANY) or possible(user, method)
     return StepUp(until=lately[1] + within() if lately else None, possible=able, passkey=method == PASSKEY)

@@ -67,9 +67,9 @@ def name_fault(user: User, *, first_name: str, last_name: str) -> str:
     if "\0" in whole or any(piece.note for piece in invisible.visible(whole)) or lookalikes.in_word(whole):
         return _("This name has characters that are invisible or look like others. Write it in plain letters.")
     taken = Q(username__iexact=whole) | Q(first_name__iexact=first_name, last_name__iexact=last_name)
-    if (first_name, last_name) != (user.first_name, user.last_name):
-        if User.objects.filter(taken).exclude(pk=user.pk).exists():
-            return _("Somebody else has this name. Add to yours what tells you apart.")
+    changed = (first_name, last_name) != (user.first_name, user.last_name)
+    if changed and User.objects.filter(taken).exclude(pk=user.pk).exists():
+        return _("Somebody else has this name. Add to yours what tells you apart.")
     return ""
 
 
