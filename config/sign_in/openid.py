@@ -14,9 +14,11 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import jwt
 from allauth.account.internal.decorators import login_not_required
+from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from allauth.core.exceptions import ImmediateHttpResponse
-from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings, get_adapter
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
@@ -26,9 +28,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
+from jwt import PyJWKSet
+from requests import RequestException
+from structlog import get_logger
 
 from agents.queries.access import address_of
 from approvals.accounts import required
@@ -38,6 +43,12 @@ from checkpoints.events import event_log
 from . import membership
 from .claims import verified_email
 from .providers import Provider
+from .security import fresh
+
+log = get_logger()
+# By a private key of the provider's: a signature by the client's own secret could be anybody's who knows it.
+SIGNED_BY = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+LEEWAY = 60  # seconds by which the provider's clock may differ
 
 
 class Protocol(OpenIDConnectOAuth2Adapter):
@@ -55,7 +66,6 @@ class Protocol(OpenIDConnectOAuth2Adapter):
 
     def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **kwargs: Any) -> SocialLogin:
         """Return whom the provider names, once the nonce and the subjects agree."""
-        self.did_fetch_access_token = False  # or else allauth would not verify the signature
         login: SocialLogin = super().complete_login(request, app, token, **kwargs)
         said = login.account.extra_data
         told, profile = said.get("id_token"), said.get("userinfo") or {}
@@ -66,6 +76,31 @@ class Protocol(OpenIDConnectOAuth2Adapter):
         if not isinstance(profile, dict) or profile.get("sub", told.get("sub")) != told.get("sub"):
             raise OAuth2Error("The profile is another subject's.")
         return login
+
+
+    def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
+        """Return what a token says that the provider signed for this client; allauth wants each key to be named."""
+        with self._session() as session:
+            keys = session.get(self.openid_config["jwks_uri"])
+            keys.raise_for_status()
+        try:
+            known = PyJWKSet.from_dict(keys.json()).keys
+            named = jwt.get_unverified_header(id_token).get("kid")
+            fitting = [key for key in known if key.key_id == named] if named else known
+            if len(fitting) != 1:
+                raise OAuth2Error("The id token is signed by a key that the provider does not have.")
+            found: dict[str, Any] = jwt.decode(
+                id_token, fitting[0], algorithms=SIGNED_BY, audience=app.client_id, leeway=LEEWAY,
+                issuer=self.openid_config["issuer"], options={"require": ["exp", "iat", "aud", "iss", "sub"]},
+            )  # fmt: skip
+        except (jwt.PyJWTError, KeyError) as fault:
+            raise OAuth2Error("The id token does not verify.") from fault
+        if isinstance(found["aud"], list) and len(found["aud"]) > 1 and found.get("azp") != app.client_id:
+            raise OAuth2Error("The id token is another client's.")
+        return found
+
+    def _session(self) -> Any:
+        return get_adapter().get_requests_session()
 
 
 class Connect(OpenIDConnectProvider):
@@ -102,14 +137,13 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         claims, provider = claims_of(sociallogin.account), provider_of(sociallogin.account.provider)
         sociallogin.email_addresses = []  # an account has one address, which is in its own row
         if sociallogin.state.get("process") == "connect":
-            return
+            raise ImmediateHttpResponse(_linked(request, sociallogin))
         if not sociallogin.is_existing:
             owner = _owner(verified_email(claims)) if provider.links else None
             if owner is None and not provider.creates:
                 _refuse(request, provider, sociallogin)
             if owner is not None:
-                sociallogin.connect(request, owner)
-                _record("user.linked", owner, request, provider=provider.name)
+                _link(request, sociallogin, owner)
                 return
         sociallogin.user.email = sociallogin.user.email if sociallogin.is_existing else verified_email(claims)
 
@@ -124,10 +158,12 @@ class SocialAdapter(DefaultSocialAccountAdapter):
             _record("user.linked", made, request, provider=sociallogin.account.provider, created=True)
         return made
 
-    def on_authentication_error(self, request: HttpRequest, provider: Any, **_: Any) -> None:
-        """Say in our own words that nobody was signed in."""
-        label = provider_of(provider.app.provider_id).label
-        raise ImmediateHttpResponse(render(request, "account/provider_failed.html", {"label": label}, status=403))
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, exception: Exception | None = None, **_: Any
+    ) -> None:
+        """Say in our own words that nobody was signed in, and log why."""
+        log.warning("provider.refused", provider=provider.app.provider_id, reason=str(exception or ""))
+        raise ImmediateHttpResponse(_failed(request, provider.app.provider_id))
 
 
 @login_not_required
@@ -136,7 +172,17 @@ def login(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     known_or_404(provider_id)
     if request.method != "POST":
         raise Http404
-    answer = OAuth2LoginView.adapter_view(Protocol(request, provider_id))(request)
+    if request.GET.get("process") == "connect":
+        return fresh(_leave)(request, provider_id)
+    return _leave(request, provider_id)
+
+
+def _leave(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    try:
+        answer = OAuth2LoginView.adapter_view(Protocol(request, provider_id))(request)
+    except (OAuth2Error, RequestException):
+        log.exception("provider.failed", provider=provider_id)
+        return _failed(request, provider_id)
     if answer.status_code != 302:
         return answer
     going = {"to": answer["Location"], "label": provider_of(provider_id).label}
@@ -184,6 +230,29 @@ def _owner(email: str) -> User | None:
     """Return the one account of a verified address that may be linked by it: no administrator's."""
     found = list(User.objects.filter(email__iexact=email, is_active=True)[:2]) if email else []
     return found[0] if len(found) == 1 and not (found[0].is_staff or found[0].is_superuser) else None
+
+
+def _failed(request: HttpRequest, name: str) -> HttpResponse:
+    return render(request, "account/provider_failed.html", {"label": provider_of(name).label}, status=403)
+
+
+def _linked(request: HttpRequest, login: SocialLogin) -> HttpResponse:
+    """Link the account of whoever is signed in, who has to have confirmed who they are, and lead back."""
+    owner = request.user
+    if not isinstance(owner, User) or is_reauthentication_required(request, app="allauth.mfa"):
+        return _failed(request, login.account.provider)
+    if not login.is_existing:
+        _link(request, login, owner)
+    elif login.user != owner:
+        label = provider_of(login.account.provider).label
+        return render(request, "account/provider_taken.html", {"label": label}, status=409)
+    return redirect("mfa_index")
+
+
+def _link(request: HttpRequest, login: SocialLogin, owner: User) -> None:
+    with transaction.atomic():
+        login.connect(request, owner)
+        _record("user.linked", owner, request, provider=login.account.provider)
 
 
 def _refuse(request: HttpRequest, provider: Provider, login: SocialLogin) -> NoReturn:

@@ -43,6 +43,7 @@ def make_policy(
     version: int = 1,
     whole_state: bool = False,
     step_up: bool = False,
+    step_up_method: str = "any",
     reason_required: bool = True,
     registered_only: bool = False,
 ) -> Policy:
@@ -57,6 +58,7 @@ def make_policy(
         on_expiry=on_expiry,
         whole_state=whole_state,
         step_up=step_up,
+        step_up_method=step_up_method,
         reason_required=reason_required,
         registered_only=registered_only,
     )
