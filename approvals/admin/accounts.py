@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
@@ -16,14 +17,17 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from approvals.accounts import factors, sign_ins
 from approvals.policy import step_up
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
+from checkpoints.admin.base import TakesOrders
 from checkpoints.events import event_log
 
 from .audited import AuditedAdmin
@@ -72,7 +76,7 @@ class AccountForm(ChangeForm):
 
 
 @admin.register(User)
-class AccountAdmin(AuditedAdmin, Accounts):
+class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
     """Accounts."""
 
     MEMBERSHIP, PERMISSIONS, OFFERED = "teams", "user_permissions", OFFERED
@@ -87,9 +91,9 @@ class AccountAdmin(AuditedAdmin, Accounts):
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email")}),
         (gettext_lazy("Teams and extra permissions"), {"fields": ("groups", "may")}),
         (gettext_lazy("The administration"), {"fields": ("is_active", "is_staff", "is_superuser")}),
-        ("When", {"fields": ("last_login", "date_joined")}),
+        (gettext_lazy("Signing in"), {"fields": ("factors", "last_login", "date_joined")}),
     )
-    readonly_fields = ("last_login", "date_joined")
+    readonly_fields = ("factors", "last_login", "date_joined")
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         """Let only a superuser say who somebody is and what they may do; others only switch accounts off."""
@@ -115,6 +119,24 @@ class AccountAdmin(AuditedAdmin, Accounts):
         """Prefetch their teams."""
         found: models.QuerySet[User] = super().get_queryset(request)
         return found.prefetch_related("groups")
+
+    @admin.display(description=gettext_lazy("Second factors"))
+    def factors(self, user: User) -> str:
+        """Name what a person signs in with beside the password, and what of it was changed by other means."""
+        found = factors.of(user)
+        said = [each.word if each.sound else _("%(factor)s (changed outside)") % {"factor": each.word} for each in found]
+        return ", ".join(said) or _("none")
+
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Map the orders about one account to their views."""
+        return {"<int:user>/factor-removals": _remove_factor, "<int:user>/session-ends": _end_sessions}
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """Offer a superuser the orders about somebody else's account."""
+        others = is_superuser(request.user) and object_id != str(request.user.pk)
+        found = User.objects.filter(pk=object_id).first() if others and object_id.isdecimal() else None
+        offered = {"takes_orders": found is not None, "factors": factors.of(found) if found else []}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **offered})
 
     @admin.display(description=gettext_lazy("May also"))
     def may(self, user: User) -> str:
@@ -165,6 +187,36 @@ class AccountAdmin(AuditedAdmin, Accounts):
             if user and (after := self.state(user)) != before:
                 self.tell(request, user, before, after)
         return response
+
+
+def _remove_factor(request: HttpRequest, user: int) -> HttpResponse:
+    """Remove one second factor of somebody who lost it, and end their sessions."""
+
+    def order(person: User) -> None:
+        number = request.POST.get("factor", "")
+        by = actors.of_user(request.user)
+        if not number.isdecimal() or not factors.remove(person, [int(number)], by=by):
+            raise Http404("No such factor")
+        sign_ins.end_all(person, by=by)
+
+    return _ordered(request, user, order)
+
+
+def _end_sessions(request: HttpRequest, user: int) -> HttpResponse:
+    """End all sessions of somebody."""
+    return _ordered(request, user, lambda person: sign_ins.end_all(person, by=actors.of_user(request.user)))
+
+
+def _ordered(request: HttpRequest, user: int, order: Callable[[User], object]) -> HttpResponse:
+    """Carry out an order about somebody else's account: a superuser's alone, who lately confirmed who they are."""
+    if not is_superuser(request.user) or user == request.user.pk:
+        raise PermissionDenied
+    page = reverse("admin:auth_user_change", args=[user])
+    if not step_up.counts(step_up.of_session(request), by=request.user, now=timezone.now()):
+        return redirect(step_up.address(page))
+    with transaction.atomic():
+        order(get_object_or_404(User, pk=user))
+    return redirect(page)
 
 
 def _to_the_confirmation(request: HttpRequest) -> HttpResponse | None:

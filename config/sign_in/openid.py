@@ -256,8 +256,9 @@ def _link(request: HttpRequest, login: SocialLogin, owner: User) -> None:
 
 
 def _refuse(request: HttpRequest, provider: Provider, login: SocialLogin) -> NoReturn:
-    data = {"provider": provider.name, "address": address_of(request)[:60]}
-    event_log.record("user.sign_in_unknown", subject=f"provider:{provider.name}", by=actors.SYSTEM, data=data)
+    address = address_of(request)[:60]
+    data = {"provider": provider.name, "address": address}
+    event_log.record("user.sign_in_unknown", subject=f"address:{address}", by=actors.SYSTEM, data=data)
     page = render(request, "account/provider_unknown.html", {"label": provider.label}, status=403)
     raise ImmediateHttpResponse(page)
 
