@@ -151,8 +151,9 @@ class ResetForm(ResetPasswordForm):
 
     def clean_email(self) -> str:
         """Find the accounts that have a password to reset: those of single sign-on have none, and get none by mail."""
-        email: str = super().clean_email()
-        self.users = [user for user in self.users if user.has_usable_password()]
+        email = str(self.cleaned_data["email"])
+        found = User.objects.filter(email__iexact=email, is_active=True)
+        self.users = [user for user in found if user.has_usable_password()]
         return email
 
 

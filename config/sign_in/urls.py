@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from allauth.account import views
 from django.http import Http404, HttpRequest
-from django.urls import path
+from django.urls import path, re_path
 
 from . import accounts, openid, security
 
@@ -27,8 +27,8 @@ urlpatterns = [
     path("accounts/password/change/", accounts.ChangePassword.as_view(), name="account_change_password"),
     path("accounts/password/reset/", accounts.ForgotPassword.as_view(), name="account_reset_password"),
     path("accounts/password/reset/done/", views.password_reset_done, name="account_reset_password_done"),
-    path(
-        "accounts/password/reset/key/<str:uidb36>-<str:key>/",
+    re_path(
+        r"^accounts/password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)/$",  # the key has a hyphen too
         accounts.NewPassword.as_view(),
         name="account_reset_password_from_key",
     ),

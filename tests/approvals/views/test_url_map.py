@@ -185,7 +185,7 @@ def test_nobody_gets_in_without_signing_in(route: str) -> None:
     assert answer["Location"].startswith("/accounts/login/")
 
 
-@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS | OWN])
+@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS | OWN | OF_ACCOUNTS])
 def test_a_reader_may_not_write(route: str) -> None:
     reader = signed_in(make_user("Rita Reader", gate().team))
     answer = reader.post(address(route), form_of(gate()))

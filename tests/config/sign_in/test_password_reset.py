@@ -26,7 +26,7 @@ def mails(settings: Any, tmp_path: Path) -> Any:
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     settings.EMAIL_FILE_PATH = str(tmp_path)
     cache.clear()
-    yield lambda: [each.read_text() for each in sorted(tmp_path.iterdir())]
+    yield lambda: [each.read_text() for each in sorted(tmp_path.iterdir(), key=lambda each: each.stat().st_mtime_ns)]
     cache.clear()
 
 
@@ -56,9 +56,11 @@ def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: Any, set
     assert link.startswith(settings.HOLDPOINT_ORIGINS[0]), "whatever host the request names"
     client = Client()
     form = client.get(link.removeprefix(settings.HOLDPOINT_ORIGINS[0]), follow=True)
+    before = user.password
     user.refresh_from_db()
-    assert user.check_password(PASSWORD), "opening it changes nothing"
-    client.post(form.request["PATH_INFO"], {"password1": NEW, "password2": NEW})
+    assert user.password == before, "opening it changes nothing"
+    done = client.post(form.request["PATH_INFO"], {"password1": NEW, "password2": NEW})
+    assert done.status_code == 302
     user.refresh_from_db()
     assert user.check_password(NEW)
     assert client.get("/").status_code == 302, "nor does it sign in"
@@ -94,7 +96,8 @@ def test_a_second_factor_is_asked_for_all_the_same(mails: Any, settings: Any) ->
     link = link_in(mails()[-1]).removeprefix(settings.HOLDPOINT_ORIGINS[0])
     client = Client()
     form = client.get(link, follow=True)
-    client.post(form.request["PATH_INFO"], {"password1": NEW, "password2": NEW})
+    done = client.post(form.request["PATH_INFO"], {"password1": NEW, "password2": NEW})
+    assert done.status_code == 302
     sent = client.post("/accounts/login/", {"login": user.username, "password": NEW})
     assert sent["Location"] == "/accounts/second-step/"
 
