@@ -47,12 +47,12 @@ def of(user: User) -> list[Factor]:
 def has_any(user: User) -> bool:
     """Tell whether a person signs in with a second factor; a broken row counts, so that none is let in without."""
     rows = Authenticator.objects.filter(user=user)
-    return rows.exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
+    return bool(rows.exclude(type=Authenticator.Type.RECOVERY_CODES).exists())
 
 
 def has_passkey(user: User) -> bool:
     """Tell whether a person has a passkey."""
-    return Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists()
+    return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists())
 
 
 def broken(user: Any) -> bool:

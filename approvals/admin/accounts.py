@@ -124,7 +124,9 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
     def factors(self, user: User) -> str:
         """Name what a person signs in with beside the password, and what of it was changed by other means."""
         found = factors.of(user)
-        said = [each.word if each.sound else _("%(factor)s (changed outside)") % {"factor": each.word} for each in found]
+        said = [
+            each.word if each.sound else _("%(factor)s (changed outside)") % {"factor": each.word} for each in found
+        ]
         return ", ".join(said) or _("none")
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:

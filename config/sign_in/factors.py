@@ -45,8 +45,8 @@ class Adapter(DefaultMFAAdapter):
         """Return the name that the authenticator app shows, with the host, since people have several."""
         return f"Holdpoint ({rp_id()})"
 
-    def get_totp_label(self, user: User) -> str:
-        """Return the account's name in the app."""
+    def _get_user_identifier(self, user: User) -> str:
+        """Return the account's name in the app, and beside the passkey."""
         return str(user.get_username())
 
     def generate_authenticator_name(self, user: User, type: Any) -> str:

@@ -77,7 +77,6 @@ class Protocol(OpenIDConnectOAuth2Adapter):
             raise OAuth2Error("The profile is another subject's.")
         return login
 
-
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
         """Return what a token says that the provider signed for this client; allauth wants each key to be named."""
         with self._session() as session:

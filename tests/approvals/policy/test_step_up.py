@@ -13,9 +13,9 @@ from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
+from approvals.accounts.methods import Method
 from approvals.errors import NotAllowed, NotConfirmed
 from approvals.models import Draft, Gate, Policy
-from approvals.accounts.methods import Method
 from approvals.policy.step_up import PASSKEY, Confirmed, counts
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user

@@ -45,7 +45,19 @@ SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
-    {"run-impacts", "run-forms", "agent-runs", *TOKENS, *OF_ACCOUNTS, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
+    {
+        "run-impacts",
+        "run-forms",
+        "agent-runs",
+        *TOKENS,
+        *OF_ACCOUNTS,
+        *ON_GATES,
+        *MOVES,
+        *NAMES,
+        *NOTES,
+        *REVEALS,
+        *AUDIT_ORDERS,
+    }
 )
 
 
@@ -60,7 +72,9 @@ def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPatte
 
 
 OURS = {route: each.name for route, each in patterns(get_resolver().url_patterns) if not ELSEWHERE.match(route)}
-OF_A_TEAM = [route for route, name in OURS.items() if name not in LISTS | OWN | (OF_ACCOUNTS - {"account-session-removals"})]
+OF_A_TEAM = [
+    route for route, name in OURS.items() if name not in LISTS | OWN | (OF_ACCOUNTS - {"account-session-removals"})
+]
 LOOKED_AT = [route for route, name in OURS.items() if name not in WRITES]
 WRITTEN = [route for route, name in OURS.items() if name in WRITES]
 

@@ -21,14 +21,14 @@ def make() -> Any:
     """Build the application: a code is exchanged only for the verifier of its challenge."""
     provider, challenges = app(require_nonce=True), {}
 
-    @provider.after_request
+    @provider.after_request  # type: ignore[untyped-decorator]
     def remember(response: Response) -> Response:
         codes = parse_qs(urlsplit(response.headers.get("Location", "")).query).get("code", [])
         for code in codes:
             challenges[code] = request.args.get("code_challenge", "")
         return response
 
-    @provider.before_request
+    @provider.before_request  # type: ignore[untyped-decorator]
     def verify() -> None:
         if request.path == "/oauth2/token":
             digest = hashlib.sha256(request.form.get("code_verifier", "").encode()).digest()
@@ -39,4 +39,5 @@ def make() -> Any:
 
 
 if __name__ == "__main__":
-    uvicorn.run(WsgiToAsgi(make()), port=int(sys.argv[1]), log_level="warning")
+    served = WsgiToAsgi(make())  # type: ignore[no-untyped-call]
+    uvicorn.run(served, port=int(sys.argv[1]), log_level="warning")

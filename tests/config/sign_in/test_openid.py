@@ -315,7 +315,13 @@ def test_in_a_browser_the_way_there_and_back_keeps_the_content_policy(
     """A form that is redirected to another site breaks it: Chromium stays where it is."""
     team = make_team("Finance")
     prefix = "HOLDPOINT_OIDC_CORP_"
-    values = {"ISSUER": issuer, "CLIENT_ID": "holdpoint", "CLIENT_SECRET": "s", "CREATES": "1", "GROUPS": f"fin={team.name}"}
+    values = {
+        "ISSUER": issuer,
+        "CLIENT_ID": "holdpoint",
+        "CLIENT_SECRET": "s",
+        "CREATES": "1",
+        "GROUPS": f"fin={team.name}",
+    }
     _, base = start_web({"HOLDPOINT_OIDC": "corp"} | {f"{prefix}{name}": value for name, value in values.items()})
     sub = unique("carla")
     known_there(issuer, sub, groups=["fin"], name="Carla Reyes")

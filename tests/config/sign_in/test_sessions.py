@@ -138,7 +138,9 @@ def test_the_other_browsers_open_page_is_told_at_once(web: str, browser: Any) ->
     said = watched(desk)
     desk.goto("/account/sessions/")
     assert check_each_look(desk, "", said) == []
-    phone.evaluate("document.querySelector('hp-live').socket.addEventListener('close', (e) => (window.closed_by = e.code))")
+    phone.evaluate(
+        "document.querySelector('hp-live').socket.addEventListener('close', (e) => (window.closed_by = e.code))"
+    )
     desk.get_by_role("button", name="Sign out all others").click()
     expect(desk.get_by_role("button", name="Sign out all others")).to_have_count(0)
     phone.wait_for_function("window.closed_by === 4401", timeout=10_000)  # a heartbeat comes every 15 s
