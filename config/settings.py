@@ -187,7 +187,7 @@ SESSION_COOKIE_AGE = 12 * 60 * 60
 
 PASSWORD_RESET_TIMEOUT = 60 * 60
 # allauth's own would keep addresses in rows beside the account's, and go on sending links to one that was replaced.
-ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
 
 # How long a confirmation of who one is counts for deciding, where a policy asks for it, in minutes.
 HOLDPOINT_STEP_UP_MINUTES = env.number("HOLDPOINT_STEP_UP_MINUTES", 15.0, least=0.01, most=24 * 60)

@@ -211,10 +211,11 @@ def _end_sessions(request: HttpRequest, user: int) -> HttpResponse:
 
 def _ordered(request: HttpRequest, user: int, order: Callable[[User], object]) -> HttpResponse:
     """Carry out an order about somebody else's account: a superuser's alone, who lately confirmed who they are."""
-    if not is_superuser(request.user) or user == request.user.pk:
+    by = request.user
+    if not isinstance(by, User) or not is_superuser(by) or user == by.pk:
         raise PermissionDenied
     page = reverse("admin:auth_user_change", args=[user])
-    if not step_up.counts(step_up.of_session(request), by=request.user, now=timezone.now()):
+    if not step_up.counts(step_up.of_session(request), by=by, now=timezone.now()):
         return redirect(step_up.address(page))
     with transaction.atomic():
         order(get_object_or_404(User, pk=user))

@@ -41,7 +41,7 @@ def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
 
 
 def audience(event: Event) -> list[str]:
-    """List the groups that may hear of an event: its team, its gate's reviewers, pages that watch its subject, its person."""
+    """List the groups that may hear of an event: its team, its gate's reviewers, pages of its subject."""
     groups = []
     if event.kind in OF_SESSIONS:
         groups.append(event.subject.replace(":", "."))

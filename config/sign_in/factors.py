@@ -200,6 +200,7 @@ def _takes_code(row: Authenticator, code: str) -> bool:
 
 def _counter(secret: str, code: str) -> int | None:
     """Return the counter of the code's half minute, now or the ones beside it; None for a wrong code."""
+    counter: int
     for counter in totp.yield_hotp_counters_from_time():
         expected = totp.format_hotp_value(totp.hotp_value(secret, counter))
         if totp.compare_user_code(actual=code, expected=expected):

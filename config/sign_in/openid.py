@@ -178,7 +178,7 @@ def login(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 def _leave(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     try:
-        answer = OAuth2LoginView.adapter_view(Protocol(request, provider_id))(request)
+        answer: HttpResponseBase = OAuth2LoginView.adapter_view(Protocol(request, provider_id))(request)
     except (OAuth2Error, RequestException):
         log.exception("provider.failed", provider=provider_id)
         return _failed(request, provider_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.core.cache import cache
 
@@ -46,8 +47,8 @@ def test_a_superuser_sees_and_removes_them_with_an_event_and_the_sessions_end() 
 
 def test_a_broken_one_can_be_removed() -> None:
     user = person()
-    row = user.authenticator_set.get(type="totp")
-    user.authenticator_set.filter(pk=row.pk).update(data={"secret": "x"})
+    row = Authenticator.objects.get(user=user, type="totp")
+    Authenticator.objects.filter(pk=row.pk).update(data={"secret": "x"})
     page = confirmed(root()).get(f"/admin/auth/user/{user.pk}/change/").content.decode()
     assert "code from an app (changed outside)" in page
     confirmed(root()).post(f"/admin/auth/user/{user.pk}/factor-removals/", {"factor": row.pk})

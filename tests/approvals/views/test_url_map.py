@@ -45,19 +45,8 @@ SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
-    {
-        "run-impacts",
-        "run-forms",
-        "agent-runs",
-        *TOKENS,
-        *OF_ACCOUNTS,
-        *ON_GATES,
-        *MOVES,
-        *NAMES,
-        *NOTES,
-        *REVEALS,
-        *AUDIT_ORDERS,
-    }
+    {"run-impacts", "run-forms", "agent-runs", *TOKENS, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
+    | OF_ACCOUNTS
 )
 
 

@@ -45,7 +45,7 @@ def add_app(client: Client) -> str:
 def code_of(secret: str, ahead: int = 0) -> str:
     """Return the app's code of now, or of a later half minute."""
     counter = int(time.time()) // 30 + ahead
-    return totp.format_hotp_value(totp.hotp_value(secret, counter))
+    return str(totp.format_hotp_value(totp.hotp_value(secret, counter)))
 
 
 def first_step(user: Any) -> Client:

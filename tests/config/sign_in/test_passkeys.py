@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,13 +25,13 @@ DEVICE = {
 
 
 @pytest.fixture
-def site(start_service: Callable[..., Any]) -> Iterator[str]:
+def site(start_service: Callable[..., Any]) -> str:
     """A web server at a name: passkeys are bound to names, and 127.0.0.1 is none."""
     port = free_port()
     base = f"http://localhost:{port}"
     service = start_service("web", web_command(port), {"HOLDPOINT_ORIGINS": base})
     wait_for_http(service, f"{base}/healthz")
-    yield base
+    return base
 
 
 def with_device(page: Page) -> tuple[CDPSession, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 
 from approvals.accounts import required
 from approvals.live.access import access_of
@@ -75,6 +76,6 @@ def test_whoever_removes_their_last_one_is_led_back(settings: Any) -> None:
     user = make_user("Ann Okafor", password=PASSWORD)
     client = confirmed(user)
     add_app(client)
-    app = user.authenticator_set.get(type="totp")
+    app = Authenticator.objects.get(user=user, type="totp")
     client.post(f"/account/security/factors/{app.pk}/removals/")
     assert client.get("/")["Location"] == "/account/security/"
