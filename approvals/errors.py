@@ -64,12 +64,18 @@ class NotAllowed(DecisionRefused):
 
 
 class NotConfirmed(DecisionRefused):
-    """A policy that asks for the password again, which was not confirmed."""
+    """A policy that asks people to confirm who they are, by a person who did not."""
 
     said = gettext_lazy(
-        "This gate's policy asks for your password again: open the gate's page and confirm it there as you decide."
+        "This gate's policy asks you to confirm who you are: open the gate's page and confirm it there as you decide."
+    )
+    by_passkey = gettext_lazy(
+        "This gate's policy asks for your passkey: open the gate's page and confirm with it there as you decide."
     )
     code = "not_confirmed"
+
+    def __init__(self, asked: str = "") -> None:
+        super().__init__(str(self.by_passkey) if asked == "passkey" else "")
 
 
 class TokenMayNotDecide(DecisionRefused):

@@ -1,5 +1,7 @@
 """Writes times in the reader's zone, which their browser sends in a cookie, so that no script has to change them.
 
+A zone that the person chose comes before the browser's own.
+
 Without the cookie times are UTC and say so; a script replaces them with the reader's own, and sets the cookie.
 """
 
@@ -15,7 +17,8 @@ from django.utils import timezone
 
 from .middleware import Respond
 
-COOKIE = "hp-zone"
+COOKIE = "hp-zone"  # the browser's
+CHOSEN = "hp-own-zone"  # the person's, see approvals.accounts.preferences
 
 
 def middleware(get_response: Respond) -> Respond:
@@ -29,10 +32,12 @@ def middleware(get_response: Respond) -> Respond:
 
 
 def _zone_of(request: HttpRequest) -> AbstractContextManager[Any]:
-    name = request.COOKIES.get(COOKIE, "")
-    return timezone.override(ZoneInfo(name)) if name in _known() else nullcontext()
+    names = (request.COOKIES.get(cookie, "") for cookie in (CHOSEN, COOKIE))
+    name = next((name for name in names if name in known()), "")
+    return timezone.override(ZoneInfo(name)) if name else nullcontext()
 
 
 @cache
-def _known() -> frozenset[str]:
+def known() -> frozenset[str]:
+    """Return the names of all zones."""
     return frozenset(available_timezones())

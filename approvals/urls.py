@@ -18,6 +18,8 @@ from .views import (
     insights,
     reveals,
 )
+from .views.account import profile as account_profile
+from .views.account import sessions as account_sessions
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -36,6 +38,11 @@ urlpatterns = [
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
     path("insights/", insights.page, name="insights"),
     path("insights/gates/", insights.gates, name="insight_gates"),
+    path("account/", account_profile.page, name="account"),
+    path("account/changes/", account_profile.save, name="account-changes"),
+    path("account/sessions/", account_sessions.page, name="account-sessions"),
+    path("account/sessions/others/removals/", account_sessions.end_others, name="account-sessions-others-removals"),
+    path("account/sessions/<int:number>/removals/", account_sessions.end, name="account-session-removals"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),
     path("audit/seals/", audit_orders.seals, name="audit-seals"),

@@ -9,10 +9,14 @@ class AdministrationConfig(AdminConfig):
     default_site = "config.administration.Site"
 
     def ready(self) -> None:
-        """Connect the handler of failed sign-ins, besides Django's own set-up."""
+        """Connect the handler of failed sign-ins and the seals of second factors, besides Django's own set-up."""
+        from allauth.mfa.models import Authenticator
         from django.contrib.auth.signals import user_login_failed
+        from django.db.models.signals import pre_save
 
+        from approvals.accounts.sealing import seal
         from config.sign_in.attempts import on_failure
 
         super().ready()
         user_login_failed.connect(on_failure, dispatch_uid="config.sign_in.attempts")
+        pre_save.connect(seal, sender=Authenticator, dispatch_uid="approvals.accounts.sealing")

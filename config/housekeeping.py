@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db.models.functions import Now
 
 from agents.models import Answer, Spoken, Worker
-from approvals.models import Draft, Looking
+from approvals.models import Draft, Looking, SignedIn
 from approvals.webhooks import outbox
 from config.messages import canary
 
@@ -26,8 +26,9 @@ def sing() -> None:
 
 @shared_task
 def clear_sessions() -> None:
-    """Delete expired sessions."""
+    """Delete expired sessions, and their rows in people's lists."""
     call_command("clearsessions")
+    SignedIn.objects.outlived().delete()
 
 
 @shared_task

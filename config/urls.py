@@ -17,7 +17,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/", include("agents.api.urls")),
-    path("accounts/", include("config.sign_in.accounts")),
+    path("", include("config.sign_in.urls")),
     path("admin/", admin.site.urls),
     path("jsi18n/", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="javascript-catalog"),
     path("", include("approvals.urls")),

@@ -48,12 +48,12 @@ def enter(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def confirm(request: HttpRequest) -> HttpResponse:
-    """Let the program collect a token, once the password is confirmed."""
+    """Let the program collect a token, once its person confirmed who they are."""
     reader, found = reader_of(request), _found(request)
     if found is None:
         return _gone(request)
     if not step_up.counts(step_up.of_session(request), by=reader, now=timezone.now()):
-        if not reader.has_usable_password():
+        if not step_up.possible(reader):
             return _show(request, found=found, status=422)
         return _see_other(step_up.address(request.path.removesuffix("confirmations/")))
     try:

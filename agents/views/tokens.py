@@ -57,7 +57,7 @@ def create(request: HttpRequest) -> HttpResponse:
         wanted = asked(reader, form)
         tokens.check(**wanted)
         if not step_up.counts(step_up.of_session(request), by=reader, now=timezone.now()):
-            return _redirect_to_password(reader, form)
+            return _redirect_to_confirmation(reader, form)
         made, sent = tokens.issue(**wanted, form=_key(form), by=actors.of_user(reader))
     except FormUsed as refused:
         return show(request, refused=str(refused), status=409)
@@ -126,11 +126,11 @@ def show(
     return render(request, "tokens/page.html", context, status=status)
 
 
-def _redirect_to_password(reader: User, form: QueryDict) -> HttpResponse:
-    """Redirect to the password confirmation, then back to the form. Raises TokenRefused for an account without one."""
-    if not reader.has_usable_password():
+def _redirect_to_confirmation(reader: User, form: QueryDict) -> HttpResponse:
+    """Redirect to the confirmation, then back to the form. Raises TokenRefused for an account that cannot confirm."""
+    if not step_up.possible(reader):
         raise TokenRefused(
-            _("Your account has no password to confirm. Ask an administrator for a password, or for the token.")
+            _("Your account has nothing to confirm with. Add a passkey to it, or ask an administrator for a password.")
         )
     back = reverse("tokens") + "?" + urlencode(typed_in(form), doseq=True) + "#make"
     response = redirect(step_up.address(back))

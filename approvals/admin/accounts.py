@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import FilteredSelectMultiple
@@ -14,14 +17,17 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from approvals.accounts import factors, sign_ins
 from approvals.policy import step_up
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
+from checkpoints.admin.base import TakesOrders
 from checkpoints.events import event_log
 
 from .audited import AuditedAdmin
@@ -39,6 +45,8 @@ RAISING = ("is_staff", "is_superuser", "may", "groups", "email")
 # Fields by which others recognize somebody: an account with a colleague's name is taken for that colleague.
 WHO = ("username", "first_name", "last_name")
 admin.site.unregister(User)
+for each in (Authenticator, SocialAccount, SocialApp, SocialToken):  # shown on their person's page, or settings
+    admin.site.unregister(each)
 admin.site.unregister(EmailAddress)  # an account has one address, edited on its own page, with an event
 
 
@@ -68,7 +76,7 @@ class AccountForm(ChangeForm):
 
 
 @admin.register(User)
-class AccountAdmin(AuditedAdmin, Accounts):
+class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
     """Accounts."""
 
     MEMBERSHIP, PERMISSIONS, OFFERED = "teams", "user_permissions", OFFERED
@@ -83,9 +91,9 @@ class AccountAdmin(AuditedAdmin, Accounts):
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email")}),
         (gettext_lazy("Teams and extra permissions"), {"fields": ("groups", "may")}),
         (gettext_lazy("The administration"), {"fields": ("is_active", "is_staff", "is_superuser")}),
-        ("When", {"fields": ("last_login", "date_joined")}),
+        (gettext_lazy("Signing in"), {"fields": ("factors", "last_login", "date_joined")}),
     )
-    readonly_fields = ("last_login", "date_joined")
+    readonly_fields = ("factors", "last_login", "date_joined")
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         """Let only a superuser say who somebody is and what they may do; others only switch accounts off."""
@@ -112,6 +120,26 @@ class AccountAdmin(AuditedAdmin, Accounts):
         found: models.QuerySet[User] = super().get_queryset(request)
         return found.prefetch_related("groups")
 
+    @admin.display(description=gettext_lazy("Second factors"))
+    def factors(self, user: User) -> str:
+        """Name what a person signs in with beside the password, and what of it was changed by other means."""
+        found = factors.of(user)
+        said = [
+            each.word if each.sound else _("%(factor)s (changed outside)") % {"factor": each.word} for each in found
+        ]
+        return ", ".join(said) or _("none")
+
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Map the orders about one account to their views."""
+        return {"<int:user>/factor-removals": _remove_factor, "<int:user>/session-ends": _end_sessions}
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """Offer a superuser the orders about somebody else's account."""
+        others = is_superuser(request.user) and object_id != str(request.user.pk)
+        found = User.objects.filter(pk=object_id).first() if others and object_id.isdecimal() else None
+        offered = {"takes_orders": found is not None, "factors": factors.of(found) if found else []}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **offered})
+
     @admin.display(description=gettext_lazy("May also"))
     def may(self, user: User) -> str:
         """Return an account's permissions beside those of its teams, in words."""
@@ -135,10 +163,10 @@ class AccountAdmin(AuditedAdmin, Accounts):
         event_log.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """Ask for the password, then show Django's page: it makes an account whose password its maker knows."""
+        """Ask for a confirmation, then show Django's page: it makes an account whose password its maker knows."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        return _to_the_password(request) or super().add_view(request, form_url, extra_context)
+        return _to_the_confirmation(request) or super().add_view(request, form_url, extra_context)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         """Show Django's page for somebody else's password, and write the event of a change.
@@ -152,8 +180,8 @@ class AccountAdmin(AuditedAdmin, Accounts):
             return redirect("account_change_password")
         if not is_superuser(request.user):
             raise PermissionDenied  # whoever sets somebody's password can decide in their name
-        if to_the_password := _to_the_password(request):
-            return to_the_password
+        if to_the_confirmation := _to_the_confirmation(request):
+            return to_the_confirmation
         with transaction.atomic():
             user = User.objects.select_for_update().filter(pk=id).first()
             before = self.state(user) if user else {}
@@ -163,11 +191,42 @@ class AccountAdmin(AuditedAdmin, Accounts):
         return response
 
 
-def _to_the_password(request: HttpRequest) -> HttpResponse | None:
-    """Redirect to the password confirmation, without the posted data; None where the password was given lately."""
+def _remove_factor(request: HttpRequest, user: int) -> HttpResponse:
+    """Remove one second factor of somebody who lost it, and end their sessions."""
+
+    def order(person: User) -> None:
+        number = request.POST.get("factor", "")
+        by = actors.of_user(request.user)
+        if not number.isdecimal() or not factors.remove(person, [int(number)], by=by):
+            raise Http404("No such factor")
+        sign_ins.end_all(person, by=by)
+
+    return _ordered(request, user, order)
+
+
+def _end_sessions(request: HttpRequest, user: int) -> HttpResponse:
+    """End all sessions of somebody."""
+    return _ordered(request, user, lambda person: sign_ins.end_all(person, by=actors.of_user(request.user)))
+
+
+def _ordered(request: HttpRequest, user: int, order: Callable[[User], object]) -> HttpResponse:
+    """Carry out an order about somebody else's account: a superuser's alone, who lately confirmed who they are."""
+    by = request.user
+    if not isinstance(by, User) or not is_superuser(by) or user == by.pk:
+        raise PermissionDenied
+    page = reverse("admin:auth_user_change", args=[user])
+    if not step_up.counts(step_up.of_session(request), by=by, now=timezone.now()):
+        return redirect(step_up.address(page))
+    with transaction.atomic():
+        order(get_object_or_404(User, pk=user))
+    return redirect(page)
+
+
+def _to_the_confirmation(request: HttpRequest) -> HttpResponse | None:
+    """Redirect to the confirmation of who one is, without the posted data; None where it was given lately."""
     user = request.user
-    if not isinstance(user, User) or not user.has_usable_password():
-        raise PermissionDenied(_("Your account has no password, so you cannot confirm it."))
+    if not isinstance(user, User) or not step_up.possible(user):
+        raise PermissionDenied(_("Your account has nothing to confirm with: add a passkey to it first."))
     if step_up.counts(step_up.of_session(request), by=user, now=timezone.now()):
         return None
     return redirect(step_up.address(request.get_full_path()))

@@ -112,6 +112,7 @@ class PolicyForm(VersionedForm[Policy]):
             "separation",
             "reason_required",
             "step_up",
+            "step_up_method",
             "tokens_decide",
             "deadline",
             "on_expiry",
@@ -127,7 +128,8 @@ class PolicyForm(VersionedForm[Policy]):
             "denials": gettext_lazy("Rejections needed"),
             "quorum": gettext_lazy("Approvals needed"),
             "separation": gettext_lazy("Requester cannot approve (four-eyes)"),
-            "step_up": gettext_lazy("Require password"),
+            "step_up": gettext_lazy("Require confirmation"),
+            "step_up_method": gettext_lazy("Confirmed by"),
             "on_expiry": gettext_lazy("After the deadline"),
             "hourly": gettext_lazy("Gates per hour"),
         }
@@ -150,7 +152,13 @@ class PolicyForm(VersionedForm[Policy]):
                 "How many gates one agent may open in the team within an hour. An external agent over the limit is "
                 "told when to try again; a run of an agent on this server waits in the queue. Empty: no limit."
             ),
-            "step_up": gettext_lazy("Reviewers confirm their password to approve. API tokens cannot approve then."),
+            "step_up": gettext_lazy(
+                "Reviewers confirm who they are before they decide: by their password, their passkey, or a code of "
+                "their authenticator app. API tokens cannot decide then."
+            ),
+            "step_up_method": gettext_lazy(
+                "With “passkey only” people without a passkey cannot decide until they add one to their account."
+            ),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -246,7 +254,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         "reviewing",
         "may_decide",
         "four_eyes",
-        "password",
+        "confirmed",
         "by_token",
         "within",
         "then",
@@ -264,7 +272,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     fields = ("in_words", *PolicyForm.Meta.fields)
     needed = column("quorum", gettext_lazy("Approvals"))
     four_eyes = column("separation", gettext_lazy("Four-eyes"), boolean=True)
-    password = column("step_up", gettext_lazy("Password"), boolean=True)
+    confirmed = column("step_up", gettext_lazy("Confirmed"), boolean=True)
     by_token = column("tokens_decide", gettext_lazy("Tokens"), boolean=True)
     state_edits = column("whole_state", gettext_lazy("Whole state"), boolean=True)
     gates = listed("approvals_gate", gettext_lazy("gates"), policy__id__exact="pk")

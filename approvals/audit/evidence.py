@@ -30,7 +30,10 @@ GATE = (
 POLICY = ("team_id", "name", "version", *SETTINGS)
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requirements")
 # Left out where they are as in rows of a release that does not know them.
-NEWER = {"tokens_decide": True, "denials": 1, "stages": "", "rules": "", "requirements": ""}
+NEWER = {
+    "tokens_decide": True, "step_up_method": "any", "denials": 1, "stages": "", "rules": "", "requirements": "",
+    "auto_sample": 10,
+}  # fmt: skip
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
     "comment", "seen", "key", "request", "second_look", "created_at",

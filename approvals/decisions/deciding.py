@@ -33,7 +33,7 @@ from approvals.gates.opening import raised
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate, Proposal
 from approvals.policy import required, second_look, step_up
-from approvals.policy.step_up import PasswordConfirmed
+from approvals.policy.step_up import Confirmed
 from checkpoints import actors
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_log
@@ -63,12 +63,12 @@ def decide(
     submission: Submission,
     *,
     by: User,
-    confirmed: PasswordConfirmed | None = None,
+    confirmed: Confirmed | None = None,
     saved: Snapshot | None = None,
 ) -> Decision:
     """Record one reviewer's decision, and close the gate where enough people agree on the proposal.
 
-    `confirmed`: their password confirmation, None where there is none or they decide by a token; `saved`: the gate's
+    `confirmed`: how they confirmed who they are, None where they did not or decide by a token; `saved`: the gate's
     state, where the caller has just loaded it. The same person's same key gives the same decision again. Opens a
     transaction of its own. Raises a DecisionRefused: NotAllowed, TokenMayNotDecide, NotConfirmed, SecondLookNeeded,
     AlreadyDecided, StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid,
@@ -91,7 +91,7 @@ def decide(
 
 
 def _record(
-    gate_id: int, submission: Submission, by: User, confirmed: PasswordConfirmed | None, saved: Snapshot | None
+    gate_id: int, submission: Submission, by: User, confirmed: Confirmed | None, saved: Snapshot | None
 ) -> Decision:
     check_key(submission)
     request = submission.digest()
@@ -103,9 +103,9 @@ def _record(
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
     prepared = prepare(reading, submission, by=by)
-    needs = prepared.will_need
-    if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now):
-        raise NotConfirmed
+    needs, method = prepared.will_need, gate.policy.step_up_method
+    if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now, asked=method):
+        raise NotConfirmed(method)
     streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
     looks_again = not prepared.rejects and (streak is not None or needs.second_look)
     if looks_again and not submission.second_look:

@@ -17,9 +17,9 @@ from approvals.errors import NotAllowed
 from approvals.gates import closing
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
-from approvals.policy import authority, required, stage_words, tally
+from approvals.policy import authority, required, stage_words, step_up, tally
 from approvals.policy.requirements import Requirements
-from approvals.policy.step_up import PasswordConfirmed
+from approvals.policy.step_up import Confirmed
 from approvals.policy.tally import Tally, Vote
 from checkpoints import actors
 from checkpoints.events import event_log
@@ -74,13 +74,13 @@ def left(gate: Gate, needs: Requirements, others: Sequence[Decision], *, by: int
     return tally.tally(needs, votes).left
 
 
-def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: PasswordConfirmed | None) -> None:
+def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: Confirmed | None) -> None:
     """Record the last of these votes as an event, and close the gate where they are enough to approve or reject."""
     gate, submission, decision, needs = prepared.gate, prepared.submission, votes[-1], prepared.will_need
     proposal, by = decision.proposal, actors.of_user(decision.user)
     optional = {
         "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
-        "confirmed": confirmed.at.isoformat() if needs.step_up and confirmed else "",
+        **(step_up.evidence(confirmed, gate.policy.step_up_method) if needs.step_up else {}),
         "repeats": sorted(decision.confirmed),
         "dropped": sorted(set(submission.dropped)),
         "second_look": decision.second_look,

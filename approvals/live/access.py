@@ -17,6 +17,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from approvals.accounts import required
 from approvals.models import Gate, gate
 from approvals.sessions import SessionStore, is_key, stored
 from checkpoints.access.permissions import DECIDE_GATE, NAMED, VIEW_RUN, Ways, shown_in, teams_of
@@ -43,7 +44,7 @@ class WatchedPage(NamedTuple):
 
 
 def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
-    """Return each page's access now; None where the session ended or its account is off.
+    """Return each page's access now; None where the session ended, its account is off, or a second factor lacks.
 
     Pages that are not signed in ask too, with a cookie of any content, which must not raise: an error reaches all who
     asked in the same batch. PostgreSQL takes no NUL in a text.
@@ -92,7 +93,8 @@ def _signed_in(keys: Collection[str]) -> dict[str, User]:
     numbers = [id for id in ids if id.isascii() and id.isdigit()]
     users = {str(user.pk): user for user in User.objects.filter(pk__in=numbers)}
     owners = {key: users.get(str(each.get(SESSION_KEY))) for key, each in said.items()}
-    return {key: user for key, user in owners.items() if user and user.is_active and _verified(said[key], user)}
+    found_out = {key: user for key, user in owners.items() if user and user.is_active and _verified(said[key], user)}
+    return {key: user for key, user in found_out.items() if required.met(said[key]) or not required.of_whom(user)}
 
 
 def _verified(session: Mapping[str, Any], user: User) -> bool:

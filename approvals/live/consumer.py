@@ -35,7 +35,7 @@ from . import ephemeral, presence
 from .access import Access, WatchedPage, accesses
 from .batched_questions import Batched
 from .channel_layer import WAITING, PageLayer
-from .facts import Fact, audience, fact_of
+from .facts import OF_SESSIONS, Fact, audience, fact_of
 from .frame_rate import FrameRate
 from .replay import missed, titles_of
 
@@ -160,9 +160,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def facts(self, message: Message) -> None:
         """Send the tailer's facts; one that arrives through two groups is sent once.
 
-        A tailer that is behind may come to what the page heard by an earlier socket, as its cursor says.
+        A tailer that is behind may come to what the page heard by an earlier socket, as its cursor says. A fact of the
+        person's sessions is for the server: this one may be over.
         """
+        of_sessions = [fact for fact in message["facts"] if fact["kind"] in OF_SESSIONS]
+        if of_sessions and await self.check() is None:
+            return
         for fact in message["facts"]:
+            if fact in of_sessions:
+                continue
             at = Cursor.parse(fact["cursor"])
             if at > self.known and fact["cursor"] not in self.told:
                 self.told.append(fact["cursor"])
@@ -190,7 +196,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await self.close(code=REVOKED)
         if access is None or self.ended:
             return None
-        await self.join(access.groups | access.watched)
+        await self.join(access.groups | access.watched | {f"user.{access.user.pk}"})
         await self.look(access)
         return access
 

@@ -13,6 +13,8 @@ from checkpoints.values import canonical_json
 QUIET = frozenset({"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"})
 # Kinds that answer those who wait for a signal of the run; a busy run has many other events.
 OF_SIGNALS = frozenset({"signal.received", *(f"run.{status}" for status in Run.Status if status not in Run.LIVE)})
+# Kinds after which the pages of the event's own person look whether their session is still open.
+OF_SESSIONS = frozenset({"user.session_ended", "user.password_changed"})
 
 
 class Fact(TypedDict):
@@ -39,8 +41,10 @@ def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
 
 
 def audience(event: Event) -> list[str]:
-    """List the groups that may hear of an event: its team, its gate's reviewers, and pages that watch its subject."""
+    """List the groups that may hear of an event: its team, its gate's reviewers, pages of its subject."""
     groups = []
+    if event.kind in OF_SESSIONS:
+        groups.append(event.subject.replace(":", "."))
     if event.kind not in QUIET and event.team_id:
         groups.append(f"team.{event.team_id}")
     if event.subject.startswith("gate:"):

@@ -1,3 +1,4 @@
+from .account import Profile, SignedIn
 from .decision import Decision
 from .delivery import Attempt, Delivery
 from .draft import Draft
@@ -22,8 +23,10 @@ __all__ = [
     "Outcome",
     "Policy",
     "PolicyChange",
+    "Profile",
     "Proposal",
     "ReviewingTeam",
+    "SignedIn",
     "Tool",
     "Upload",
     "Webhook",

@@ -25,7 +25,7 @@ PAUSE = timedelta(minutes=10)
 SAMPLE = 10  # percent
 # The settings of a version, beside its team, its name and its reviewers.
 SETTINGS = (
-    "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up",
+    "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "step_up_method",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
     "auto_sample",
 )  # fmt: skip
@@ -55,7 +55,10 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         made = list(self.filter(team=team).current())
         if not made:
             return self.get_or_create(team=team, name=DEFAULT, version=1)[0]
-        return max(made, key=lambda each: (each.name == DEFAULT, each.quorum, each.step_up, each.separation))
+        return max(
+            made,
+            key=lambda each: (each.name == DEFAULT, each.quorum, each.step_up, each.step_up_method, each.separation),
+        )
 
     def expect(self, name: str, *, team: Group, exact: bool = False) -> None:
         """Raise NoSuchPolicy where the team has policies, and none of this name. Writes nothing.
@@ -89,6 +92,10 @@ class Policy(models.Model):
         ESCALATE = "escalate", _("Escalate: the next group is asked")
         APPROVE = "approve", _("Approve when nobody answered in time")
 
+    class StepUpMethod(models.TextChoices):
+        ANY = "any", _("Password, passkey or a code from an app")
+        PASSKEY = "passkey", _("Passkey only")
+
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
     name = models.SlugField(max_length=60)
     version = models.PositiveIntegerField(default=1)
@@ -119,7 +126,10 @@ class Policy(models.Model):
         db_default=True,
         help_text=_("The reason is kept with the decision. The agent reads it if the run is sent back."),
     )
-    step_up = models.BooleanField(default=False, db_default=False)  # only with a recently confirmed password
+    step_up = models.BooleanField(default=False, db_default=False)  # only after a recent confirmation of who decides
+    step_up_method = models.CharField(
+        max_length=8, choices=StepUpMethod.choices, default=StepUpMethod.ANY, db_default=StepUpMethod.ANY
+    )
     # Policies that are made in the administration begin without; those from before it existed have it.
     tokens_decide = models.BooleanField(
         _("API tokens may decide"),

@@ -78,7 +78,7 @@ def requirements(needs: Requirements, names: Names) -> str:
     if needs.denials > 1:
         said.append(capfirst(_("%(count)s rejections reject") % {"count": number(needs.denials)}))
     if needs.step_up:
-        said.append(_("Each confirms their password"))
+        said.append(_("Each confirms who they are"))
     if needs.second_look:
         said.append(_("Each looks a second time"))
     return " ".join(f"{each}." for each in said)

@@ -1,17 +1,19 @@
-"""Step-up: where a policy asks for it, only people who confirmed their password lately may decide.
+"""Step-up: where a policy asks for it, only people who lately confirmed who they are may decide.
 
-Making a token asks for it too, since a token works long after the session has ended, and so does setting a password,
-with which one could confirm anything.
+They confirm it by their password, or by a passkey or a code of their authenticator app where they have one; a policy
+may take a passkey alone. Making a token asks for it too, since a token works long after the session has ended, and so
+does setting a password, with which one could confirm anything.
 
-The evidence is only in the session in which the password was given: allauth notes there, with the person's id, when a
-signed-in person confirmed it. A decision by a token has no session, and so no evidence.
+The evidence is only in the session in which it was given: allauth notes there, with the person's id, by which method a
+signed-in person confirmed it. Signing in does not count, nor does a recovery code, which is for a device that was
+lost. A decision by a token has no session, and so no evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,15 +23,26 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 
+from approvals.accounts import factors
+from approvals.accounts.methods import Method, moment_of, of_record
+from approvals.models import Policy
+
 AHEAD = timedelta(minutes=1)  # a web server's clock may be ahead of the database's by this much
+ANY, PASSKEY = Policy.StepUpMethod.ANY, Policy.StepUpMethod.PASSKEY
+COUNTING = {ANY: frozenset({Method.PASSWORD, Method.PASSKEY, Method.CODE}), PASSKEY: frozenset({Method.PASSKEY})}
 
 
 @dataclass(frozen=True)
-class PasswordConfirmed:
-    """A confirmed password: by whom, and when."""
+class Confirmed:
+    """What one person confirmed in a session: by each method, when last."""
 
     user_id: int
-    at: datetime
+    moments: Mapping[Method, datetime]
+
+    def last(self, asked: str = ANY) -> tuple[Method, datetime] | None:
+        """Return the newest confirmation by a method that counts where `asked` is asked for."""
+        found = [(method, at) for method, at in self.moments.items() if method in COUNTING[Policy.StepUpMethod(asked)]]
+        return max(found, key=lambda each: each[1], default=None)
 
 
 def within() -> timedelta:
@@ -37,30 +50,40 @@ def within() -> timedelta:
     return timedelta(minutes=settings.HOLDPOINT_STEP_UP_MINUTES)
 
 
-def of_session(request: HttpRequest) -> PasswordConfirmed | None:
-    """Find the signed-in person's last confirmation in this very session; signing in does not count."""
+def of_session(request: HttpRequest) -> Confirmed | None:
+    """Find the signed-in person's last confirmations in this very session."""
     user = request.user
     if not isinstance(user, User):
         return None
-    moments = [found for each in get_authentication_records(request, user) if (found := _moment(each)) is not None]
-    return PasswordConfirmed(user.pk, max(moments)) if moments else None
+    moments: dict[Method, datetime] = {}
+    for record in get_authentication_records(request, user):
+        method = of_record(record)
+        at = moment_of(record) if method and record.get("reauthenticated") is True else None
+        if method and at:
+            moments[method] = max(at, moments.get(method, at))
+    return Confirmed(user.pk, moments) if moments else None
 
 
-def _moment(record: Any) -> datetime | None:
-    """Return the time of a session's record if it confirms a password; None for any other record."""
-    if not isinstance(record, Mapping) or record.get("reauthenticated") is not True:
-        return None
-    try:
-        return datetime.fromtimestamp(record["at"], UTC)
-    except (KeyError, TypeError, ValueError, OverflowError, OSError):
-        return None
+def counts(confirmed: Confirmed | None, *, by: User, now: datetime, asked: str = ANY) -> bool:
+    """Tell whether this person lately confirmed who they are, by a method that counts."""
+    last = confirmed.last(asked) if confirmed is not None and confirmed.user_id == by.pk else None
+    return last is not None and -AHEAD <= now - last[1] < within()
 
 
-def counts(confirmed: PasswordConfirmed | None, *, by: User, now: datetime) -> bool:
-    """Tell whether this person confirmed their password lately."""
-    return confirmed is not None and confirmed.user_id == by.pk and -AHEAD <= now - confirmed.at < within()
+def evidence(confirmed: Confirmed | None, asked: str) -> dict[str, Any]:
+    """Return what a decision's event says of the confirmation that was asked for."""
+    last = confirmed.last(asked) if confirmed else None
+    return {"confirmed": last[1].isoformat(), "confirmed_by": str(last[0])} if last else {}
 
 
-def address(back: str) -> str:
-    """Return the address of the password confirmation, which leads back to the address `back` on this site."""
-    return reverse("account_reauthenticate") + "?" + urlencode({"next": back})
+def possible(user: User, asked: str = ANY) -> bool:
+    """Tell whether this account has anything that it can confirm with."""
+    if asked == PASSKEY:
+        return factors.has_passkey(user)
+    return user.has_usable_password() or factors.has_any(user)
+
+
+def address(back: str, asked: str = ANY) -> str:
+    """Return the address of the confirmation, which leads back to the address `back` on this site."""
+    name = "mfa_reauthenticate_webauthn" if asked == PASSKEY else "account_reauthenticate"
+    return reverse(name) + "?" + urlencode({"next": back})

@@ -15,6 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from approvals.models import Policy
 from approvals.policy.requirements import ENDS, Requirements, Rule, Stage
 from checkpoints.admin.durations import spelled
 
@@ -49,6 +50,10 @@ def _ends(before: Any, after: Any) -> bool:
     return ENDS.index(after) < ENDS.index(before)
 
 
+def _not_passkey(before: Any, after: Any) -> bool:
+    return bool(before == Policy.StepUpMethod.PASSKEY and after != before)
+
+
 def _never(before: Any, after: Any) -> bool:
     return False
 
@@ -57,7 +62,8 @@ def _never(before: Any, after: Any) -> bool:
 SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
     "denials": (gettext_lazy("Rejections needed"), _higher),
     "separation": (gettext_lazy("Requester cannot approve"), _off),
-    "step_up": (gettext_lazy("Require password"), _off),
+    "step_up": (gettext_lazy("Require confirmation"), _off),
+    "step_up_method": (gettext_lazy("Confirmation by"), _not_passkey),
     "tokens_decide": (gettext_lazy("API tokens may decide"), _on),
     "whole_state": (gettext_lazy("Editing the whole state"), _on),
     "registered_only": (gettext_lazy("Registered tools only"), _off),

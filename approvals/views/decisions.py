@@ -81,7 +81,7 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
             confirmed=step_up.of_session(request),
         )  # fmt: skip
     except errors.DecisionRefused as refusal:
-        led = ask_password(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
+        led = ask_confirmation(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
     return next_gate.after(request, gate_id)
@@ -111,8 +111,8 @@ def digest_of(request: HttpRequest) -> bytes:
         return b""
 
 
-def ask_password(looked_at: Proposal, form: Mapping[str, str], *, by: User) -> HttpResponse | None:
-    """Redirect to the password confirmation, and from there to the gate; None where the form cannot be kept as a draft.
+def ask_confirmation(looked_at: Proposal, form: Mapping[str, str], *, by: User) -> HttpResponse | None:
+    """Redirect to the confirmation of who decides, and from there to the gate; None where the form cannot be kept.
 
     The decision is not sent again by itself afterwards. The gate's page shows the draft, read against the proposal of
     then, in a form with the same key, and the person who confirmed presses the button again.
@@ -125,7 +125,7 @@ def ask_password(looked_at: Proposal, form: Mapping[str, str], *, by: User) -> H
     except NotKept:
         return None
     back = f"{reverse('gate', args=[looked_at.gate_id])}?{urlencode({'key': key})}#decide"
-    return HttpResponseRedirect(step_up.address(back), status=303)
+    return HttpResponseRedirect(step_up.address(back, looked_at.gate.policy.step_up_method), status=303)
 
 
 def refused(

@@ -1,4 +1,5 @@
-"""Adapts allauth: people sign in, sign out and change their password; only an administrator creates accounts.
+"""Adapts allauth: people sign in, sign out, change and reset their password. Only an administrator creates accounts, or
+a provider of single sign-on where the settings say so.
 
 Wrong passwords are counted by address, and by account and address together: counted by account alone, anybody anywhere
 could lock somebody out. An account that is guessed from very many addresses is locked all the same. A browser in which
@@ -8,24 +9,48 @@ its owner has signed in has a signed cookie and is counted by itself, whatever o
 from __future__ import annotations
 
 import secrets
-from typing import Any, NoReturn
+from smtplib import SMTPException
+from typing import Any
+from urllib.parse import quote
 
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.authentication import get_authentication_records
+from allauth.account.forms import ResetPasswordForm
 from allauth.core import context
 from allauth.core.internal import ratelimit
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.forms import Form
-from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import path
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext_lazy as _
+from structlog import get_logger
 
+from agents.queries.access import address_of
+from approvals.accounts import methods, preferences, sign_ins
+from checkpoints import actors
+
+from . import openid
 from .attempts import confirmation_failed
 
 DEVICE, DEVICE_LASTS = "hp-device", 90 * 24 * 60 * 60  # the cookie, and seconds
 # Wrong passwords: of one account from one place, of all accounts from one address, of one account from all of them.
 WRONG, WRONG_THERE, WRONG_ANYWHERE = "5/5m/key", "10/m/key", "100/h/key"
+# By allauth's name of each mail, what it tells of.
+CHANGES = {
+    "account/email/password_changed": _("The password was changed."),
+    "account/email/password_reset": _("The password was reset by a link that was sent to this address."),
+    "mfa/email/totp_activated": _("An authenticator app was added."),
+    "mfa/email/webauthn_added": _("A passkey was added."),
+    "mfa/email/recovery_codes_generated": _("New recovery codes were made."),
+    "socialaccount/email/account_connected": _("Single sign-on was linked."),
+    "holdpoint/factor_removed": _("A second factor was removed."),
+}
+log = get_logger()
 
 
 class Adapter(DefaultAccountAdapter):
@@ -49,8 +74,15 @@ class Adapter(DefaultAccountAdapter):
         self._login_failed_rl_usage.usage += used.usage
 
     def post_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse:
-        """Set the cookie that marks the browser as one in which this person has signed in."""
+        """List the session, and set the cookie that marks the browser as one in which this person has signed in."""
         response: HttpResponse = super().post_login(request, user, **more)
+        by = actors.of_user(user)
+        with transaction.atomic():
+            if login := (more.get("signal_kwargs") or {}).get("sociallogin"):
+                openid.signed_in(request, login)
+            proved = methods.of_records(get_authentication_records(request, user))
+            sign_ins.begin(request, user, methods=proved, by=by, address=address_of(request)[:60])
+        preferences.hand_over(response, preferences.of(user))
         name = user.get_username().lower()
         device = device_of(request, name) or f"{name}:{secrets.token_hex(16)}"
         response.set_signed_cookie(
@@ -59,9 +91,39 @@ class Adapter(DefaultAccountAdapter):
         )  # fmt: skip
         return response
 
+    def logout(self, request: HttpRequest) -> None:
+        """Sign out, and take the session off the list."""
+        if isinstance(request.user, User):
+            sign_ins.left(request, by=actors.of_user(request.user))
+        super().logout(request)
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Return False: nobody creates an account of their own."""
         return False
+
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        """Return the link that is sent, at the settings' own address: a request may bear any host's name."""
+        path = reverse("account_reset_password_from_key", kwargs={"uidb36": "UID", "key": "KEY"})
+        return settings.HOLDPOINT_ORIGINS[0] + path.replace("UID-KEY", quote(key))
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send a mail; a mail server that is away is logged, and does not undo what the mail tells of."""
+        try:
+            super().send_mail(template_prefix, email, {**context, "origin": settings.HOLDPOINT_ORIGINS[0]})
+        except (OSError, SMTPException):
+            log.exception("account.mail_not_sent", template=template_prefix)
+
+    def send_notification_mail(
+        self, template_prefix: str, user: User, context: dict[str, Any] | None = None, email: str | None = None
+    ) -> None:
+        """Tell somebody by mail that how they sign in was changed; an account without an address is not told."""
+        changed = CHANGES.get(template_prefix)
+        if changed and user.email:
+            facts = {"changed": changed, "at": timezone.now(), "from": address_of(self.request), "person": user}
+            self.send_mail("account/email/changed", user.email, {**(context or {}), **facts})
+
+    def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
+        """Say nothing in passing: the page that follows shows what is so now."""
 
     def is_safe_url(self, url: str) -> bool:
         """Tell whether a redirect stays within this very origin: another port of the host is another site."""
@@ -75,18 +137,55 @@ def device_of(request: HttpRequest, name: str) -> str:
     return said if said.rpartition(":")[0] == name else ""
 
 
-class Reauthenticate(views.ReauthenticateView):
-    """Asks a signed-in person for their password again."""
+class SignIn(views.LoginView):
+    """Signs in, by a password or by what the page offers besides."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Offer the providers of the settings."""
+        found: dict[str, Any] = super().get_context_data(**kwargs)
+        return {**found, "providers": list(settings.HOLDPOINT_OIDC.values())}
+
+
+class ResetForm(ResetPasswordForm):
+    """Asks where to send the link."""
+
+    def clean_email(self) -> str:
+        """Find the accounts that have a password to reset: those of single sign-on have none, and get none by mail."""
+        email = str(self.cleaned_data["email"])
+        found = User.objects.filter(email__iexact=email, is_active=True)
+        self.users = [user for user in found if user.has_usable_password()]
+        return email
+
+
+class ForgotPassword(views.PasswordResetView):
+    """Sends a link with which to set a new password. It says the same whether there is such an account."""
+
+    form_class = ResetForm
+
+
+class NewPassword(views.PasswordResetFromKeyView):
+    """Sets a new password by a link that was sent; every session of before ends by itself."""
 
     def form_valid(self, form: Form) -> HttpResponse:
-        """Note the confirmation in the session, under a new key: it is of no use to somebody who knew the old one."""
-        response: HttpResponse = super().form_valid(form)
-        self.request.session.cycle_key()
+        """Set it in one transaction with its event and the end of the sessions."""
+        with transaction.atomic():
+            person = self.reset_user
+            sign_ins.end_all(person, by=actors.of_user(person))
+            response: HttpResponse = super().form_valid(form)
         return response
 
 
 class ChangePassword(views.PasswordChangeView):
-    """Changes the password of somebody who knows their present one."""
+    """Changes the password of somebody who knows their present one. Their other sessions end by themselves."""
+
+    def form_valid(self, form: Form) -> HttpResponse:
+        """Change it, and keep this session in the list under its new key."""
+        before = self.request.session.session_key
+        with transaction.atomic():
+            sign_ins.end_all(self.request.user, by=actors.of_user(self.request.user), but=before)
+            response: HttpResponse = super().form_valid(form)
+            sign_ins.moved(self.request, before)
+        return response
 
     def form_invalid(self, form: Form) -> HttpResponse:
         """Record in the audit if the present password was wrong."""
@@ -94,27 +193,3 @@ class ChangePassword(views.PasswordChangeView):
             confirmation_failed(self.request)
         response: HttpResponse = super().form_invalid(form)
         return response
-
-
-def closed(request: HttpRequest, **_: str) -> NoReturn:
-    """Answer 404 for allauth's other pages, whose URL names its own code needs."""
-    raise Http404
-
-
-urlpatterns = [
-    path("login/", views.login, name="account_login"),
-    path("logout/", views.logout, name="account_logout"),
-    path("reauthenticate/", Reauthenticate.as_view(), name="account_reauthenticate"),
-    path("password/change/", ChangePassword.as_view(), name="account_change_password"),
-    path("inactive/", views.account_inactive, name="account_inactive"),
-    path("signup/", closed, name="account_signup"),
-    path("email/", closed, name="account_email"),
-    path("confirm-email/", closed, name="account_email_verification_sent"),
-    path("confirm-email/<str:key>/", closed, name="account_confirm_email"),
-    path("password/set/", closed, name="account_set_password"),
-    path("password/reset/", closed, name="account_reset_password"),
-    path("password/reset/done/", closed, name="account_reset_password_done"),
-    path("password/reset/key/<str:uidb36>-<str:key>/", closed, name="account_reset_password_from_key"),
-    path("password/reset/key/done/", closed, name="account_reset_password_from_key_done"),
-    path("login/code/confirm/", closed, name="account_confirm_login_code"),
-]

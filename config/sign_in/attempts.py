@@ -96,6 +96,15 @@ def confirmation_failed(request: HttpRequest) -> None:
         event_log.record("user.confirmation_failed", subject=actor.id, by=actor, data=data)
 
 
+def factor_refused(request: HttpRequest, user: User, method: str) -> None:
+    """Record that a second factor of this person was refused, at a sign-in or a confirmation."""
+    subject, address = f"user:{user.pk}", _address(request)
+    count = minute.count("factor", subject, method, address)
+    if _is_told(count):
+        data = {"address": address, "method": str(method), "count": count}
+        event_log.record("user.factor_refused", subject=subject, by=actors.SYSTEM, data=data)
+
+
 def _tell_sign_ins(count: int, *, subject: str, **data: str) -> None:
     if _is_told(count):
         event_log.record("user.sign_in_failed", subject=subject, by=actors.SYSTEM, data={**data, "count": count})

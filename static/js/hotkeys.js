@@ -1,17 +1,16 @@
 // <hp-hotkeys>: single keys through one listener. An element names its key in [data-hotkey]; pressing it clicks
 // or focuses that element. Off while something is typed, with a modifier, in a dialog, and by the reader's switch
 // (WCAG 2.1.4). `?` shows the sheet.
-import { recall, remember } from "./keeping.js";
+import { cookie, setCookie } from "./cookies.js";
 
-const BROWSER = () => localStorage;
-const STORE = "hp-keys";
+const STORE = "hp-keys"; // "off", or nothing
 
 class Hotkeys extends HTMLElement {
   connectedCallback() {
     this.sheet = this.querySelector("dialog");
     this.switch = this.querySelector("[data-keys-switch]");
-    this.switch.checked = recall(BROWSER, STORE) ?? true;
-    this.switch.addEventListener("change", () => remember(BROWSER, STORE, this.switch.checked));
+    this.switch.checked = cookie(STORE) !== "off";
+    this.switch.addEventListener("change", () => setCookie(STORE, this.switch.checked ? "" : "off"));
     for (const opener of document.querySelectorAll("[data-keys-open]")) {
       opener.addEventListener("click", () => this.sheet.showModal());
     }

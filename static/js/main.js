@@ -13,6 +13,8 @@ import "./draft.js";
 import "./ask.js";
 import "./secret.js";
 import "./copy.js";
+import "./passkey.js";
+import "./recovery-codes.js";
 import "./gantt.js";
 import "./timeline.js";
 import "./order.js";

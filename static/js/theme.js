@@ -1,4 +1,6 @@
 // <hp-theme>: switches between light and dark, and remembers the choice in this browser.
+import { setCookie } from "./cookies.js";
+
 const root = document.documentElement;
 const system = matchMedia("(prefers-color-scheme: dark)");
 
@@ -16,11 +18,7 @@ class Theme extends HTMLElement {
 
   choose(theme) {
     root.dataset.theme = theme;
-    try {
-      localStorage.setItem("hp-theme", theme);
-    } catch {
-      // Storage is off: the choice lasts as long as the page.
-    }
+    setCookie("hp-theme", theme);
     this.say();
   }
 

@@ -1,18 +1,28 @@
 // Keeps "25 min" up to date, and shows every <time data-as> in the reader's time zone. The cookie tells the server the
 // zone, so that the next page already has the right times. The formats are those of the server.
+import { cookie, setCookie } from "./cookies.js";
 import { gettext, ngettext } from "./i18n.js";
 
 const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" "); // not translated: as the server writes them
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (zone) document.cookie = `hp-zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (own) setCookie("hp-zone", own);
+const zone = cookie("hp-own-zone") || own; // the person's choice comes before the browser's
+const inZone = new Intl.DateTimeFormat("en", {
+  timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric",
+});
 const utc = zone === "UTC" ? " UTC" : "";
 
 function pad(number) {
   return String(number).padStart(2, "0");
 }
 
+function parts(date) {
+  return Object.fromEntries(inZone.formatToParts(date).map(({ type, value }) => [type, Number(value)]));
+}
+
 export function clock(date) {
-  return `${pad(date.getHours())}:${pad(date.getMinutes())}`;
+  const { hour, minute } = parts(date);
+  return `${pad(hour)}:${pad(minute)}`;
 }
 
 export function lasting(milliseconds) {
@@ -29,9 +39,11 @@ export function words(date, style) {
   const now = Date.now();
   if (style === "ago") return lasting(now - date);
   if (style === "until") return date > now ? gettext("in %(time)s", { time: lasting(date - now) }) : gettext("overdue");
-  const today = new Date(now).toDateString() === date.toDateString();
-  if (style === "second" && today) return `${clock(date)}:${pad(date.getSeconds())}${utc}`;
-  return (style === "clock" && today ? "" : `${date.getDate()} ${names[date.getMonth()]}, `) + clock(date) + utc;
+  const { year, month, day, second } = parts(date);
+  const at = parts(now);
+  const today = at.year === year && at.month === month && at.day === day;
+  if (style === "second" && today) return `${clock(date)}:${pad(second)}${utc}`;
+  return (style === "clock" && today ? "" : `${day} ${names[month - 1]}, `) + clock(date) + utc;
 }
 
 export function show(scope = document) {

@@ -191,8 +191,8 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
     return kept(request, key, say)
 
 
-def _confirmed(request: HttpRequest) -> step_up.PasswordConfirmed | None:
-    """Return the session's password confirmation; None for a token, even if a cookie comes with it."""
+def _confirmed(request: HttpRequest) -> step_up.Confirmed | None:
+    """Return what the session's person confirmed; None for a token, even if a cookie comes with it."""
     return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
 
 

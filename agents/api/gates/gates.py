@@ -197,9 +197,15 @@ class GateHead(GateSummary):
         examples=[True],
     )
     step_up: bool = Field(
-        description="Whether a decision counts only in a session in which the password was confirmed recently: on the "
-        "gate's page, never by a token.",
+        description="Whether a decision counts only in a session in which its person recently confirmed who they are: "
+        "on the gate's page, never by a token.",
         examples=[False],
+    )
+    step_up_method: str = Field(
+        validation_alias="policy.step_up_method",
+        description="By what they confirm it, where `step_up` says so: `any` (password, passkey or a code from an app) "
+        "or `passkey`.",
+        examples=["any"],
     )
     tokens_decide: bool = Field(
         validation_alias="policy.tokens_decide",

@@ -230,7 +230,8 @@ def reviewers(policy: Policy, needs: Requirements) -> str:
     if policy.separation:
         said.append(_("not the person who started it or owns its token"))
     if needs.step_up:
-        said.append(_("password required"))
+        by_passkey = policy.step_up_method == policy.StepUpMethod.PASSKEY
+        said.append(_("passkey required") if by_passkey else _("confirmation required"))
     if not policy.tokens_decide:
         said.append(_("not by an API token"))
     return "; ".join(said)

@@ -20,7 +20,7 @@ from approvals.models import Draft, Gate, Proposal
 from approvals.policy import authority, required, second_look
 from approvals.policy.requirements import Requirements
 from approvals.policy.second_look import Streak
-from approvals.policy.step_up import PasswordConfirmed
+from approvals.policy.step_up import Confirmed
 from approvals.preflight.checks import Preflight
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import NOTHING, PostedDecision
@@ -50,7 +50,7 @@ class AskedGate:
     typed_at: str = ""  # the browser's count of its inputs, by which it knows which one this answers
     unsent: Sequence[dict[str, Any]] = ()  # rows of the draft's changes, where it can no longer be sent
     unsaid: str = ""  # words for the conversation that were refused
-    confirmed: PasswordConfirmed | None = None  # the reader's password confirmation
+    confirmed: Confirmed | None = None  # how the reader confirmed who they are
     unlooked: bool = False  # the decision came without the second look that was required
 
     @property
@@ -165,8 +165,9 @@ class AskedGate:
 
     @cached_property
     def step_up(self) -> StepUp | None:
-        """Return the state of the reader's password confirmation; None where the policy needs none."""
-        return step_up.asked(self.user, self.confirmed) if self.needs.step_up else None
+        """Return the state of the reader's confirmation of who they are; None where the policy needs none."""
+        method = self.gate.policy.step_up_method
+        return step_up.asked(self.user, self.confirmed, method) if self.needs.step_up else None
 
     @cached_property
     def second_look(self) -> Streak | None:

@@ -163,7 +163,7 @@ def test_confirming_takes_the_password_again_and_comes_back_to_the_request() -> 
     assert (answer.status_code, answer["Location"]) == (303, "/accounts/reauthenticate/?next=%2Fdevice%2F")
     assert row(codes).status == "pending"
     back = client.post("/accounts/reauthenticate/", {"password": PASSWORD, "next": "/device/"}, follow=True)
-    assert "Your password is confirmed" in back.content.decode()
+    assert "You confirmed who you are" in back.content.decode()
     assert "Signed in" in client.post("/device/confirmations/", {"request": number}).content.decode()
     assert poll(codes).status_code == 201
 
@@ -172,7 +172,7 @@ def test_an_account_without_a_password_is_told_whom_to_ask() -> None:
     client, codes = signed_in(ann(make_team())), asked()
     answer = client.post("/device/confirmations/", {"request": enter(client, codes)})
     assert answer.status_code == 422
-    assert "your account has none" in answer.content.decode()
+    assert "nothing to confirm with" in answer.content.decode()
     assert row(codes).status == "pending"
 
 

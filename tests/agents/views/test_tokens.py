@@ -120,7 +120,7 @@ def test_nobody_makes_one_by_a_session_alone() -> None:
     """Whoever came by a session for a minute had made a token for a year."""
     owner = make_user("Ann Okafor", make_team(), password="open sesame again")
     client = signed_in(owner)
-    assert "You will confirm your password" in client.get("/tokens/").content.decode()
+    assert "You will confirm who you are" in client.get("/tokens/").content.decode()
     asked = make(client, scopes=["runs:read", "gates:read"], name="for & me")
     assert asked.status_code == 303
     assert asked["Location"].startswith("/accounts/reauthenticate/?next=%2Ftokens%2F%3F")
@@ -133,7 +133,7 @@ def test_nobody_makes_one_by_a_session_alone() -> None:
     ).content.decode()
     assert 'value="for &amp; me"' in back
     assert re.findall(r'name="scopes" value="([^"]+)" checked', back) == ["runs:read", "gates:read"]
-    assert "Your password is confirmed" in back
+    assert "You confirmed who you are" in back
     assert make(client).status_code == 200
     assert Token.objects.filter(user=owner).count() == 1
 
@@ -141,7 +141,7 @@ def test_nobody_makes_one_by_a_session_alone() -> None:
 def test_an_account_without_a_password_is_told_whom_to_ask() -> None:
     owner = ann(make_team())
     client = signed_in(owner)
-    assert "your account has none" in client.get("/tokens/").content.decode()
+    assert "nothing to confirm with" in client.get("/tokens/").content.decode()
     answer = make(client)
     assert answer.status_code == 422
     assert "Ask an administrator" in answer.content.decode()

@@ -168,7 +168,7 @@ def test_the_administration_is_as_dark_as_the_site(new_page: NewPage) -> None:
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.get_by_role("button", name="Dark theme").click()
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert page.evaluate("localStorage.getItem('hp-theme')") == "light"
+    assert "hp-theme=light" in page.evaluate("document.cookie")
     page.goto("/")
     assert page.locator("html").get_attribute("data-theme") == "light"
     assert dark != light

@@ -13,9 +13,10 @@ from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
+from approvals.accounts.methods import Method
 from approvals.errors import NotAllowed, NotConfirmed
 from approvals.models import Draft, Gate, Policy
-from approvals.policy.step_up import PasswordConfirmed, counts
+from approvals.policy.step_up import PASSKEY, Confirmed, counts
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.factories.tokens import make_token
@@ -24,6 +25,10 @@ from tests.harness.signed_in_clients import form_of, signed_in
 NOW = timezone.now()
 PASSWORD = "open sesame again"
 AMOUNT = "args.refund/amount"
+
+
+def by_password(user: int, at: dt.datetime) -> Confirmed:
+    return Confirmed(user, {Method.PASSWORD: at})
 
 
 def strict_gate(quorum: int = 1) -> Gate:
@@ -58,20 +63,44 @@ def refusals(gate: Gate) -> list[str]:
 )
 def test_it_counts_for_some_minutes_and_not_from_the_future(since: float, enough: bool) -> None:
     by = ann()
-    assert counts(PasswordConfirmed(by.pk, NOW - dt.timedelta(minutes=since)), by=by, now=NOW) is enough
+    assert counts(by_password(by.pk, NOW - dt.timedelta(minutes=since)), by=by, now=NOW) is enough
 
 
 def test_anothers_is_none() -> None:
     by = ann()
-    assert not counts(PasswordConfirmed(bob().pk, NOW), by=by, now=NOW)
+    assert not counts(by_password(bob().pk, NOW), by=by, now=NOW)
     assert not counts(None, by=by, now=NOW)
+
+
+def test_a_policy_may_take_a_passkey_alone_and_no_policy_takes_a_recovery_code() -> None:
+    by = ann()
+    said = Confirmed(by.pk, {Method.PASSWORD: NOW, Method.CODE: NOW, Method.RECOVERY_CODE: NOW})
+    assert counts(said, by=by, now=NOW)
+    assert not counts(said, by=by, now=NOW, asked=PASSKEY)
+    assert counts(Confirmed(by.pk, {Method.PASSKEY: NOW}), by=by, now=NOW, asked=PASSKEY)
+    assert not counts(Confirmed(by.pk, {Method.RECOVERY_CODE: NOW}), by=by, now=NOW)
+    assert not counts(Confirmed(by.pk, {Method.PROVIDER: NOW}), by=by, now=NOW)
+
+
+@pytest.mark.parametrize("path", ["page", "api"])
+def test_a_password_is_no_passkey(path: str) -> None:
+    gate = make_gate(policy=make_policy(make_team(), step_up=True, step_up_method="passkey"))
+    client = signed_in(reviewer_of(gate))
+    confirm(client)
+    if path == "page":
+        assert send(client, gate)["Location"].startswith("/accounts/reauthenticate/passkey/?next=%2Fgates%2F")
+    else:
+        body = {"seen": bytes(gate.standing().digest).hex(), "verdict": "approve"}
+        refused = client.post(f"/api/gates/{gate.pk}/decisions", body, content_type="application/json")
+        assert (refused.status_code, "your passkey" in refused.json()["detail"]) == (403, True)
+    assert (status(gate), refusals(gate)) == ("open", ["not_confirmed"])
 
 
 @override_settings(HOLDPOINT_STEP_UP_MINUTES=1.5)
 def test_how_long_is_a_setting() -> None:
     by = ann()
-    assert counts(PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
-    assert not counts(PasswordConfirmed(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
+    assert counts(by_password(by.pk, NOW - dt.timedelta(seconds=89)), by=by, now=NOW)
+    assert not counts(by_password(by.pk, NOW - dt.timedelta(seconds=90)), by=by, now=NOW)
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject", "edit"])
@@ -109,11 +138,11 @@ def test_what_was_entered_is_there_again_with_the_forms_own_key() -> None:
     form = form_of(gate, "edit", **{AMOUNT: "80.00", "comment": "The shop's limit"})
     led = client.post(f"/gates/{gate.pk}/decisions/", form)
     asked = client.get(led["Location"])
-    assert "Confirm your password" in asked.content.decode()
+    assert "Confirm who you are" in asked.content.decode()
     back = confirm(client, next=asked.context["redirect_field_value"])
     assert back["Location"] == f"/gates/{gate.pk}/?key={form['key']}#decide"
     page = client.get(back["Location"]).content.decode()
-    for kept in ('value="80.00"', "The shop&#x27;s limit", form["key"], "Your password is confirmed"):
+    for kept in ('value="80.00"', "The shop&#x27;s limit", form["key"], "You confirmed who you are"):
         assert kept in page
     assert client.post(f"/gates/{gate.pk}/decisions/", form).status_code == 303
     assert status(gate) == "decided"
@@ -125,7 +154,7 @@ def test_what_is_too_long_to_be_kept_stays_on_the_page() -> None:
     long = "x" * 1_000_001
     answer = send(signed_in(reviewer_of(gate)), gate, verdict="edit", **{"args.refund/reply": long})
     assert answer.status_code == 403
-    assert "asks for your password again" in answer.content.decode()
+    assert "asks you to confirm who you are" in answer.content.decode()
     assert long in answer.content.decode()
 
 
@@ -251,6 +280,7 @@ def test_the_administration_writes_it_and_the_audit_says_so() -> None:
     policy = make_policy(team)
     ticked = dict.fromkeys(("separation", "step_up", "reason_required", "tokens_decide"), "on")
     form = {"quorum": 1, "deadline": "", "on_expiry": "expire", "hourly": 120, "pause": "10 min", **ticked}
+    form["step_up_method"] = "passkey"
     client = signed_in(make_user("Root", superuser=True))
     assert client.post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
     assert Policy.objects.named("refunds", team=team).step_up
@@ -261,9 +291,9 @@ def test_the_administration_writes_it_and_the_audit_says_so() -> None:
 def test_the_gate_says_beforehand_what_is_asked_and_of_whom_it_cannot_be() -> None:
     gate = strict_gate()
     page = signed_in(reviewer_of(gate)).get(f"/gates/{gate.pk}/").content.decode()
-    assert "You will confirm your password" in page
-    assert "password required" in page
+    assert "You will confirm who you are" in page
+    assert "confirmation required" in page
     without = signed_in(make_user("Bob", gate.team)).get(f"/gates/{gate.pk}/").content.decode()
-    assert "your account has none" in without
+    assert "nothing to confirm with" in without
     plain = make_gate(team=make_team())
-    assert "password" not in signed_in(ann(plain.team)).get(f"/gates/{plain.pk}/").content.decode()
+    assert "confirm who you are" not in signed_in(ann(plain.team)).get(f"/gates/{plain.pk}/").content.decode()

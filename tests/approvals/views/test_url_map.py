@@ -15,23 +15,24 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from approvals.models import Gate
+from approvals.models import Gate, SignedIn
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from checkpoints.runs import notes
 from checkpoints.values import artifacts
-from tests.factories import ann, eve, make_gate, make_run, make_state, make_team, make_user
+from tests.factories import ann, bob, eve, make_gate, make_run, make_state, make_team, make_user, unique
 from tests.factories.people import EVERYTHING
 from tests.factories.tokens import make_token
 from tests.harness.altered_rows import nobody_may
 from tests.harness.signed_in_clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
-ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/")
+ELSEWHERE = re.compile(r"accounts/|account/security/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device"})
+LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device", "account", "account-sessions"})
 # Whoever is signed in writes what is their own.
 OWN = frozenset({"token-issuances", "device-codes", "device-confirmations", "device-refusals"})
+OF_ACCOUNTS = frozenset({"account-changes", "account-session-removals", "account-sessions-others-removals"})
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
@@ -45,6 +46,7 @@ ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_rema
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
     {"run-impacts", "run-forms", "agent-runs", *TOKENS, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
+    | OF_ACCOUNTS
 )
 
 
@@ -59,7 +61,9 @@ def patterns(found: list[Any], before: str = "") -> Iterator[tuple[str, URLPatte
 
 
 OURS = {route: each.name for route, each in patterns(get_resolver().url_patterns) if not ELSEWHERE.match(route)}
-OF_A_TEAM = [route for route, name in OURS.items() if name not in LISTS | OWN]
+OF_A_TEAM = [
+    route for route, name in OURS.items() if name not in LISTS | OWN | (OF_ACCOUNTS - {"account-session-removals"})
+]
 LOOKED_AT = [route for route, name in OURS.items() if name not in WRITES]
 WRITTEN = [route for route, name in OURS.items() if name in WRITES]
 
@@ -83,9 +87,16 @@ def token() -> int:
     return make_token(ann(gate().team))[0].pk
 
 
+@cache
+def somebodys_session() -> int:
+    """A session that is listed, of somebody else."""
+    return SignedIn.objects.create(user=bob(gate().team), session_key=unique("a session of Bob's")).pk
+
+
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
+    values["number"] = somebodys_session()
     values["pointer"] = "/order"
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
@@ -177,7 +188,7 @@ def test_nobody_gets_in_without_signing_in(route: str) -> None:
     assert answer["Location"].startswith("/accounts/login/")
 
 
-@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS | OWN])
+@pytest.mark.parametrize("route", [route for route in WRITTEN if OURS[route] not in SPEAKS | OWN | OF_ACCOUNTS])
 def test_a_reader_may_not_write(route: str) -> None:
     reader = signed_in(make_user("Rita Reader", gate().team))
     answer = reader.post(address(route), form_of(gate()))

@@ -47,7 +47,7 @@ def confirm(page: Page, code: str) -> None:
     page.goto("/device/")
     page.get_by_label("The code in your terminal").fill(code)
     page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Confirm with your password").click()
+    page.get_by_role("button", name="Confirm who you are").click()
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Confirm").click()
     page.get_by_role("button", name="Confirm").click()
@@ -63,10 +63,10 @@ def test_whoever_confirms_in_the_browser_is_signed_in_at_the_terminal(at: Review
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_text("Confirm only what you started yourself")).to_be_visible()
         assert check_each_look(page, "", said) == []
-        page.get_by_role("button", name="Confirm with your password").click()
+        page.get_by_role("button", name="Confirm who you are").click()
         page.get_by_label("Password", exact=True).fill(PASSWORD)
         page.get_by_role("button", name="Confirm").click()
-        expect(page.get_by_text("Your password is confirmed")).to_be_visible()
+        expect(page.get_by_text("You confirmed who you are")).to_be_visible()
         page.get_by_role("button", name="Confirm").click()
         expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
         assert check_each_look(page, "", said) == []

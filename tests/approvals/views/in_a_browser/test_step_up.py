@@ -28,17 +28,17 @@ def test_sent_asked_confirmed_and_sent(new_page: NewPage, scripts: bool) -> None
     page = new_page(make_user("Ann Okafor", gate.team, password=PASSWORD), java_script_enabled=scripts)
     said = watched(page)
     page.goto(f"/gates/{gate.pk}/")
-    expect(page.locator("#step-up")).to_contain_text("You will confirm your password")
+    expect(page.locator("#step-up")).to_contain_text("You will confirm who you are")
     page.locator(".segments label", has_text="Approve").click()
     page.locator(".comment summary").click()
     page.fill("#comment", "As agreed by telephone")
     page.locator(COMMIT).click()
-    expect(page.get_by_role("heading", name="Confirm your password")).to_be_visible()
+    expect(page.get_by_role("heading", name="Confirm who you are")).to_be_visible()
     if scripts:
         assert check_each_look(page, "", said) == []
     page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_role("button", name="Confirm").click()
-    expect(page.locator("#step-up")).to_contain_text("Your password is confirmed")
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    expect(page.locator("#step-up")).to_contain_text("You confirmed who you are")
     expect(page.locator("#comment")).to_have_value("As agreed by telephone")
     assert Gate.objects.get(pk=gate.pk).status == "open"
     if scripts:
@@ -58,7 +58,7 @@ def test_another_tab_goes_on_hearing_under_the_sessions_new_key(new_page: NewPag
     is_live(other)
     page.goto("/accounts/reauthenticate/?next=/")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_role("button", name="Confirm").click()
+    page.get_by_role("button", name="Confirm", exact=True).click()
     expect(page).to_have_url(re.compile(r"/$"))
     asks_again = "document.querySelector('hp-live').socket.send(JSON.stringify({ watch: ['gate:1'], looking: 0 }))"
     with other.expect_websocket():  # the server finds that the session's old key is nobody's, and ends the socket

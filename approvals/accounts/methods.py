@@ -1,0 +1,64 @@
+"""Names the ways to prove who one is, from the records that allauth keeps of them in a session. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+
+class Method(StrEnum):
+    """A way to prove who one is, as events name it."""
+
+    PASSWORD = "password"  # noqa: S105 - a word
+    PASSKEY = "passkey"
+    CODE = "code"  # of an authenticator app
+    RECOVERY_CODE = "recovery_code"
+    PROVIDER = "provider"  # single sign-on
+
+
+FACTORS = {"webauthn": Method.PASSKEY, "totp": Method.CODE, "recovery_codes": Method.RECOVERY_CODE}  # allauth's types
+SECOND_FACTORS = frozenset(FACTORS.values())
+WORDS: Mapping[str, str | Promise] = {
+    Method.PASSWORD: _("password"),
+    Method.PASSKEY: _("passkey"),
+    Method.CODE: _("code from an app"),
+    Method.RECOVERY_CODE: _("recovery code"),
+    Method.PROVIDER: _("single sign-on"),
+}
+
+
+def of_record(record: Any) -> Method | None:
+    """Return the method of a session's record; None for any other content."""
+    if not isinstance(record, Mapping):
+        return None
+    match record.get("method"):
+        case "password":
+            return Method.PASSWORD
+        case "socialaccount":
+            return Method.PROVIDER
+        case "mfa":
+            return FACTORS.get(str(record.get("type")))
+    return None
+
+
+def of_records(records: Iterable[Any]) -> list[Method]:
+    """List the methods of a session's records, each once, in their order."""
+    return list(dict.fromkeys(method for each in records if (method := of_record(each))))
+
+
+def moment_of(record: Mapping[str, Any]) -> datetime | None:
+    """Return the time of a record; None for junk."""
+    try:
+        return datetime.fromtimestamp(record["at"], UTC)
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def in_words(methods: str) -> str:
+    """Write methods as a page does: `password and passkey`; they are joined by "+" in rows and events."""
+    return str(_(" and ")).join(str(WORDS.get(each, each)) for each in methods.split("+") if each)

@@ -1,0 +1,65 @@
+"""HOLDPOINT_MFA_REQUIRED: who must have signed in with a second factor.
+
+A session says by which methods its person signed in. One that lacks a second factor opens no page but those on which
+to add one, for people of whom it is required; it hears nothing on the live socket, and the API refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponseBase, HttpResponseForbidden
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+from approvals.middleware import PROBED, Respond
+from checkpoints.access.permissions import DECIDE_GATE, teams_where
+
+from .methods import SECOND_FACTORS, of_records
+
+NOBODY, STAFF, DECIDERS, EVERYBODY = CHOICES = ("", "staff", "deciders", "everybody")
+# Where somebody without a second factor may go: to add one, to sign in or out, and to what draws those pages.
+OPEN = ("/account/security/", "/accounts/", "/static/", "/jsi18n/", *PROBED)
+TRUSTED = "hp-provider-factors"  # in the session: its provider vouches for a second factor
+
+
+def middleware(get_response: Respond) -> Respond:
+    """Lead people who lack a second factor that they need to the page on which to add one."""
+
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        if not settings.HOLDPOINT_MFA_REQUIRED or request.path_info.startswith(OPEN) or not lacks(request):
+            return get_response(request)
+        if request.path_info.startswith(("/api/", "/mcp")):
+            return HttpResponseForbidden(_("This account needs a second factor: add one on its security page."))
+        if request.headers.get("HX-Request") == "true" or request.method != "GET":
+            return render(request, "account_pages/needed.html", status=403)
+        return redirect("mfa_index")
+
+    return respond
+
+
+def lacks(request: HttpRequest) -> bool:
+    """Tell whether the request's session is of somebody who must have a second factor and signed in without."""
+    session, user = getattr(request, "session", None), getattr(request, "user", None)
+    if session is None or not isinstance(user, User) or met(session):
+        return False
+    return of_whom(user)
+
+
+def met(session: Mapping[str, Any]) -> bool:
+    """Tell whether a session's person proved a second factor in it."""
+    records = session.get(AUTHENTICATION_METHODS_SESSION_KEY)
+    proved = of_records(records) if isinstance(records, list) else []
+    return session.get(TRUSTED) is True or any(method in SECOND_FACTORS for method in proved)
+
+
+def of_whom(user: User) -> bool:
+    """Tell whether a second factor is required of this person."""
+    wanted = settings.HOLDPOINT_MFA_REQUIRED
+    if wanted == EVERYBODY or (wanted and (user.is_staff or user.is_superuser)):
+        return True
+    return wanted == DECIDERS and teams_where(user, DECIDE_GATE).exists()

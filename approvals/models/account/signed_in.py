@@ -1,0 +1,45 @@
+"""The sessions in which people are signed in, for the list of their devices.
+
+Django's own table has a session's key and its signed content, and no column by which one person's could be found. A row
+here stands beside one there, under the same digest of the key; whoever ends a session deletes both.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.db import models
+from django.db.models.functions import Now
+
+
+class SignedInQuerySet(models.QuerySet["SignedIn"]):
+    """Queries of signed-in sessions."""
+
+    def of(self, user: User) -> SignedInQuerySet:
+        """Select one person's, the one used last first."""
+        return self.filter(user=user).order_by("-seen_at", "-pk")
+
+    def outlived(self) -> SignedInQuerySet:
+        """Select those whose session is no more: expired and cleared, or signed out."""
+        there = Session.objects.filter(session_key=models.OuterRef("session_key"), expire_date__gt=Now())
+        return self.filter(~models.Exists(there))
+
+
+class SignedIn(models.Model):
+    """One session of one person: since when, from where, and when it was last used."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="signed_in")
+    session_key = models.CharField(max_length=40, unique=True)  # the digest under which the session is stored
+    started_at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(db_default=Now())
+    address = models.CharField(max_length=60, blank=True, default="", db_default="")
+    browser = models.CharField(max_length=300, blank=True, default="", db_default="")  # as its User-Agent says
+    method = models.CharField(max_length=40, blank=True, default="", db_default="")  # see approvals.accounts.methods
+
+    objects = SignedInQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.user} since {self.started_at}"

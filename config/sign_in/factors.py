@@ -1,0 +1,225 @@
+"""Adapts allauth's second factors: what a passkey is bound to, how often a code may be tried, and that it works once.
+
+allauth remembers a used code in the cache of one process, and does not look at a passkey's counter. Here both are in
+the factor's row, compared and written under its lock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from allauth.core import context
+from allauth.core.internal import ratelimit
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.base import forms
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.forms import ActivateTOTPForm
+from allauth.mfa.totp.internal import auth as totp
+from allauth.mfa.utils import decrypt
+from allauth.mfa.webauthn import forms as webauthn
+from allauth.mfa.webauthn.internal import auth as passkeys
+from django import forms as django_forms
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from approvals.accounts import factors, sealing
+from approvals.accounts.methods import FACTORS, Method
+
+from .attempts import factor_refused
+
+# Codes tried for one account: a guess has three in a million, so that none succeeds in a year of trying.
+TRIES, TRIES_A_DAY = "5/5m/key", "60/d/key"
+
+
+class Adapter(DefaultMFAAdapter):
+    """Binds passkeys to the first origin's host, and keeps secrets encrypted."""
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        """Return what passkeys are bound to: the host of the settings, whatever the request calls it."""
+        return {"id": rp_id(), "name": "Holdpoint"}
+
+    def get_totp_issuer(self) -> str:
+        """Return the name that the authenticator app shows, with the host, since people have several."""
+        return f"Holdpoint ({rp_id()})"
+
+    def _get_user_identifier(self, user: User) -> str:
+        """Return the account's name in the app, and beside the passkey."""
+        return str(user.get_username())
+
+    def generate_authenticator_name(self, user: User, type: Any) -> str:
+        """Return the name of a passkey for which none was given."""
+        return _("Passkey")
+
+    def encrypt(self, text: str) -> str:
+        """Encrypt a secret for its row."""
+        return sealing.encrypt(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Return a row's secret."""
+        return sealing.decrypt(encrypted_text)
+
+
+def rp_id() -> str:
+    """Return the host that passkeys are bound to."""
+    return str(urlsplit(settings.HOLDPOINT_ORIGINS[0]).hostname)
+
+
+def passkeys_work(request: Any) -> bool:
+    """Tell whether this page's address is the one that passkeys are bound to."""
+    return str(request.get_host()).rpartition(":")[0].strip("[]") == rp_id() or request.get_host() == rp_id()
+
+
+def check_sound(user: User) -> None:
+    """Refuse all factors of a person where one was changed by other means than these pages."""
+    if factors.broken(user):
+        factor_refused(context.request, user, "tampered")
+        raise django_forms.ValidationError(
+            _("A second factor of this account was changed outside Holdpoint. An administrator has to remove it.")
+        )
+
+
+def check_tries(user: User) -> None:
+    """Count one more try of a code or a passkey; refuse too many."""
+    for rate in (TRIES, TRIES_A_DAY):
+        counted = {"factor": rate}
+        key = f"{user.pk} {rate}"
+        if ratelimit.consume(context.request, app="allauth.mfa", action="factor", config=counted, key=key) is None:
+            raise django_forms.ValidationError(_("Too many tries. Wait some minutes."))
+
+
+def forget_tries(user: User) -> None:
+    """Begin to count anew, after a right one."""
+    key = f"{user.pk} {TRIES}"
+    ratelimit.clear(context.request, app="allauth.mfa", action="factor", config={"factor": TRIES}, key=key)
+
+
+class _CodeForm(forms.BaseAuthenticateForm):
+    """Takes a code of the app, or a recovery code; each works once."""
+
+    def clean_code(self) -> str:
+        check_sound(self.user)
+        check_tries(self.user)
+        code = str(self.cleaned_data["code"])
+        rows = Authenticator.objects.filter(user=self.user).exclude(type=Authenticator.Type.WEBAUTHN)
+        for row in rows:
+            if _takes_code(row, code):
+                row.user = self.user
+                self.authenticator = row
+                forget_tries(self.user)
+                return code
+        factor_refused(context.request, self.user, Method.CODE)
+        raise django_forms.ValidationError(_("This code is wrong, or was used before."))
+
+
+class CodeForm(_CodeForm, forms.AuthenticateForm):
+    """The second step of signing in."""
+
+
+class ConfirmByCodeForm(_CodeForm, forms.ReauthenticateForm):
+    """The confirmation of who is signed in."""
+
+
+class ActivateForm(ActivateTOTPForm):
+    """Takes the first code of an app."""
+
+    def clean_code(self) -> str:
+        check_tries(self.user)
+        code = str(self.cleaned_data["code"])
+        self.counter = _counter(self.secret, code)
+        if self.counter is None:
+            factor_refused(context.request, self.user, Method.CODE)
+            raise django_forms.ValidationError(_("This code is wrong. Take the one that the app shows now."))
+        forget_tries(self.user)
+        return code
+
+
+class AddPasskeyForm(webauthn.AddWebAuthnForm):
+    """Takes a new passkey, which has to know its owner and to come from this very site."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields.pop("passwordless", None)
+
+    def clean(self) -> dict[str, Any]:
+        credential = self.cleaned_data.get("credential")
+        if credential:
+            _check_origin(passkeys.parse_registration_response(credential).response.client_data.origin)
+        cleaned: dict[str, Any] = super().clean()
+        return cleaned
+
+
+class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
+    """Takes the answer of a passkey, whose counter has to go up where it counts at all."""
+
+    def clean_credential(self) -> Authenticator:
+        credential = self.cleaned_data["credential"]
+        user = self.user
+        answer = passkeys.parse_authentication_response(credential)
+        user = user or passkeys.extract_user_from_response(credential)
+        check_sound(user)
+        if self.user is not None:
+            check_tries(user)
+        try:
+            _check_origin(answer.response.client_data.origin)
+            row: Authenticator = passkeys.complete_authentication(user, credential)
+            _count_up(row, answer.response.authenticator_data.counter)
+        except django_forms.ValidationError:
+            factor_refused(context.request, user, Method.PASSKEY)
+            raise
+        if self.user is not None:
+            forget_tries(user)
+        return row
+
+
+class PasskeyForm(_PasskeyForm):
+    """The second step of signing in."""
+
+
+class SignInByPasskeyForm(_PasskeyForm, webauthn.LoginWebAuthnForm):
+    """The only step of signing in."""
+
+
+class ConfirmByPasskeyForm(_PasskeyForm, webauthn.ReauthenticateWebAuthnForm):
+    """The confirmation of who is signed in."""
+
+
+def _check_origin(origin: str) -> None:
+    if origin not in settings.HOLDPOINT_ORIGINS:
+        raise django_forms.ValidationError(_("This passkey was used on another site."))
+
+
+def _takes_code(row: Authenticator, code: str) -> bool:
+    if FACTORS[row.type] == Method.RECOVERY_CODE:
+        return bool(row.wrap().validate_code(code))  # under the row's lock
+    counter = _counter(decrypt(row.data["secret"]), code)
+    return counter is not None and later(row, "counter", counter)
+
+
+def _counter(secret: str, code: str) -> int | None:
+    """Return the counter of the code's half minute, now or the ones beside it; None for a wrong code."""
+    counter: int
+    for counter in totp.yield_hotp_counters_from_time():
+        expected = totp.format_hotp_value(totp.hotp_value(secret, counter))
+        if totp.compare_user_code(actual=code, expected=expected):
+            return counter
+    return None
+
+
+def _count_up(row: Authenticator, counter: int) -> None:
+    """Note a passkey's counter. One that did not go up is a copy's, or one that never counts and stays 0."""
+    if (counter or row.data.get("counter")) and not later(row, "counter", counter):
+        raise django_forms.ValidationError(_("This passkey may have been copied, and was refused."))
+
+
+@transaction.atomic
+def later(row: Authenticator, name: str, value: int) -> bool:
+    """Note the value in the row if it is above the one there; tell whether it was."""
+    locked = Authenticator.objects.select_for_update().filter(pk=row.pk).first()
+    if locked is None or value <= int(locked.data.get(name, -1)):
+        return False
+    locked.data[name] = row.data[name] = value
+    locked.save(update_fields=["data"])
+    return True

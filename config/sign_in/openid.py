@@ -1,0 +1,267 @@
+"""OpenID Connect: what allauth does not check itself, and whom a person from a provider is here.
+
+allauth sends and checks the state, and PKCE by the settings. Here a nonce goes along and has to come back, the id
+token's signature is always verified, its issuer is the one of the settings, and the profile is of the same subject.
+
+A person is known by the provider's subject alone. An account is linked to one by its owner, signed in, after they
+confirmed who they are; or, where the settings allow it, by an e-mail address that the provider verified, that exactly
+one account has, and that is no administrator's.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import jwt
+from allauth.account.internal.decorators import login_not_required
+from allauth.account.internal.flows.reauthentication import is_reauthentication_required
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings, get_adapter
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
+from jwt import PyJWKSet
+from requests import RequestException
+from structlog import get_logger
+
+from agents.queries.access import address_of
+from approvals.accounts import required
+from checkpoints import actors
+from checkpoints.events import event_log
+
+from . import membership
+from .claims import verified_email
+from .providers import Provider
+from .security import fresh
+
+log = get_logger()
+# By a private key of the provider's: a signature by the client's own secret could be anybody's who knows it.
+SIGNED_BY = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+LEEWAY = 60  # seconds by which the provider's clock may differ
+
+
+class Protocol(OpenIDConnectOAuth2Adapter):
+    """Speaks with one provider."""
+
+    nonce = ""
+
+    @property
+    def openid_config(self) -> dict[str, Any]:
+        """Return the provider's own description, which has to name the issuer of the settings."""
+        found: dict[str, Any] = super().openid_config
+        if found.get("issuer") != provider_of(self.provider_id).issuer:
+            raise OAuth2Error("The provider calls itself by another name than the settings do.")
+        return found
+
+    def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **kwargs: Any) -> SocialLogin:
+        """Return whom the provider names, once the nonce and the subjects agree."""
+        login: SocialLogin = super().complete_login(request, app, token, **kwargs)
+        said = login.account.extra_data
+        told, profile = said.get("id_token"), said.get("userinfo") or {}
+        if not isinstance(told, dict) or not self.nonce:
+            raise OAuth2Error("The provider sent no id token.")
+        if not constant_time_compare(str(told.get("nonce", "")), self.nonce):
+            raise OAuth2Error("The id token answers another request.")
+        if not isinstance(profile, dict) or profile.get("sub", told.get("sub")) != told.get("sub"):
+            raise OAuth2Error("The profile is another subject's.")
+        return login
+
+    def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
+        """Return what a token says that the provider signed for this client; allauth wants each key to be named."""
+        with self._session() as session:
+            keys = session.get(self.openid_config["jwks_uri"])
+            keys.raise_for_status()
+        try:
+            known = PyJWKSet.from_dict(keys.json()).keys
+            named = jwt.get_unverified_header(id_token).get("kid")
+            fitting = [key for key in known if key.key_id == named] if named else known
+            if len(fitting) != 1:
+                raise OAuth2Error("The id token is signed by a key that the provider does not have.")
+            found: dict[str, Any] = jwt.decode(
+                id_token, fitting[0], algorithms=SIGNED_BY, audience=app.client_id, leeway=LEEWAY,
+                issuer=self.openid_config["issuer"], options={"require": ["exp", "iat", "aud", "iss", "sub"]},
+            )  # fmt: skip
+        except (jwt.PyJWTError, KeyError) as fault:
+            raise OAuth2Error("The id token does not verify.") from fault
+        if isinstance(found["aud"], list) and len(found["aud"]) > 1 and found.get("azp") != app.client_id:
+            raise OAuth2Error("The id token is another client's.")
+        return found
+
+    def _session(self) -> Any:
+        return get_adapter().get_requests_session()
+
+
+class Connect(OpenIDConnectProvider):
+    """The provider, as allauth knows it."""
+
+    oauth2_adapter_class = Protocol
+
+    def redirect(self, request: HttpRequest, process: str, next_url: Any = None, data: Any = None, **_: Any) -> Any:
+        """Lead to the provider with a nonce; nothing of the request's own query goes along."""
+        nonce = secrets.token_urlsafe(24)
+        process = "connect" if process == "connect" and request.user.is_authenticated else "login"
+        return super().redirect(request, process, next_url, data, auth_params={"nonce": nonce}, nonce=nonce)
+
+
+class Callback(OAuth2CallbackView):
+    """Takes the provider's answer."""
+
+    def _get_state(self, request: HttpRequest, provider: Any) -> tuple[Any, Any]:
+        state, response = super()._get_state(request, provider)
+        self.adapter.nonce = (state or {}).get("nonce", "")
+        return state, response
+
+
+class SocialAdapter(DefaultSocialAccountAdapter):
+    """Decides whose account it is."""
+
+    def list_apps(self, request: HttpRequest, provider: Any = None, client_id: Any = None) -> list[SocialApp]:
+        """List the settings' providers alone: a row in the database makes none."""
+        found = _build_apps_from_settings(provider=provider, client_id=client_id)
+        return [app for apps in found.values() for app in apps]
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Link an account where that is allowed, and refuse anybody who has none and gets none."""
+        claims, provider = claims_of(sociallogin.account), provider_of(sociallogin.account.provider)
+        sociallogin.email_addresses = []  # an account has one address, which is in its own row
+        if sociallogin.state.get("process") == "connect":
+            raise ImmediateHttpResponse(_linked(request, sociallogin))
+        if not sociallogin.is_existing:
+            owner = _owner(verified_email(claims)) if provider.links else None
+            if owner is None and not provider.creates:
+                _refuse(request, provider, sociallogin)
+            if owner is not None:
+                _link(request, sociallogin, owner)
+                return
+        sociallogin.user.email = sociallogin.user.email if sociallogin.is_existing else verified_email(claims)
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """Tell whether the provider's people get accounts."""
+        return provider_of(sociallogin.account.provider).creates
+
+    def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
+        """Make the account, with its event."""
+        with transaction.atomic():
+            made: User = super().save_user(request, sociallogin, form)
+            _record("user.linked", made, request, provider=sociallogin.account.provider, created=True)
+        return made
+
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, exception: Exception | None = None, **_: Any
+    ) -> None:
+        """Say in our own words that nobody was signed in, and log why."""
+        log.warning("provider.refused", provider=provider.app.provider_id, reason=str(exception or ""))
+        raise ImmediateHttpResponse(_failed(request, provider.app.provider_id))
+
+
+@login_not_required
+def login(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Lead to the provider by a page: a form that redirected to another site would break the content policy."""
+    known_or_404(provider_id)
+    if request.method != "POST":
+        raise Http404
+    if request.GET.get("process") == "connect":
+        return fresh(_leave)(request, provider_id)
+    return _leave(request, provider_id)
+
+
+def _leave(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    try:
+        answer: HttpResponseBase = OAuth2LoginView.adapter_view(Protocol(request, provider_id))(request)
+    except (OAuth2Error, RequestException):
+        log.exception("provider.failed", provider=provider_id)
+        return _failed(request, provider_id)
+    if answer.status_code != 302:
+        return answer
+    going = {"to": answer["Location"], "label": provider_of(provider_id).label}
+    response = render(request, "account/provider_going.html", going)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@login_not_required
+@never_cache
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Take the provider's answer, and sign the person in."""
+    known_or_404(provider_id)
+    answer: HttpResponse = Callback.adapter_view(Protocol(request, provider_id))(request)
+    return answer
+
+
+def provider_of(name: str) -> Provider:
+    """Return the provider of the settings."""
+    found: Provider = settings.HOLDPOINT_OIDC[name]
+    return found
+
+
+def known_or_404(name: str) -> None:
+    """Raise 404 for a provider that the settings do not name."""
+    if name not in settings.HOLDPOINT_OIDC:
+        raise Http404("No such provider")
+
+
+def claims_of(account: SocialAccount) -> Mapping[str, Any]:
+    """Return what the provider said of a person: the profile, and the id token where that says nothing."""
+    said = account.extra_data
+    return {**(said.get("id_token") or {}), **(said.get("userinfo") or {})}
+
+
+def signed_in(request: HttpRequest, login: SocialLogin) -> None:
+    """Give and take teams at a sign-in by a provider; note where its word counts as a second factor."""
+    provider = provider_of(login.account.provider)
+    membership.apply(login.user, claims_of(login.account), provider)
+    if provider.vouches:
+        request.session[required.TRUSTED] = True
+
+
+def _owner(email: str) -> User | None:
+    """Return the one account of a verified address that may be linked by it: no administrator's."""
+    found = list(User.objects.filter(email__iexact=email, is_active=True)[:2]) if email else []
+    return found[0] if len(found) == 1 and not (found[0].is_staff or found[0].is_superuser) else None
+
+
+def _failed(request: HttpRequest, name: str) -> HttpResponse:
+    return render(request, "account/provider_failed.html", {"label": provider_of(name).label}, status=403)
+
+
+def _linked(request: HttpRequest, login: SocialLogin) -> HttpResponse:
+    """Link the account of whoever is signed in, who has to have confirmed who they are, and lead back."""
+    owner = request.user
+    if not isinstance(owner, User) or is_reauthentication_required(request, app="allauth.mfa"):
+        return _failed(request, login.account.provider)
+    if not login.is_existing:
+        _link(request, login, owner)
+    elif login.user != owner:
+        label = provider_of(login.account.provider).label
+        return render(request, "account/provider_taken.html", {"label": label}, status=409)
+    return redirect("mfa_index")
+
+
+def _link(request: HttpRequest, login: SocialLogin, owner: User) -> None:
+    with transaction.atomic():
+        login.connect(request, owner)
+        _record("user.linked", owner, request, provider=login.account.provider)
+
+
+def _refuse(request: HttpRequest, provider: Provider, login: SocialLogin) -> NoReturn:
+    address = address_of(request)[:60]
+    data = {"provider": provider.name, "address": address}
+    event_log.record("user.sign_in_unknown", subject=f"address:{address}", by=actors.SYSTEM, data=data)
+    page = render(request, "account/provider_unknown.html", {"label": provider.label}, status=403)
+    raise ImmediateHttpResponse(page)
+
+
+def _record(kind: str, user: User, request: HttpRequest, **data: Any) -> None:
+    told = {**data, "address": address_of(request)[:60]}
+    event_log.record(kind, subject=f"user:{user.pk}", by=actors.of_user(user), data=told)

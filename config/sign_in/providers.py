@@ -1,0 +1,94 @@
+"""Single sign-on by settings: each provider's address, client and rules, from variables that bear its name.
+
+HOLDPOINT_OIDC=corp
+HOLDPOINT_OIDC_CORP_ISSUER=https://login.example.org
+HOLDPOINT_OIDC_CORP_CLIENT_ID=holdpoint
+HOLDPOINT_OIDC_CORP_CLIENT_SECRET=…
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from config.environment import EnvironmentReader
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+SCOPES = ("openid", "profile", "email")
+LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One provider of single sign-on, and what its word is taken for."""
+
+    name: str  # in addresses and rows
+    label: str  # on the button
+    issuer: str
+    client_id: str
+    secret: str
+    scopes: tuple[str, ...] = SCOPES
+    claim: str = "groups"  # the claim that lists a person's groups there
+    groups: Mapping[str, str] = field(default_factory=dict)  # value of the claim -> team here
+    staff: frozenset[str] = frozenset()  # values that make staff; none: never made nor unmade
+    superusers: frozenset[str] = frozenset()
+    creates: bool = False  # makes accounts for people who have none
+    links: bool = False  # links an account that has the same, verified e-mail address
+    vouches: bool = False  # counts as a second factor
+
+
+def read(env: EnvironmentReader) -> dict[str, Provider]:
+    """Read the providers named in HOLDPOINT_OIDC; complains of what cannot work."""
+    found = {}
+    for name in env.words("HOLDPOINT_OIDC"):
+        if NAME.fullmatch(name):
+            found[name] = _read(env, name, f"HOLDPOINT_OIDC_{name.upper()}_")
+        else:
+            env.complaints.append(f"HOLDPOINT_OIDC holds {name!r}; write names in small letters, with commas.")
+    return found
+
+
+def _read(env: EnvironmentReader, name: str, prefix: str) -> Provider:
+    issuer = env.url(f"{prefix}ISSUER", ("https", "http"), required=f"it is the address of {name}")
+    if issuer.startswith("http://") and not issuer.startswith(LOOPBACK):
+        env.complaints.append(f"{prefix}ISSUER must start with https://: what it says is believed.")
+    return Provider(
+        name=name,
+        label=env.text(f"{prefix}LABEL", name.capitalize()),
+        issuer=issuer,
+        client_id=env.text(f"{prefix}CLIENT_ID", required=f"{name} gave it to Holdpoint"),
+        secret=env.text(f"{prefix}CLIENT_SECRET", required=f"{name} gave it to Holdpoint"),
+        scopes=tuple(env.words(f"{prefix}SCOPES", SCOPES)),
+        claim=env.text(f"{prefix}CLAIM", "groups"),
+        groups=_pairs(env, f"{prefix}GROUPS"),
+        staff=frozenset(env.words(f"{prefix}STAFF")),
+        superusers=frozenset(env.words(f"{prefix}SUPERUSERS")),
+        creates=env.boolean(f"{prefix}CREATES", False),
+        links=env.boolean(f"{prefix}LINKS", False),
+        vouches=env.boolean(f"{prefix}SECOND_FACTOR", False),
+    )
+
+
+def _pairs(env: EnvironmentReader, name: str) -> dict[str, str]:
+    """Read `value=Team,value=Team`."""
+    pairs = {}
+    for word in env.words(name):
+        value, equals, team = (part.strip() for part in word.partition("="))
+        if not (value and equals and team):
+            env.complaints.append(f"{name} holds {word!r}; write pairs like finance=Finance, with commas.")
+        pairs[value] = team
+    return pairs
+
+
+def as_settings(found: Mapping[str, Provider]) -> dict[str, Any]:
+    """Return the providers as allauth's settings: PKCE always, tokens never kept."""
+    apps = [
+        {
+            "provider_id": each.name, "name": each.label, "client_id": each.client_id, "secret": each.secret,
+            "settings": {"server_url": each.issuer, "oauth_pkce_enabled": True, "scope": list(each.scopes)},
+        }
+        for each in found.values()
+    ]  # fmt: skip
+    return {"openid_connect": {"APPS": apps, "provider_class": "config.sign_in.openid.Connect"}}

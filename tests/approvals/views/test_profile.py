@@ -1,0 +1,71 @@
+"""One's own profile: a name that is nobody else's, and choices that follow their person into each browser."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from approvals.models import Profile
+from checkpoints.models import Event
+from tests.factories import make_team, make_user
+from tests.factories.events import data_of
+from tests.harness.signed_in_clients import signed_in
+
+PASSWORD = "open sesame again"
+FORM = {"first_name": "Ann", "last_name": "Okafor", "zone": "Asia/Kolkata", "theme": "dark"}
+
+
+def test_choices_are_saved_and_come_with_the_next_sign_in() -> None:
+    user = make_user("Ann Okafor", make_team("Support"), password=PASSWORD)
+    client = signed_in(user)
+    page = client.get("/account/").content.decode()
+    assert "Support" in page
+    saved = client.post("/account/changes/", FORM)
+    assert saved["Location"] == "/account/"
+    other = Client()
+    other.post("/accounts/login/", {"login": user.username, "password": PASSWORD})
+    for each in (client, other):
+        said = {name: each.cookies[name].value for name in ("hp-own-zone", "hp-theme", "hp-keys")}
+        assert said == {"hp-own-zone": "Asia/Kolkata", "hp-theme": "dark", "hp-keys": "off"}
+    client.post("/account/changes/", {**FORM, "zone": "", "theme": "", "hotkeys": "on"})
+    assert {client.cookies[name].value for name in ("hp-own-zone", "hp-theme", "hp-keys")} == {""}
+
+
+def test_the_chosen_zone_comes_before_the_browsers() -> None:
+    client = signed_in(make_user("Ann Okafor"))
+    client.cookies["hp-zone"] = "America/New_York"
+    client.cookies["hp-own-zone"] = "Asia/Kolkata"
+    assert client.get("/account/").wsgi_request.COOKIES["hp-own-zone"] == "Asia/Kolkata"
+
+
+def test_junk_is_no_choice() -> None:
+    user = make_user("Ann Okafor")
+    signed_in(user).post("/account/changes/", {**FORM, "zone": "Mars/Base", "theme": "pink"})
+    kept = Profile.objects.get(user=user)
+    assert (kept.zone, kept.theme, kept.hotkeys) == ("", "", False)
+
+
+@pytest.mark.parametrize("wrong", ["taken", "alike", "hidden", "empty", "long"])
+def test_a_name_by_which_others_would_take_them_for_somebody_else_is_refused(wrong: str) -> None:
+    make_user("Bob Lindqvist")
+    user = make_user("Ann Okafor")
+    typed = {
+        "taken": ("bob", "LINDQVIST"), "alike": ("B\u043eb", "Lindqvist"), "hidden": ("Bob\u200b", "Lindqvist"),
+        "empty": (" ", ""), "long": ("x" * 151, ""),
+    }[wrong]  # fmt: skip
+    answer = signed_in(user).post("/account/changes/", {**FORM, "first_name": typed[0], "last_name": typed[1]})
+    assert answer.status_code == 422
+    assert "was not saved" in answer.content.decode()
+    user.refresh_from_db()
+    assert user.get_full_name() == "Ann Okafor"
+    assert not Profile.objects.filter(user=user).exists()
+
+
+def test_a_new_name_is_an_event_that_does_not_say_it() -> None:
+    user = make_user("Ann Okafor")
+    signed_in(user).post("/account/changes/", {**FORM, "last_name": "Okafor-Reyes of Support"})
+    user.refresh_from_db()
+    assert user.last_name == "Okafor-Reyes of Support"
+    [told] = Event.objects.filter(kind="user.changed", subject=f"user:{user.pk}")
+    assert (data_of(told)["fields"], told.actor) == (["last_name"], f"user:{user.pk}")
+    assert "Reyes" not in bytes(told.data).decode()

@@ -1,0 +1,206 @@
+"""Second factors: who has one is asked for it, each code works once, and a row that was changed lets nobody in."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal import auth as totp
+from django.core.cache import cache
+from django.test import Client
+
+from approvals.accounts import factors, sealing
+from checkpoints.models import Event
+from tests.factories import make_user
+from tests.factories.events import data_of
+from tests.harness.signed_in_clients import confirmed, signed_in
+
+PASSWORD = "open sesame again"
+
+
+@pytest.fixture(autouse=True)
+def fresh_limits() -> Any:
+    """Begin with no tries counted."""
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def person(name: str = "Ann Okafor") -> Any:
+    return make_user(name, password=PASSWORD)
+
+
+def add_app(client: Client) -> str:
+    """Add an authenticator app by the page, and return its secret."""
+    page = client.get("/account/security/app/")
+    secret: str = page.context["form"].secret
+    added = client.post("/account/security/app/", {"code": code_of(secret)})
+    assert added["Location"] == "/account/security/recovery-codes/", added.content.decode()
+    return secret
+
+
+def code_of(secret: str, ahead: int = 0) -> str:
+    """Return the app's code of now, or of a later half minute."""
+    counter = int(time.time()) // 30 + ahead
+    return str(totp.format_hotp_value(totp.hotp_value(secret, counter)))
+
+
+def first_step(user: Any) -> Client:
+    """Give the password, and come to the second step."""
+    client = Client()
+    sent = client.post("/accounts/login/", {"login": user.username, "password": PASSWORD})
+    assert sent["Location"] == "/accounts/second-step/"
+    return client
+
+
+def second_step(client: Client, code: str) -> Any:
+    return client.post("/accounts/second-step/", {"code": code})
+
+
+def is_in(client: Client) -> bool:
+    return client.get("/").status_code == 200
+
+
+def told(kind: str, user: Any) -> list[dict[str, Any]]:
+    return [data_of(each) for each in Event.objects.filter(kind=kind, subject=f"user:{user.pk}").order_by("pk")]
+
+
+def test_whoever_has_an_app_is_asked_for_its_code() -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    client = first_step(user)
+    assert not is_in(client)
+    second_step(client, code_of(secret, 1))
+    assert is_in(client)
+    assert [each["factor"] for each in told("user.factor_added", user)] == ["code"]
+    assert told("user.signed_in", user)[-1]["method"] == "password+code"
+
+
+def test_a_code_works_once_in_whatever_process() -> None:
+    """allauth remembers used codes in the cache of one process."""
+    user = person()
+    secret = add_app(confirmed(user))
+    code = code_of(secret, 1)
+    second_step(first_step(user), code)
+    cache.clear()  # as in another process
+    client = first_step(user)
+    assert "was used before" in second_step(client, code).content.decode()
+    assert not is_in(client)
+    assert told("user.factor_refused", user)[-1]["method"] == "code"
+
+
+def test_the_code_that_added_the_app_signs_nobody_in() -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    cache.clear()
+    client = first_step(user)
+    second_step(client, code_of(secret))
+    assert not is_in(client)
+
+
+def test_tries_are_few() -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    client = first_step(user)
+    for _ in range(5):
+        second_step(client, "000000")
+    answer = second_step(client, code_of(secret, 1))
+    assert "Too many tries" in answer.content.decode()
+    assert not is_in(client)
+
+
+def test_a_recovery_code_signs_in_once_and_is_shown_once() -> None:
+    user = person()
+    owner = confirmed(user)
+    add_app(owner)
+    page = owner.get("/account/security/recovery-codes/").content.decode()
+    codes = re.findall(r"<code>(\d{8})</code>", page)
+    assert len(codes) == 10
+    assert codes[0] not in owner.get("/account/security/recovery-codes/").content.decode()
+    client = first_step(user)
+    second_step(client, codes[0])
+    assert is_in(client)
+    again = first_step(user)
+    second_step(again, codes[0])
+    assert not is_in(again)
+    assert "9 codes left" in owner.get("/account/security/").content.decode()
+
+
+def test_secrets_are_not_readable_in_the_rows() -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    rows = Authenticator.objects.filter(user=user)
+    assert {row.type for row in rows} == {"totp", "recovery_codes"}
+    assert not any(secret in str(row.data) for row in rows)
+
+
+@pytest.mark.parametrize("broken", ["secret", "moved", "unused", "unsealed"])
+def test_a_row_that_was_changed_by_other_means_lets_nobody_in(broken: str) -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    rows = Authenticator.objects.filter(user=user)
+    app, codes = rows.get(type="totp"), rows.get(type="recovery_codes")
+    if broken == "secret":
+        app.data["secret"] = sealing.encrypt("GEZDGNBVGY3TQOJQ")
+        Authenticator.objects.filter(pk=app.pk).update(data=app.data)
+    elif broken == "moved":
+        thief = person("Bob Lindqvist")
+        add_app(confirmed(thief))
+        Authenticator.objects.filter(pk=app.pk).delete()
+        Authenticator.objects.filter(user=thief, type="totp").update(user=user)
+    elif broken == "unused":
+        codes.data["used_mask"] = 7
+        Authenticator.objects.filter(pk=codes.pk).update(data=codes.data)
+    else:
+        app.data.pop("seal")
+        Authenticator.objects.filter(pk=app.pk).update(data=app.data)
+    client = first_step(user)
+    assert "changed outside Holdpoint" in client.get("/accounts/second-step/").content.decode()
+    second_step(client, code_of(secret, 1))
+    assert not is_in(client)
+    assert factors.has_any(user), "the password alone is not enough either"
+    assert told("user.factor_refused", user)[-1]["method"] == "tampered"
+    assert "Changed outside Holdpoint" in confirmed(user).get("/account/security/").content.decode()
+
+
+def test_a_broken_row_is_never_sealed_again() -> None:
+    user = person()
+    add_app(confirmed(user))
+    row = Authenticator.objects.get(user=user, type="totp")
+    Authenticator.objects.filter(pk=row.pk).update(data={**row.data, "counter": 1})
+    again = Authenticator.objects.get(pk=row.pk)
+    with pytest.raises(sealing.Tampered):
+        again.save()
+    assert factors.broken(user)
+
+
+def test_another_secret_key_still_opens_what_the_old_one_sealed(settings: Any) -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another key of many characters 0123"
+    client = first_step(user)
+    second_step(client, code_of(secret, 1))
+    assert is_in(client)
+    settings.SECRET_KEY_FALLBACKS = []
+    for row in Authenticator.objects.filter(user=user, type="totp"):
+        assert sealing.sealed(row), "used since, so sealed by the new key"
+
+
+def test_a_factor_is_added_or_removed_only_after_a_confirmation() -> None:
+    user = person()
+    assert signed_in(user).get("/account/security/app/")["Location"].startswith("/accounts/reauthenticate/")
+    owner = confirmed(user)
+    add_app(owner)
+    row = Authenticator.objects.get(user=user, type="totp")
+    address = f"/account/security/factors/{row.pk}/removals/"
+    assert signed_in(user).post(address)["Location"].startswith("/accounts/reauthenticate/")
+    assert confirmed(person("Bob Lindqvist")).post(address).status_code == 404
+    assert factors.has_any(user)
+    other = signed_in(user)
+    assert owner.post(address).status_code == 302
+    assert not Authenticator.objects.filter(user=user).exists(), "recovery codes alone are of no use"
+    assert not is_in(other)
+    assert {each["factor"] for each in told("user.factor_removed", user)} == {"code", "recovery_code"}

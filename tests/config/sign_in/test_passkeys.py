@@ -1,0 +1,139 @@
+"""Passkeys in a real browser with a virtual authenticator: added, signed in with, and asked for by a gate's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from playwright.sync_api import BrowserContext, CDPSession, Page, expect
+
+from approvals.models import Gate
+from checkpoints.models import Event
+from tests.factories import make_gate, make_policy, make_team, make_user
+from tests.factories.events import data_of
+from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.services import free_port, wait_for_http, web_command
+
+NewContext = Callable[..., BrowserContext]
+PASSWORD = "open sesame again"
+DEVICE = {
+    "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+    "isUserVerified": True, "automaticPresenceSimulation": True,
+}  # fmt: skip
+
+
+@pytest.fixture
+def site(start_service: Callable[..., Any]) -> str:
+    """A web server at a name: passkeys are bound to names, and 127.0.0.1 is none."""
+    port = free_port()
+    base = f"http://localhost:{port}"
+    service = start_service("web", web_command(port), {"HOLDPOINT_ORIGINS": base})
+    wait_for_http(service, f"{base}/healthz")
+    return base
+
+
+def with_device(page: Page) -> tuple[CDPSession, str]:
+    """Give the page's browser a virtual authenticator."""
+    cdp = page.context.new_cdp_session(page)
+    cdp.send("WebAuthn.enable")
+    return cdp, cdp.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})["authenticatorId"]
+
+
+def sign_in(page: Page, site: str, user: Any, to: str = "/") -> None:
+    page.goto(f"{site}/accounts/login/?next={to}")
+    page.get_by_label("Login").or_(page.get_by_label("Username")).fill(user.username)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def add_passkey(page: Page, site: str, user: Any) -> None:
+    sign_in(page, site, user, to="/account/security/passkeys/")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    page.get_by_label("A name to recognize it by").fill("Work laptop")
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_text("only time they are shown")).to_be_visible()
+
+
+def test_a_passkey_is_added_signs_in_and_decides(browser: Any, site: str) -> None:
+    """Step-up by passkey: a policy that asks for one takes no password."""
+    gate = make_gate(policy=make_policy(make_team(), step_up=True, step_up_method="passkey"))
+    user = make_user("Ann Okafor", gate.team, password=PASSWORD)
+    page = browser.new_context().new_page()
+    said = watched(page)
+    with_device(page)
+    add_passkey(page, site, user)
+    page.goto(f"{site}/account/security/")
+    expect(page.locator("bdi", has_text="Work laptop")).to_be_visible()
+    assert check_each_look(page, "", said) == []
+
+    page.context.clear_cookies()
+    page.goto(f"{site}/accounts/login/?next=/gates/{gate.pk}/")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.locator("#step-up")).to_contain_text("You will use your passkey")
+    page.locator(".segments label", has_text="Approve").click()
+    page.locator("[data-for='approve'][data-commit]").click()
+    expect(page.get_by_role("heading", name="Confirm with your passkey")).to_be_visible()
+    assert page.get_by_label("Password", exact=True).count() == 0
+    page.get_by_role("button", name="Use your passkey").click()
+    expect(page.locator("#step-up")).to_contain_text("You confirmed who you are")
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    page.locator("[data-for='approve'][data-commit]").click()
+    expect(page.locator("#gate-head")).not_to_have_attribute("data-status", "open")
+    decided = Event.objects.get(kind="gate.decided", subject=gate.subject)
+    assert data_of(decided)["confirmed_by"] == "passkey"
+    signed = Event.objects.filter(kind="user.signed_in", subject=f"user:{user.pk}").order_by("pk")
+    assert [data_of(each)["method"] for each in signed] == ["password", "passkey"]
+
+
+def test_a_copied_passkey_is_refused(browser: Any, site: str) -> None:
+    """Its counter stood still: allauth does not look at it."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    page = browser.new_context().new_page()
+    cdp, device = with_device(page)
+    add_passkey(page, site, user)
+    [key] = cdp.send("WebAuthn.getCredentials", {"authenticatorId": device})["credentials"]
+    page.context.clear_cookies()
+    page.goto(f"{site}/accounts/login/")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("heading", name="Mine")).to_be_visible()
+    cdp.send("WebAuthn.clearCredentials", {"authenticatorId": device})
+    cdp.send("WebAuthn.addCredential", {"authenticatorId": device, "credential": key})  # as it was before
+    page.context.clear_cookies()
+    page.goto(f"{site}/accounts/login/")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_text("This passkey was refused")).to_be_visible()
+    page.goto(f"{site}/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_passkey_that_does_not_ask_who_it_is_confirms_nothing(browser: Any, site: str) -> None:
+    user = make_user("Ann Okafor", password=PASSWORD)
+    page = browser.new_context().new_page()
+    cdp, device = with_device(page)
+    add_passkey(page, site, user)
+    cdp.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
+    page.goto(f"{site}/accounts/reauthenticate/passkey/?next=/")
+    page.get_by_role("button", name="Use your passkey").click()
+    expect(page.locator("hp-passkey [role=alert]")).to_be_visible()
+    expect(page.get_by_role("heading", name="Confirm with your passkey")).to_be_visible()
+
+
+def test_a_passkey_of_another_account_is_no_second_factor(browser: Any, site: str) -> None:
+    """Bob's password with Ann's key."""
+    ann, bob = make_user("Ann Okafor", password=PASSWORD), make_user("Bob Lindqvist", password=PASSWORD)
+    page = browser.new_context().new_page()
+    with_device(page)
+    add_passkey(page, site, ann)
+    other = browser.new_context().new_page()
+    with_device(other)
+    add_passkey(other, site, bob)
+    rows = {row.user_id: row for row in Authenticator.objects.filter(type="webauthn", user__in=[ann, bob])}
+    assert len({row.data["credential"]["id"] for row in rows.values()}) == 2
+    page.context.clear_cookies()
+    sign_in(page, site, bob)
+    expect(page.get_by_role("heading", name="One more step")).to_be_visible()
+    page.get_by_role("button", name="Use your passkey").click()
+    expect(page.locator("hp-passkey [role=alert]")).to_be_visible()

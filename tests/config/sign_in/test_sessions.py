@@ -1,0 +1,154 @@
+"""Where somebody is signed in: listed, ended one by one or all at once, and gone from the other browser's open page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.test import Client
+from playwright.sync_api import expect
+
+from approvals.accounts import browsers, sign_ins
+from approvals.models import SignedIn
+from approvals.sessions import stored
+from checkpoints.models import Event
+from tests.factories import make_user
+from tests.factories.events import data_of
+from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.signed_in_clients import signed_in
+
+PASSWORD = "open sesame again"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Mobile Safari/604.1"
+
+
+def somebody() -> User:
+    return make_user("Ann Okafor", password=PASSWORD)
+
+
+def sign_in(user: User, agent: str = FIREFOX, address: str = "203.0.113.9") -> Client:
+    client = Client(headers={"User-Agent": agent}, REMOTE_ADDR=address)
+    sent = client.post("/accounts/login/", {"login": user.username, "password": PASSWORD})
+    assert sent.status_code == 302
+    return client
+
+
+def is_in(client: Client) -> bool:
+    return client.get("/").status_code == 200
+
+
+def told(kind: str, user: User) -> list[dict[str, Any]]:
+    return [data_of(each) for each in Event.objects.filter(kind=kind, subject=f"user:{user.pk}").order_by("pk")]
+
+
+def number_of(client: Client) -> int:
+    found: int = SignedIn.objects.get(session_key=stored(client.cookies["sessionid"].value)).pk
+    return found
+
+
+def test_each_is_listed_with_its_browser_and_its_address() -> None:
+    user = somebody()
+    desk, phone = sign_in(user), sign_in(user, SAFARI, "198.51.100.4")
+    page = desk.get("/account/sessions/").content.decode()
+    for words in ("Firefox on Linux", "this session", "203.0.113.9", "Safari on iPhone", "198.51.100.4", "by password"):
+        assert words in page
+    assert told("user.signed_in", user)[0] == {"address": "203.0.113.9", "method": "password"}
+    phone.post("/accounts/logout/")
+    assert "Safari on iPhone" not in desk.get("/account/sessions/").content.decode()
+    assert told("user.session_ended", user) == [{"count": 1}]
+
+
+def test_one_is_ended_and_nobody_elses() -> None:
+    user = somebody()
+    desk, phone = sign_in(user), sign_in(user, SAFARI)
+    other = sign_in(somebody())
+    assert other.post(f"/account/sessions/{number_of(phone)}/removals/").status_code == 404
+    assert is_in(phone)
+    desk.post(f"/account/sessions/{number_of(phone)}/removals/")
+    assert is_in(desk)
+    assert not is_in(phone)
+    assert desk.post("/account/sessions/1/removals/").status_code == 404
+
+
+def test_all_others_are_ended_those_from_before_the_list_too() -> None:
+    user = somebody()
+    desk, phone, older = sign_in(user), sign_in(user, SAFARI), signed_in(user)
+    stranger = signed_in(somebody())
+    assert not SignedIn.objects.filter(session_key=stored(older.cookies["sessionid"].value)).exists()
+    desk.post("/account/sessions/others/removals/")
+    assert [is_in(client) for client in (desk, phone, older, stranger)] == [True, False, False, True]
+    assert told("user.session_ended", user)[-1] == {"count": 2}
+
+
+def test_a_confirmation_and_a_new_password_keep_this_session_in_the_list() -> None:
+    """Both give it another key."""
+    user = somebody()
+    desk, phone = sign_in(user), sign_in(user, SAFARI)
+    desk.post("/accounts/reauthenticate/", {"password": PASSWORD, "next": "/"})
+    assert len(sign_ins.open_sessions(user)) == 2
+    new = "another long phrase"
+    desk.post("/accounts/password/change/", {"oldpassword": PASSWORD, "password1": new, "password2": new})
+    user.refresh_from_db()
+    assert [row.pk for row in sign_ins.open_sessions(user)] == [number_of(desk)]
+    assert is_in(desk)
+    assert not is_in(phone)
+
+
+def test_use_is_noted_now_and_then() -> None:
+    user = somebody()
+    desk = sign_in(user)
+    SignedIn.objects.filter(user=user).update(seen_at="2026-01-01T00:00:00Z")
+    desk.get("/")
+    assert SignedIn.objects.get(user=user).seen_at.year == 2026
+    assert SignedIn.objects.get(user=user).seen_at.month == 1, "noted at the sign-in"
+    sign_ins._seen.clear()
+    desk.get("/")
+    assert SignedIn.objects.get(user=user).seen_at.month > 1
+
+
+def test_no_key_of_a_session_is_in_the_list() -> None:
+    user = somebody()
+    key = sign_in(user).cookies["sessionid"].value
+    row = SignedIn.objects.get(user=user)
+    assert key not in str(vars(row))
+    assert Session.objects.filter(session_key=row.session_key).exists()
+
+
+def test_rows_without_a_session_are_cleared_at_night() -> None:
+    user = somebody()
+    sign_in(user)
+    Session.objects.filter(session_key=SignedIn.objects.get(user=user).session_key).delete()
+    assert SignedIn.objects.outlived().filter(user=user).delete()[0] == 1
+
+
+def test_the_other_browsers_open_page_is_told_at_once(web: str, browser: Any) -> None:
+    """Its socket is closed when the session ends, and not at the next heartbeat."""
+    user = somebody()
+    pages = []
+    for _ in range(2):
+        page = browser.new_context(base_url=web).new_page()
+        page.goto("/accounts/login/")
+        page.get_by_label("Username").or_(page.get_by_label("Login")).fill(user.username)
+        page.get_by_label("Password", exact=True).fill(PASSWORD)
+        page.get_by_role("button", name="Sign in", exact=True).click()
+        is_live(page)
+        pages.append(page)
+    desk, phone = pages
+    said = watched(desk)
+    desk.goto("/account/sessions/")
+    assert check_each_look(desk, "", said) == []
+    phone.evaluate(
+        "document.querySelector('hp-live').socket.addEventListener('close', (e) => (window.closed_by = e.code))"
+    )
+    desk.get_by_role("button", name="Sign out all others").click()
+    expect(desk.get_by_role("button", name="Sign out all others")).to_have_count(0)
+    phone.wait_for_function("window.closed_by === 4401", timeout=10_000)  # a heartbeat comes every 15 s
+    phone.goto("/")
+    expect(phone.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_browsers_are_named_by_what_they_say() -> None:
+    assert browsers.named(FIREFOX) == "Firefox on Linux"
+    assert browsers.named(SAFARI) == "Safari on iPhone"
+    assert browsers.named("") == "Unknown browser"
