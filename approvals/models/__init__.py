@@ -3,6 +3,7 @@ from .delivery import Attempt, Delivery
 from .draft import Draft
 from .gate import Gate
 from .looking import Looking
+from .notifications import ChannelAddress
 from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
 from .proposal import Proposal
@@ -12,6 +13,7 @@ from .webhook import Webhook
 
 __all__ = [
     "Attempt",
+    "ChannelAddress",
     "Decision",
     "Delivery",
     "Draft",

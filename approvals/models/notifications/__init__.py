@@ -1,0 +1,3 @@
+from .address import ChannelAddress
+
+__all__ = ["ChannelAddress"]
