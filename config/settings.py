@@ -276,6 +276,10 @@ HOLDPOINT_WEBHOOKS_FAILING_DAYS = env.number("HOLDPOINT_WEBHOOKS_FAILING_DAYS", 
 # Networks beside the public internet that they may go to, there without https too; more certificates to trust.
 HOLDPOINT_WEBHOOKS_PRIVATE = env.networks("HOLDPOINT_WEBHOOKS_PRIVATE")
 HOLDPOINT_WEBHOOKS_CA = env.file("HOLDPOINT_WEBHOOKS_CA")
+# Web Push: the key by which push services know this installation. Slack: a bot's token, and the API that takes it.
+HOLDPOINT_VAPID_KEY = env.vapid_key("HOLDPOINT_VAPID_KEY")
+HOLDPOINT_SLACK_TOKEN = env.text("HOLDPOINT_SLACK_TOKEN")
+HOLDPOINT_SLACK_API = env.url("HOLDPOINT_SLACK_API", ("https", "http"), "https://slack.com/api/")
 # The example agent's outside world: the payment sandbox, and the orders that it looks up.
 SANDBOX_URL = env.url("SANDBOX_URL", ("http", "https"), "http://127.0.0.1:8001")
 HOLDPOINT_REFUNDS_ORDERS = env.text("HOLDPOINT_REFUNDS_ORDERS")

@@ -27,7 +27,7 @@ from tests.harness.altered_rows import nobody_may
 from tests.harness.signed_in_clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
-ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/")
+ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/|manifest|service-worker|offline/")
 # Lists of what is the reader's own: an outsider gets an empty one.
 LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device"})
 # Whoever is signed in writes what is their own.

@@ -1,0 +1,53 @@
+"""The channel for Microsoft Teams and whatever else takes Adaptive Cards by a webhook: to a team's channel.
+
+What was sent cannot be changed, so the end of a gate is a card of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from approvals.models import ChannelAddress
+from approvals.notifications.channel import Address, Receipt, Result
+from approvals.notifications.message import Message
+from approvals.outbound import sealed, sending
+
+from .adaptive_card import body_of
+from .receipts import receipt
+
+NAME = "teams"
+GONE = frozenset({404, 410})  # the workflow was removed
+
+
+class Teams:
+    """The channel."""
+
+    name = NAME
+    label = "Microsoft Teams"
+    updates = True
+    at_once = 10
+
+    def unfit(self) -> str:
+        """Say nothing: it takes no setting."""
+        return ""
+
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+        """List these teams' channels. A person has none."""
+        found = ChannelAddress.objects.usable(NAME).of(teams=teams).order_by("pk")
+        return [
+            Address(channel=NAME, value=each.value, label=each.label, id=each.pk, team=each.team_id) for each in found
+        ]
+
+    @contextmanager
+    def session(self) -> Iterator[Teams]:
+        """Send several messages."""
+        yield self
+
+    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+        """Send one card."""
+        url = sealed.unseal(to.value)
+        if not url:
+            return Receipt(Result.REFUSED, "secret_lost")
+        return receipt(sending.send(url, json.dumps(body_of(message), ensure_ascii=False).encode(), {}), gone=GONE)
