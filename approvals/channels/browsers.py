@@ -79,7 +79,7 @@ def listed(user: User) -> QuerySet[ChannelAddress]:
 
 def check(endpoint: str, p256dh: str, auth: str) -> None:
     """Raise SubscriptionRefused where nothing could be sent to this subscription."""
-    if not endpoint.startswith("https://") or targets.fault(endpoint):
+    if targets.fault(endpoint):
         raise SubscriptionRefused(_("The browser’s push service has an address that nothing may be sent to."))
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), decoded(p256dh))
