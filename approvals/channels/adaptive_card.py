@@ -11,6 +11,8 @@ from typing import Any
 
 from approvals.notifications.message import Fact, Message
 
+from .texts import heading, shortened
+
 LONGEST = 1000  # characters of one text; Teams takes 28 KB in all
 FACTS, ITEMS = 12, 12
 Element = dict[str, Any]
@@ -26,13 +28,13 @@ def card_of(message: Message) -> Element:
     """Return the card."""
     return {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4",
-        "fallbackText": _shortened(message.subject), "msteams": {"width": "Full"},
+        "fallbackText": shortened(message.subject, LONGEST), "msteams": {"width": "Full"},
         "body": list(_body(message)), "actions": [_open(message)],
     }  # fmt: skip
 
 
 def _body(message: Message) -> Iterator[Element]:
-    yield _text(message.subject, size="Large", weight="Bolder")
+    yield _text(heading(message), size="Large", weight="Bolder")
     if message.ended:
         yield _text(message.ended)
     yield from _facts(message.facts)
@@ -56,12 +58,8 @@ def _column(item: Element, width: int) -> Element:
 
 
 def _text(text: str, **style: Any) -> Element:
-    return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": _shortened(text) or " ", **style}]}
+    return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": shortened(text, LONGEST) or " ", **style}]}
 
 
 def _open(message: Message) -> Element:
     return {"type": "Action.OpenUrl", "title": message.button, "url": message.link}
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -80,14 +80,14 @@ def listed(user: User) -> QuerySet[ChannelAddress]:
 def check(endpoint: str, p256dh: str, auth: str) -> None:
     """Raise SubscriptionRefused where nothing could be sent to this subscription."""
     if targets.fault(endpoint):
-        raise SubscriptionRefused(_("The browser’s push service has an address that nothing may be sent to."))
+        raise SubscriptionRefused(_("The browser's push service has an address that nothing may be sent to."))
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), decoded(p256dh))
         if len(decoded(auth)) == SECRET:
             return
     except ValueError:
         pass
-    raise SubscriptionRefused(_("The browser’s keys cannot be read. Turn it off and on again."))
+    raise SubscriptionRefused(_("The browser's keys cannot be read. Turn it off and on again."))
 
 
 def decoded(text: str) -> bytes:

@@ -22,6 +22,7 @@ from .receipts import receipt
 from .slack_errors import refused
 
 ANSWER = 256 * 1024  # bytes; Slack sends the whole message back
+HOOK = "hook"  # the reference of what cannot be changed
 ERROR = re.compile(r"[a-z_]{2,60}")
 Answer = Mapping[str, Any]
 
@@ -49,7 +50,7 @@ class Slack:
         said = sent.answer.decode("latin-1").strip()
         if sent.status is not None and not sent.delivered and ERROR.fullmatch(said):
             return self._noted(url, refused(said, retry_after=sent.retry_after))
-        return self._noted(url, receipt(sent, gone=frozenset({404, 410})))
+        return self._noted(url, receipt(sent, gone=frozenset({404, 410}), reference=HOOK))
 
     def _called(self, method: str, body: bytes, media_type: str) -> tuple[Answer, Receipt]:
         if rest := self._rest(method):

@@ -11,6 +11,8 @@ from typing import Any
 
 from approvals.notifications.message import Fact, Message
 
+from .texts import heading
+
 ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 HEADER, TEXT, FIELD, BUTTON = 150, 3000, 2000, 75  # characters that Slack takes, escaped
 FIELDS = 10  # of one section
@@ -42,7 +44,7 @@ def escaped(text: str, most: int) -> str:
 
 
 def _blocks(message: Message) -> Iterator[Block]:
-    yield {"type": "header", "text": _plain(message.subject, HEADER)}
+    yield {"type": "header", "text": _plain(heading(message), HEADER)}
     if message.ended:
         yield {"type": "section", "text": _plain(message.ended, TEXT)}
     yield from _facts(message.facts)

@@ -1,7 +1,7 @@
 """The errors that Slack answers with, and what they mean. Pure.
 
 They are those of https://docs.slack.dev/reference/methods/chat.postMessage and of incoming webhooks. A receipt's
-word is `slack_` and the error, so that the delivery log can say what to do.
+word is `slack_` and the error, so that the log can say what to do.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from approvals.notifications.channel import Receipt, Result
 
 LONGEST = 30  # characters of a receipt's word
 GONE, LATER = Result.GONE, Result.LATER
-_TOKEN = _("Slack does not accept HOLDPOINT_SLACK_TOKEN any more. Put the app's new token there.")
-_CHANNEL = _("Slack knows no such channel, or the app is not in it. Invite the app, and add the channel again.")
-_NOBODY = _("Nobody in Slack has this e-mail address.")
-_AWAY = _("The person's Slack account is off.")
-_REMOVED = _("The webhook was removed in Slack. Add another one.")
-_ARCHIVED = _("The channel was archived in Slack.")
-_SCOPE = _("The Slack app lacks a scope: chat:write, users:read.email and users:read are needed.")
-_ILL = _("Slack could not take it just now.")
-# Error -> (what that means for the address, what to do). LATER: a later attempt goes through once somebody has done it.
+_TOKEN = _("Slack does not accept HOLDPOINT_SLACK_TOKEN any more: put the app's new token there")
+_CHANNEL = _("Slack knows no such channel, or the app is not in it: invite the app, and add the channel again")
+_OUTSIDE = _("the app is not in the Slack channel: invite it")
+_NO_TAB = _("the app takes no messages: turn on the Messages tab in its settings, under App Home")
+_NOBODY = _("nobody in Slack has this e-mail address")
+_AWAY = _("the person's Slack account is off")
+_REMOVED = _("the webhook was removed in Slack: add another one")
+_ARCHIVED = _("the channel was archived in Slack")
+_SCOPE = _("the Slack app lacks a scope: it needs chat:write, users:read and users:read.email")
+_ILL = _("Slack could not take it just now")
+# Error -> (what that means for the address, words as a part of a sentence). LATER: once somebody has done what they say.
 ERRORS = {
-    "channel_not_found": (GONE, _CHANNEL), "not_in_channel": (LATER, _("Invite the app to the Slack channel.")),
+    "channel_not_found": (GONE, _CHANNEL), "not_in_channel": (LATER, _OUTSIDE),
     "is_archived": (GONE, _ARCHIVED), "channel_is_archived": (GONE, _ARCHIVED),
     "users_not_found": (GONE, _NOBODY), "user_not_found": (GONE, _NOBODY), "user_disabled": (GONE, _AWAY),
-    "cannot_dm_bot": (GONE, _("This is an app's account in Slack, not a person's.")),
-    "messages_tab_disabled": (LATER, _("Turn on the Messages tab in the Slack app's settings, under App Home.")),
+    "cannot_dm_bot": (GONE, _("this is an app's account in Slack, not a person's")),
+    "messages_tab_disabled": (LATER, _NO_TAB),
     "invalid_token": (GONE, _REMOVED), "no_service": (GONE, _REMOVED), "no_active_hooks": (GONE, _REMOVED),
     "no_team": (GONE, _REMOVED), "team_disabled": (GONE, _REMOVED),
     "invalid_auth": (LATER, _TOKEN), "not_authed": (LATER, _TOKEN), "token_revoked": (LATER, _TOKEN),

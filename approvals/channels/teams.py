@@ -50,4 +50,5 @@ class Teams:
         url = sealed.unseal(to.value)
         if not url:
             return Receipt(Result.REFUSED, "secret_lost")
-        return receipt(sending.send(url, json.dumps(body_of(message), ensure_ascii=False).encode(), {}), gone=GONE)
+        body = json.dumps(body_of(message), ensure_ascii=False).encode()
+        return receipt(sending.send(url, body, {}), gone=GONE, reference="card")

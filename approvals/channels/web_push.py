@@ -18,6 +18,7 @@ from approvals.outbound import sending
 
 from . import vapid
 from .receipts import receipt
+from .texts import heading, shortened
 
 NAME = "push"
 GONE = frozenset({404, 410})  # RFC 8030, 7.3: the subscription has expired or was removed
@@ -63,24 +64,19 @@ class WebPush:
             "ttl": str(life(message, now=datetime.now(UTC))), "urgency": URGENCY[message.urgency],
             **({"topic": message.thread} if message.thread else {}), **vapid.headers(endpoint),
         }  # fmt: skip
-        return receipt(sending.send(endpoint, body, headers), gone=GONE)
+        return receipt(sending.send(endpoint, body, headers), gone=GONE, reference=message.thread)
 
 
 def payload(message: Message) -> dict[str, Any]:
     """Return what the service worker reads: static/js/service-worker.js. Pure."""
     told = [message.ended] if message.ended else [f"{each.label}: {each.value}" for each in message.facts]
     return {
-        "title": shortened(message.subject, TITLE),
+        "title": shortened(heading(message), TITLE),
         "body": shortened("\n".join(told) or message.reason, BODY),
         "tag": message.thread,
         "link": message.link,
         "ended": bool(message.ended) or message.kind == Kind.DECIDED,
     }
-
-
-def shortened(text: str, most: int) -> str:
-    """Cut a text to so many characters, and show that it was cut."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def life(message: Message, *, now: datetime) -> int:

@@ -77,7 +77,7 @@ def test_a_text_is_never_cut_inside_an_escape() -> None:
 
 def test_an_incoming_webhook_tells_the_end_anew(slack: SlackServer) -> None:
     to = address("slack", sealed.seal(slack.hook))
-    assert send(to) == send(to, decided(), "x:1") == Receipt(Result.SENT)
+    assert send(to) == send(to, decided(), "x:1") == Receipt(Result.SENT, reference="hook")
     assert len(slack.hooked) == 2
     assert slack.got[0].headers.get("authorization") is None, "the token goes to Slack's API alone"
 

@@ -49,7 +49,7 @@ def card(receiver: Receiver) -> dict[str, Any]:
 
 
 def test_a_card_opens_the_gate_and_does_nothing_else(receiver: Receiver, to: Address) -> None:
-    assert send(to) == Receipt(Result.SENT)
+    assert send(to) == Receipt(Result.SENT, reference="card")
     shown = card(receiver)
     assert shown["version"] == "1.4"
     assert shown["actions"] == [{"type": "Action.OpenUrl", "title": "Open the request", "url": LINK}]

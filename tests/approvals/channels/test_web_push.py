@@ -30,7 +30,7 @@ def browser(push_service: PushService) -> FakeBrowser:
 def test_the_browser_reads_it_and_the_push_service_only_hands_it_on(
     push_service: PushService, browser: FakeBrowser
 ) -> None:
-    assert send(browser) == Receipt(Result.SENT)
+    assert send(browser) == Receipt(Result.SENT, reference="gate-42")
     assert push_service.refusals == []
     assert browser.read() == [
         {
