@@ -8,7 +8,6 @@ from .views import (
     artifacts,
     audit,
     audit_orders,
-    browsers,
     conversation,
     decisions,
     drafts,
@@ -16,6 +15,7 @@ from .views import (
     gates,
     impacts,
     inbox,
+    reaching,
     reveals,
 )
 
@@ -34,8 +34,9 @@ urlpatterns = [
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/reveals/", reveals.create, name="gate_reveals"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
-    path("notifications/browsers/", browsers.create, name="browsers"),
-    path("notifications/browsers/<int:browser>/removals/", browsers.remove, name="browser-removals"),
+    path("notifications/browsers/", reaching.subscribe, name="browsers"),
+    path("notifications/browsers/<int:browser>/removals/", reaching.remove, name="browser-removals"),
+    path("notifications/slack/", reaching.find_in_slack, name="slack-lookups"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),
     path("audit/seals/", audit_orders.seals, name="audit-seals"),

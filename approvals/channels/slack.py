@@ -109,6 +109,12 @@ class SlackSender:
         return found, came
 
 
+def look_again(user: User) -> None:
+    """Forget who the person is in Slack: the next message looks for their present e-mail address."""
+    now = {"value": user.email, "label": user.email[:100], "gone_at": None, "gone_word": ""}
+    ChannelAddress.objects.filter(channel=NAME, user=user, mark=BY_MAIL).update(**now)
+
+
 def row_of(user: User) -> ChannelAddress:
     """Return a new row of a person, who is not looked up in Slack before the first message."""
     return ChannelAddress(channel=NAME, user=user, value=user.email, mark=BY_MAIL, label=user.email[:100])

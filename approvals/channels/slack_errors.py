@@ -22,7 +22,7 @@ _REMOVED = _("the webhook was removed in Slack: add another one")
 _ARCHIVED = _("the channel was archived in Slack")
 _SCOPE = _("the Slack app lacks a scope: it needs chat:write, users:read and users:read.email")
 _ILL = _("Slack could not take it just now")
-# Error -> (what that means for the address, words as a part of a sentence). LATER: once somebody has done what they say.
+# Error -> (what that means for the address, words as a part of a sentence). LATER: once somebody did what they say.
 ERRORS = {
     "channel_not_found": (GONE, _CHANNEL), "not_in_channel": (LATER, _OUTSIDE),
     "is_archived": (GONE, _ARCHIVED), "channel_is_archived": (GONE, _ARCHIVED),

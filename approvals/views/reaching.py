@@ -1,4 +1,4 @@
-"""Turns pushed messages on and off for the browsers of the signed-in person."""
+"""Turns pushed messages on and off for the browsers of the signed-in person, and looks the person up in Slack again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from approvals.channels import browsers, user_agents, vapid
+from approvals.channels import browsers, slack, user_agents, vapid
 
 from .access import private, reader_of
 
@@ -17,8 +17,8 @@ LONGEST = 2000  # characters of each
 
 @require_POST
 @private
-def create(request: HttpRequest) -> HttpResponse:
-    """Subscribe the browser that asks; 410 with `again` where its owner removed it. A script reads the answer."""
+def subscribe(request: HttpRequest) -> HttpResponse:
+    """Turn messages on in the browser that asks; 410 with `again` where its owner removed it. A script reads the answer."""
     if not vapid.public_key():
         return JsonResponse({"problem": _("This installation cannot push messages.")}, status=409)
     said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
@@ -35,7 +35,19 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_POST
 @private
 def remove(request: HttpRequest, browser: int) -> HttpResponse:
-    """Tell this browser nothing more."""
+    """Turn messages off in one browser."""
     if not browsers.remove(reader_of(request), browser):
         raise Http404("No such browser")
-    return HttpResponseRedirect(reverse("notifications") + "#browsers", status=303)
+    return _back("browsers")
+
+
+@require_POST
+@private
+def find_in_slack(request: HttpRequest) -> HttpResponse:
+    """Have the next message look for the person in Slack by their present e-mail address."""
+    slack.look_again(reader_of(request))
+    return _back("chat")
+
+
+def _back(part: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('notifications')}#{part}", status=303)
