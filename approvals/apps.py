@@ -17,7 +17,10 @@ class ApprovalsConfig(AppConfig):
         from .audit import evidence
         from .channels import registered
         from .decisions import uploads
+        from .notifications import channel
+        from .notifications.email import Email
 
         stray_artifacts.look_in(uploads.named_in)
         covered_rows.register(evidence.COVER)
+        channel.register(Email())
         registered.register()

@@ -56,6 +56,13 @@ class PolicyForm(VersionedForm[Policy]):
         ),
     )
 
+    remind_before = Duration(
+        least=SHORTEST,
+        too_short=gettext_lazy("That is less than a minute, too short for anybody to be reached."),
+        label=gettext_lazy("Remind before the deadline"),
+        help_text=gettext_lazy("For example 2 h. Empty: when the share below of the time is left."),
+    )
+
     class Meta:
         model = Policy
         fields = (
@@ -74,6 +81,9 @@ class PolicyForm(VersionedForm[Policy]):
             "registered_only",
             "hourly",
             "pause",
+            "leaves",
+            "remind_before",
+            "remind_share",
         )
         labels = {
             "groups": gettext_lazy("Decided by"),
@@ -82,6 +92,8 @@ class PolicyForm(VersionedForm[Policy]):
             "step_up": gettext_lazy("Require password"),
             "on_expiry": gettext_lazy("After the deadline"),
             "hourly": gettext_lazy("Gates per hour"),
+            "leaves": gettext_lazy("Messages may say"),
+            "remind_share": gettext_lazy("Remind at"),
         }
         help_texts = {
             "name": gettext_lazy(
@@ -96,6 +108,13 @@ class PolicyForm(VersionedForm[Policy]):
             "hourly": gettext_lazy(
                 "How many gates one agent may open in the team within an hour. An external agent over the limit is "
                 "told when to try again; a run of an agent on this server waits in the queue. Empty: no limit."
+            ),
+            "leaves": gettext_lazy(
+                "What e-mails and other messages to reviewers show. They pass through other servers."
+            ),
+            "remind_share": gettext_lazy(
+                "Percent of the time to the deadline that is left when those who have not decided are reminded. "
+                "0: never. People may choose another time for themselves."
             ),
             "step_up": gettext_lazy("Reviewers confirm their password to approve. API tokens cannot approve then."),
         }

@@ -13,7 +13,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
-from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models import Decision, Draft, Gate, Grant, Notice, Outcome, Policy, Proposal, ReviewingTeam, Webhook
 from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
 from checkpoints.access.token_scope import EVERYTHING
@@ -89,6 +89,19 @@ SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', g
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
+# What people were told of the gate, for approvals.notifications.log.
+_TOLD = """
+SELECT told FROM (
+  SELECT notice.id, json_build_object(
+    'kind', notice.kind, 'channel', notice.channel, 'status', notice.status, 'word', notice.word,
+    'at', notice.finished_at, 'opened', notice.opened_at, 'label', coalesce(address.label, ''),
+    'user', json_build_object('username', coalesce(person.username, ''), 'first_name', coalesce(person.first_name, ''),
+      'last_name', coalesce(person.last_name, ''))) told
+  FROM approvals_notice notice LEFT JOIN auth_user person ON person.id = notice.user_id
+  LEFT JOIN approvals_channeladdress address ON address.id = notice.address_id AND notice.user_id IS NULL
+  WHERE notice.gate_id = %s AND notice.status <> 'dropped' AND (notice.kind <> 'reminder' OR notice.status <> 'pending')
+  ORDER BY notice.id DESC LIMIT 60) latest ORDER BY id
+"""
 # Two more than the quorum: one of them may have started the run, and one may be the one who asks.
 _MEMBERS = f"""
 SELECT DISTINCT may.user_id FROM ({{}}) asked CROSS JOIN LATERAL {right_in("asked.team_id", DECIDE_GATE)} may
@@ -110,6 +123,8 @@ class ShownGate:
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
+    told: list[dict[str, Any]]  # the latest messages to people about it, the oldest first
+    unopened: bool  # whether the reader was told of it and had not opened its page since
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
@@ -140,7 +155,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
-        deciders=frozenset(beside["deciders"]),
+        deciders=frozenset(beside["deciders"]), told=beside["told"], unopened=bool(beside["unopened"]),
     )  # fmt: skip
 
 
@@ -180,6 +195,8 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         looked_twice=second_look.recent(user).values("second_look"),
         granted=(_GRANTED, [pk]),
         deciders=(_MEMBERS.format(teams), [*values, pk]),
+        told=(_TOLD, [pk]),
+        unopened=Notice.objects.unopened(user).filter(gate=pk).values("pk")[:1],
     )
 
 

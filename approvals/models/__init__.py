@@ -3,7 +3,7 @@ from .delivery import Attempt, Delivery
 from .draft import Draft
 from .gate import Gate
 from .looking import Looking
-from .notifications import ChannelAddress
+from .notifications import ChannelAddress, ChannelState, Notice, NoticeCursor, NotificationPreference
 from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
 from .proposal import Proposal
@@ -14,12 +14,16 @@ from .webhook import Webhook
 __all__ = [
     "Attempt",
     "ChannelAddress",
+    "ChannelState",
     "Decision",
     "Delivery",
     "Draft",
     "Gate",
     "Grant",
     "Looking",
+    "Notice",
+    "NoticeCursor",
+    "NotificationPreference",
     "Outcome",
     "Policy",
     "Proposal",

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.contrib.postgres.expressions import ArraySubquery
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.functional import cached_property
@@ -25,6 +25,7 @@ PAUSE = timedelta(minutes=10)
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause",
+    "leaves", "remind_before", "remind_share",
 )  # fmt: skip
 _NAMES = "SELECT name FROM approvals_policy WHERE team_id = $1"
 
@@ -75,6 +76,14 @@ class Policy(models.Model):
     class OnExpiry(models.TextChoices):
         EXPIRE = "expire", _("Expire: nothing runs, the agent is told that nobody answered in time")
         APPROVE = "approve", _("Approve when nobody answered in time")
+
+    class Leaves(models.TextChoices):
+        """What messages to people may say of a gate."""
+
+        NUMBER = "number", _("Only that something waits: the gate's number, its team and its deadline")
+        TITLE = "title", _("Its title too")
+        FACTS = "facts", _("Its title and facts: amount, for whom, risk, and the actions' names")
+        ALL = "all", _("All that the actions show, except for secrets")
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
     name = models.SlugField(max_length=60)
@@ -128,6 +137,12 @@ class Policy(models.Model):
     )
     # The pause after the second rejection of the same, see approvals.policy.pacing.
     pause = models.DurationField(default=PAUSE, db_default=PAUSE, null=True, blank=True)
+    # Messages to people, see approvals.notifications.
+    leaves = models.CharField(max_length=6, choices=Leaves.choices, default=Leaves.TITLE, db_default="title")
+    remind_before = models.DurationField(null=True, blank=True)  # before the deadline; null: see `remind_share`
+    remind_share = models.PositiveSmallIntegerField(  # percent of the time to the deadline that is left; 0: never
+        default=25, db_default=25, validators=[MaxValueValidator(90)]
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

@@ -25,6 +25,10 @@ class Result(StrEnum):
     GONE = "gone"  # the address takes no message any more: use it no more
 
 
+# Codes that say that the other side was not reached at all: the channel then rests for a while.
+UNREACHED = frozenset({"refused", "dns_failed", "tls_failed", "timeout", "cut", "sign_in", "fault"})
+
+
 @dataclass(frozen=True)
 class Receipt:
     """The receipt of one attempt.
@@ -108,3 +112,8 @@ def named(name: str) -> Channel | None:
     """Find a channel that this installation can use."""
     found = _channels.get(name)
     return found if found and not found.unfit() else None
+
+
+def registered(name: str) -> Channel | None:
+    """Find a channel by its name, also where this installation cannot use it: for its label."""
+    return _channels.get(name)

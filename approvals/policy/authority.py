@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Gate
-from checkpoints.access.permissions import DECIDE_GATE, holders
+from checkpoints.access.permissions import DECIDE_GATE, holders, members_where
 
-from .separation import why_apart
+from .separation import apart_from, why_apart
 
 SWITCHED_OFF = gettext_lazy("This account is switched off; ask an administrator.")
 
@@ -39,3 +39,11 @@ def reason(person: int, may: bool | None, gate: Gate) -> str:
         names = _(" or ").join(group.name for group in gate.policy.reviewers)
         return _("Only people in %(teams)s who may decide gates can decide this one.") % {"teams": names}
     return why_apart(person, gate)
+
+
+def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
+    """Return, by gate, the ids of all the people who may decide it now. One statement; the gates need their runs."""
+    there = members_where(DECIDE_GATE, teams={team for gate in gates for team in gate.policy.reviewer_ids})
+    return {
+        gate.pk: set().union(*(there[team] for team in gate.policy.reviewer_ids)) - apart_from(gate) for gate in gates
+    }

@@ -29,9 +29,9 @@ from tests.harness.signed_in_clients import form_of, signed_in
 # Others' addresses, and those that answer anybody.
 ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/|manifest|service-worker|offline/")
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device"})
+LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device", "notifications"})
 # Whoever is signed in writes what is their own.
-OWN = frozenset({"token-issuances", "device-codes", "device-confirmations", "device-refusals"})
+OWN = frozenset({"notification-settings", "notification-tests", "token-issuances", "device-codes", "device-confirmations", "device-refusals"})
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
