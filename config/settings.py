@@ -266,8 +266,12 @@ HOLDPOINT_DEVELOPMENT = env.boolean("HOLDPOINT_DEVELOPMENT", False)
 # A key for the audit's seals and the proofs of its events; without one seals are plain SHA-256. Those before it.
 HOLDPOINT_SEAL_KEY = env.key("HOLDPOINT_SEAL_KEY")
 HOLDPOINT_OLD_SEAL_KEYS = env.keys("HOLDPOINT_OLD_SEAL_KEYS")
-# Web Push: the key by which push services know this installation. Slack: a bot's token, and the API that takes it.
+# Web Push: the key by which push services know this installation, and their hosts. Slack: a bot's token, and its API.
 HOLDPOINT_VAPID_KEY = env.vapid_key("HOLDPOINT_VAPID_KEY")
+HOLDPOINT_PUSH_SERVICES = env.words(
+    "HOLDPOINT_PUSH_SERVICES",
+    ["fcm.googleapis.com", "push.services.mozilla.com", "push.apple.com", "notify.windows.com"],
+)
 HOLDPOINT_SLACK_TOKEN = env.text("HOLDPOINT_SLACK_TOKEN")
 HOLDPOINT_SLACK_API = env.url("HOLDPOINT_SLACK_API", ("https", "http"), "https://slack.com/api/")
 # Webhooks: seconds that one message may take, seconds between its tries, how long they are kept and may all fail.

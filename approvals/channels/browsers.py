@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from cryptography.hazmat.primitives.asymmetric import ec
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -79,8 +80,13 @@ def listed(user: User) -> QuerySet[ChannelAddress]:
 
 def check(endpoint: str, p256dh: str, auth: str) -> None:
     """Raise SubscriptionRefused where nothing could be sent to this subscription."""
-    if targets.fault(endpoint):
-        raise SubscriptionRefused(_("The browser's push service has an address that nothing may be sent to."))
+    host = targets.host_of(endpoint)
+    known = any(host == name or host.endswith(f".{name}") for name in settings.HOLDPOINT_PUSH_SERVICES)
+    if not known or targets.fault(endpoint):
+        raise SubscriptionRefused(
+            _("Nothing is sent to %(host)s, the push service of this browser. An operator can allow it.")
+            % {"host": host}
+        )
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), decoded(p256dh))
         if len(decoded(auth)) == SECRET:

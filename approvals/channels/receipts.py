@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import httpx
 
-from approvals.notifications.channel import Receipt, Result
+from approvals.notifications.channel import UNREACHED, Receipt, Result
 from approvals.outbound.sending import SendResult
 
+# Many hosts take a channel's messages. That one is not reached is no fault of the channel, which would rest for all.
+ITS = "host_"
 # The message itself is not taken: it would not be later either.
 NEVER = frozenset({httpx.codes.BAD_REQUEST, httpx.codes.REQUEST_ENTITY_TOO_LARGE, httpx.codes.UNPROCESSABLE_ENTITY})
 # The address was allowed when it was entered; the settings or the name's owner changed that.
@@ -21,4 +23,5 @@ def receipt(sent: SendResult, *, gone: frozenset[int] = frozenset({410}), refere
         return Receipt(Result.GONE, f"http_{sent.status}")
     if sent.status in NEVER or sent.word in FORBIDDEN:
         return Receipt(Result.REFUSED, sent.word)
-    return Receipt(Result.LATER, sent.word, retry_after=sent.retry_after)
+    word = f"{ITS}{sent.word}" if sent.word in UNREACHED else sent.word
+    return Receipt(Result.LATER, word, retry_after=sent.retry_after)

@@ -15,13 +15,14 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
 
 from approvals.models import ChannelAddress
 from approvals.notifications.channel import Address, Receipt, Result
 from approvals.notifications.message import Kind, Message
 from approvals.outbound import sealed
 
+from .readers import of_teams, zones_of
 from .slack_api import Slack
 from .slack_blocks import body_of
 from .slack_errors import UNCHANGEABLE, refused
@@ -44,27 +45,22 @@ class SlackChannel:
         return ""
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
-        """List the people who may be found in Slack, where there is a bot, and these teams' channels.
+        """List the people whom the bot may find in Slack, and these teams' channels.
 
-        Whoever has an e-mail address gets a row the first time.
+        A person's address is that of their account, as with e-mail: the row only keeps who that is in Slack.
         """
-        reachable = list(people) if settings.HOLDPOINT_SLACK_TOKEN else []
-        if reachable:
-            known = ChannelAddress.objects.filter(channel=NAME, user=OuterRef("pk"))
-            new = User.objects.filter(~Exists(known), pk__in=reachable, is_active=True).exclude(email="")
-            ChannelAddress.objects.bulk_create([row_of(each) for each in new], ignore_conflicts=True)
-        found = ChannelAddress.objects.usable(NAME).of(people=reachable, teams=teams).order_by("pk")
-        return [
-            Address(
-                channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id, team=each.team_id
-            )
-            for each in found
-        ]
+        found = of_teams(NAME, teams)
+        return [*found, *_people(people)] if people and settings.HOLDPOINT_SLACK_TOKEN else found
 
     @contextmanager
     def session(self) -> Iterator[SlackSender]:
-        """Send several messages."""
-        yield SlackSender()
+        """Send several messages; whom Slack knew is stored at the end, in the thread that opened the session."""
+        sender = SlackSender()
+        try:
+            yield sender
+        finally:
+            for kept in sender.found:
+                remember(*kept)
 
 
 class SlackSender:
@@ -72,28 +68,32 @@ class SlackSender:
 
     def __init__(self) -> None:
         self.slack = Slack()
+        self.found: list[tuple[int, str, str, str]] = []  # what `remember` takes
 
     def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
         """Send one message, or change the earlier one where the gate has ended."""
         if to.team is not None and not IN_SLACK.fullmatch(to.value):
             url = sealed.unseal(to.value)
-            return self.slack.post(url, body_of(message)) if url else Receipt(Result.REFUSED, "secret_lost")
+            return self.slack.post(url, body_of(message, to.zone)) if url else Receipt(Result.REFUSED, "secret_lost")
         if not settings.HOLDPOINT_SLACK_TOKEN:
             return refused("not_authed")
         if earlier and (message.ended or message.kind == Kind.DECIDED):
-            changed = self._change(message, earlier)
+            changed = self._change(message, to, earlier)
             if changed.word.removeprefix("slack_") not in UNCHANGEABLE:
                 return changed
         whom, found = (to.value, Receipt(Result.SENT)) if IN_SLACK.fullmatch(to.value) else self._look_up(to)
-        return self._post(message, whom) if whom else found
+        came = self._post(message, to, whom) if whom else found
+        if came.result == Result.GONE and to.person is not None:
+            self.found.append((to.person, to.label, whom or to.value, came.word))
+        return came
 
-    def _post(self, message: Message, whom: str) -> Receipt:
-        answer, came = self.slack.call("chat.postMessage", {"channel": whom, **body_of(message)})
+    def _post(self, message: Message, to: Address, whom: str) -> Receipt:
+        answer, came = self.slack.call("chat.postMessage", {"channel": whom, **body_of(message, to.zone)})
         return _referring(answer) if came.result == Result.SENT else came
 
-    def _change(self, message: Message, earlier: str) -> Receipt:
+    def _change(self, message: Message, to: Address, earlier: str) -> Receipt:
         channel, _, at = earlier.partition(":")
-        answer, came = self.slack.call("chat.update", {"channel": channel, "ts": at, **body_of(message)})
+        answer, came = self.slack.call("chat.update", {"channel": channel, "ts": at, **body_of(message, to.zone)})
         return _referring(answer) if came.result == Result.SENT else came
 
     def _look_up(self, to: Address) -> tuple[str, Receipt]:
@@ -105,19 +105,34 @@ class SlackSender:
             return "", came
         if not IN_SLACK.fullmatch(found):
             return "", Receipt(Result.LATER, "bad_answer")
-        ChannelAddress.objects.filter(pk__in=[to.id], value=to.value).update(value=found)
+        if to.person is not None:
+            self.found.append((to.person, to.label, found, ""))
         return found, came
 
 
+def _people(people: Collection[int]) -> Iterator[Address]:
+    """Yield the address of each person who has one, but for those of whom Slack said that it has nobody."""
+    known = {each.user_id: each for each in ChannelAddress.objects.filter(channel=NAME, user__in=people)}
+    zones = zones_of(people)
+    for each in User.objects.filter(pk__in=list(people), is_active=True).exclude(email="").order_by("pk"):
+        row = known.get(each.pk)
+        kept = row if row and row.label == each.email[:100] else None  # of another address: looked up anew
+        if kept is None or kept.gone_at is None:
+            value = kept.value if kept else each.email
+            yield Address(
+                channel=NAME, value=value, label=each.email[:100], person=each.pk, zone=zones.get(each.pk, "UTC")
+            )
+
+
+def remember(person: int, email: str, value: str, gone: str) -> None:
+    """Keep who a person is in Slack, or by a code why they are nobody there."""
+    kept = {"label": email, "value": value, "gone_at": Now() if gone else None, "gone_word": gone}
+    ChannelAddress.objects.update_or_create(channel=NAME, user_id=person, team=None, mark=BY_MAIL, defaults=kept)
+
+
 def look_again(user: User) -> None:
-    """Forget who the person is in Slack: the next message looks for their present e-mail address."""
-    now = {"value": user.email, "label": user.email[:100], "gone_at": None, "gone_word": ""}
-    ChannelAddress.objects.filter(channel=NAME, user=user, mark=BY_MAIL).update(**now)
-
-
-def row_of(user: User) -> ChannelAddress:
-    """Return a new row of a person, who is not looked up in Slack before the first message."""
-    return ChannelAddress(channel=NAME, user=user, value=user.email, mark=BY_MAIL, label=user.email[:100])
+    """Forget who the person is in Slack: the next message looks for their e-mail address."""
+    ChannelAddress.objects.filter(channel=NAME, user=user).delete()
 
 
 def _referring(answer: Any) -> Receipt:

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode, urljoin
 
@@ -18,7 +19,7 @@ from django.conf import settings
 from approvals.notifications.channel import Receipt, Result
 from approvals.outbound import sending
 
-from .receipts import receipt
+from .receipts import ITS, receipt
 from .slack_errors import refused
 
 ANSWER = 256 * 1024  # bytes; Slack sends the whole message back
@@ -63,7 +64,10 @@ class Slack:
         error = str(answer.get("error", ""))
         if ERROR.fullmatch(error):
             return {}, self._noted(method, refused(error, retry_after=sent.retry_after))
-        return {}, self._noted(method, receipt(sent) if not sent.delivered else Receipt(Result.LATER, "bad_answer"))
+        if sent.delivered:
+            return {}, Receipt(Result.LATER, "bad_answer")
+        # All that the bot sends goes to one host: without it the channel rests.
+        return {}, self._noted(method, replace(came := receipt(sent), word=came.word.removeprefix(ITS)))
 
     def _rest(self, what: str) -> Receipt | None:
         left = self.resting.get(what, 0) - time.monotonic()

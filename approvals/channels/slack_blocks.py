@@ -11,7 +11,7 @@ from typing import Any
 
 from approvals.notifications.message import Fact, Message
 
-from .texts import heading
+from .texts import facts, heading
 
 ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 HEADER, TEXT, FIELD, BUTTON = 150, 3000, 2000, 75  # characters that Slack takes, escaped
@@ -21,11 +21,11 @@ ITEMS = 20  # of a digest
 Block = dict[str, Any]
 
 
-def body_of(message: Message) -> Block:
-    """Return the body of a new message, and of one that is changed in place."""
+def body_of(message: Message, zone: str) -> Block:
+    """Return the body of a new message, and of one that is changed in place; its times are those of the zone."""
     return {
         "text": escaped(message.subject, TEXT),  # of notifications, and where blocks cannot be shown
-        "blocks": list(_blocks(message))[:BLOCKS],
+        "blocks": list(_blocks(message, zone))[:BLOCKS],
         "mrkdwn": False, "parse": "none", "link_names": False, "unfurl_links": False, "unfurl_media": False,
     }  # fmt: skip
 
@@ -43,11 +43,11 @@ def escaped(text: str, most: int) -> str:
     return "".join(parts)
 
 
-def _blocks(message: Message) -> Iterator[Block]:
+def _blocks(message: Message, zone: str) -> Iterator[Block]:
     yield {"type": "header", "text": _plain(heading(message), HEADER)}
     if message.ended:
         yield {"type": "section", "text": _plain(message.ended, TEXT)}
-    yield from _facts(message.facts)
+    yield from _facts(facts(message, zone))
     for section in () if message.ended else message.sections:
         yield {"type": "section", "text": _plain(section.heading, TEXT)}
         yield from _facts(section.facts)
@@ -58,9 +58,9 @@ def _blocks(message: Message) -> Iterator[Block]:
     yield {"type": "actions", "elements": [_button(message, "open")]}
 
 
-def _facts(facts: Sequence[Fact]) -> Iterator[Block]:
-    for start in range(0, len(facts), FIELDS):
-        some = facts[start : start + FIELDS]
+def _facts(found: Sequence[Fact]) -> Iterator[Block]:
+    for start in range(0, len(found), FIELDS):
+        some = found[start : start + FIELDS]
         yield {"type": "section", "fields": [_plain(f"{each.label}\n{each.value}", FIELD) for each in some]}
 
 

@@ -9,12 +9,12 @@ import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from approvals.models import ChannelAddress
 from approvals.notifications.channel import Address, Receipt, Result
 from approvals.notifications.message import Message
 from approvals.outbound import sealed, sending
 
 from .adaptive_card import body_of
+from .readers import of_teams
 from .receipts import receipt
 
 NAME = "teams"
@@ -35,10 +35,7 @@ class Teams:
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
         """List these teams' channels. A person has none."""
-        found = ChannelAddress.objects.usable(NAME).of(teams=teams).order_by("pk")
-        return [
-            Address(channel=NAME, value=each.value, label=each.label, id=each.pk, team=each.team_id) for each in found
-        ]
+        return of_teams(NAME, teams)
 
     @contextmanager
     def session(self) -> Iterator[Teams]:
@@ -50,5 +47,5 @@ class Teams:
         url = sealed.unseal(to.value)
         if not url:
             return Receipt(Result.REFUSED, "secret_lost")
-        body = json.dumps(body_of(message), ensure_ascii=False).encode()
+        body = json.dumps(body_of(message, to.zone), ensure_ascii=False).encode()
         return receipt(sending.send(url, body, {}), gone=GONE, reference="card")

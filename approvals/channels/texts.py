@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from approvals.notifications.message import Message
+from django.utils.translation import gettext as _
+
+from approvals.notifications.message import Fact, Message
+from approvals.notifications.moments import moment
 
 
 def heading(message: Message) -> str:
@@ -13,3 +16,9 @@ def heading(message: Message) -> str:
 def shortened(text: str, most: int) -> str:
     """Cut a text to so many characters, and show that it was cut."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def facts(message: Message, zone: str) -> list[Fact]:
+    """Return the message's facts, with the deadline as a clock in this zone shows it."""
+    until = [Fact(_("Decide until"), moment(message.deadline, zone))] if message.deadline else []
+    return [*message.facts, *until]

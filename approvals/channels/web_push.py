@@ -17,8 +17,9 @@ from approvals.notifications.message import Kind, Message, Urgency
 from approvals.outbound import sending
 
 from . import vapid
+from .readers import zones_of
 from .receipts import receipt
-from .texts import heading, shortened
+from .texts import facts, heading, shortened
 
 NAME = "push"
 GONE = frozenset({404, 410})  # RFC 8030, 7.3: the subscription has expired or was removed
@@ -32,7 +33,7 @@ class WebPush:
     """The channel."""
 
     name = NAME
-    label: str = gettext_lazy("Browser")  # type: ignore[assignment] - a text once it is shown
+    label: str = gettext_lazy("Browser")  # type: ignore[assignment]
     updates = True
     at_once = 20
 
@@ -42,10 +43,17 @@ class WebPush:
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
         """List the subscribed browsers of these people. A team has none."""
-        found = ChannelAddress.objects.usable(NAME).of(people=people).select_related("user").order_by("pk")
+        if not people:
+            return []
+        zones = zones_of(people)
+        found = ChannelAddress.objects.usable(NAME).of(people=people).order_by("pk")
         return [
-            Address(channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id) for each in found
-        ]
+            Address(
+                channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id,
+                zone=zones.get(each.user_id or 0, "UTC"),
+            )
+            for each in found
+        ]  # fmt: skip
 
     @contextmanager
     def session(self) -> Iterator[WebPush]:
@@ -58,7 +66,7 @@ class WebPush:
         if subscription.get("by") != vapid.public_key():
             return Receipt(Result.GONE, "key_changed")
         endpoint = subscription["endpoint"]
-        body = encrypted(payload(message), subscription)
+        body = encrypted(payload(message, to.zone), subscription)
         headers = {
             "content-type": "application/octet-stream", "content-encoding": "aes128gcm",
             "ttl": str(life(message, now=datetime.now(UTC))), "urgency": URGENCY[message.urgency],
@@ -67,9 +75,10 @@ class WebPush:
         return receipt(sending.send(endpoint, body, headers), gone=GONE, reference=message.thread)
 
 
-def payload(message: Message) -> dict[str, Any]:
+def payload(message: Message, zone: str) -> dict[str, Any]:
     """Return what the service worker reads: static/js/service-worker.js. Pure."""
-    told = [message.ended] if message.ended else [f"{each.label}: {each.value}" for each in message.facts]
+    told = [message.ended] if message.ended else [f"{each.label}: {each.value}" for each in facts(message, zone)]
+    told += [each.subject for each in message.items]
     return {
         "title": shortened(heading(message), TITLE),
         "body": shortened("\n".join(told) or message.reason, BODY),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,9 +11,9 @@ from django.contrib.auth.models import User
 from django.db.models import Max
 from django.template import Context
 
-from approvals.channels import browsers, slack, teams, vapid
+from approvals.channels import browsers, slack, vapid
 from approvals.models import ChannelAddress, Notice
-from approvals.notifications import channel, log
+from approvals.notifications import log
 
 register = template.Library()
 
@@ -24,8 +23,7 @@ class ShownAddress(NamedTuple):
 
     address: ChannelAddress
     gone_words: str
-    reached_at: datetime | None = None
-    service: str = ""
+    reached_at: datetime | None
 
 
 @register.simple_tag(takes_context=True)
@@ -34,38 +32,31 @@ def pushing(context: Context) -> dict[str, Any]:
     found = list(browsers.listed(_reader(context)))
     sent = Notice.objects.filter(address__in=[each.pk for each in found], status=Notice.Status.SENT)
     reached = dict(sent.values_list("address").annotate(at=Max("finished_at")))
-    return {"key": vapid.public_key(), "browsers": _shown(found, reached)}
+    shown = [
+        ShownAddress(each, log.words(each.gone_word) if each.gone_at else "", reached.get(each.pk)) for each in found
+    ]
+    return {"key": vapid.public_key(), "browsers": shown}
 
 
 @register.simple_tag(takes_context=True)
-def chatting(context: Context) -> dict[str, Any]:
-    """Return how the reader is found in Slack, and the channels of their teams."""
+def in_slack(context: Context) -> dict[str, Any]:
+    """Return whether there is a bot, and why it does not reach the reader."""
     reader = _reader(context)
-    own = ChannelAddress.objects.filter(channel=slack.NAME, user=reader, mark=slack.BY_MAIL)
-    of_teams = ChannelAddress.objects.filter(channel__in=(slack.NAME, teams.NAME), team__in=reader.groups.all())
-    listed = of_teams.filter(gone_at__isnull=True).select_related("team").order_by("team__name", "label", "pk")
+    known = ChannelAddress.objects.filter(channel=slack.NAME, user=reader, label=reader.email[:100]).first()
     return {
         "bot": bool(settings.HOLDPOINT_SLACK_TOKEN),
         "email": reader.email,
-        "own": next(iter(_shown(own)), None),
-        "channels": _shown(listed),
+        "why": log.words(known.gone_word) if known and known.gone_at else "",
     }
+
+
+@register.simple_tag(takes_context=True)
+def shared_channels(context: Context, name: str) -> list[ChannelAddress]:
+    """List the channels of the reader's teams, in which all of the teams' gates are told."""
+    found = ChannelAddress.objects.usable(name).filter(team__in=_reader(context).groups.all())
+    return list(found.select_related("team").order_by("team__name", "label", "pk"))
 
 
 def _reader(context: Context) -> User:
     user: User = context["user"]
     return user
-
-
-def _shown(found: Iterable[ChannelAddress], reached: dict[int, datetime] | None = None) -> list[ShownAddress]:
-    return [
-        ShownAddress(
-            each, log.words(each.gone_word) if each.gone_at else "", (reached or {}).get(each.pk), _service(each.channel)
-        )
-        for each in found
-    ]
-
-
-def _service(name: str) -> str:
-    known = channel.registered(name)
-    return str(known.label) if known else name

@@ -18,7 +18,7 @@ LONGEST = 2000  # characters of each
 @require_POST
 @private
 def subscribe(request: HttpRequest) -> HttpResponse:
-    """Turn messages on in the browser that asks; 410 with `again` where its owner removed it. A script reads the answer."""
+    """Turn messages on in the browser that asks, for its script; 410 with `again` where its owner removed it."""
     if not vapid.public_key():
         return JsonResponse({"problem": _("This installation cannot push messages.")}, status=409)
     said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
@@ -38,7 +38,7 @@ def remove(request: HttpRequest, browser: int) -> HttpResponse:
     """Turn messages off in one browser."""
     if not browsers.remove(reader_of(request), browser):
         raise Http404("No such browser")
-    return _back("browsers")
+    return _back()
 
 
 @require_POST
@@ -46,8 +46,8 @@ def remove(request: HttpRequest, browser: int) -> HttpResponse:
 def find_in_slack(request: HttpRequest) -> HttpResponse:
     """Have the next message look for the person in Slack by their present e-mail address."""
     slack.look_again(reader_of(request))
-    return _back("chat")
+    return _back()
 
 
-def _back(part: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('notifications')}#{part}", status=303)
+def _back() -> HttpResponse:
+    return HttpResponseRedirect(reverse("notifications") + "#channels", status=303)

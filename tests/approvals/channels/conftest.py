@@ -18,6 +18,7 @@ from .slack_server import TOKEN, SlackServer
 def loopback(settings: Any) -> None:
     settings.HOLDPOINT_WEBHOOKS_PRIVATE = ["127.0.0.0/8"]
     settings.HOLDPOINT_WEBHOOKS_TIMEOUT = 5.0
+    settings.HOLDPOINT_PUSH_SERVICES = ["127.0.0.1"]
     settings.HOLDPOINT_VAPID_KEY = vapid.make()
 
 
