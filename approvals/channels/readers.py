@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from django.db.models import OuterRef, Subquery
+
 from approvals.models import ChannelAddress, NotificationPreference
 from approvals.notifications.channel import Address
 
 
-def zones_of(people: Collection[int]) -> dict[int, str]:
-    """Return the time zones that these people chose, by their ids."""
-    return dict(NotificationPreference.objects.filter(pk__in=list(people)).values_list("pk", "zone"))
+def zone_of(person: str) -> Subquery:
+    """Return the time zone that a person chose, as a column beside the person's."""
+    return Subquery(NotificationPreference.objects.filter(pk=OuterRef(person)).values("zone"))
 
 
 def of_teams(channel: str, teams: Collection[int]) -> list[Address]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpx
 
 from approvals.notifications.channel import UNREACHED, Receipt, Result
 from approvals.outbound.sending import SendResult
 
-# Many hosts take a channel's messages. That one is not reached is no fault of the channel, which would rest for all.
 ITS = "host_"
 # The message itself is not taken: it would not be later either.
 NEVER = frozenset({httpx.codes.BAD_REQUEST, httpx.codes.REQUEST_ENTITY_TOO_LARGE, httpx.codes.UNPROCESSABLE_ENTITY})
@@ -23,5 +24,12 @@ def receipt(sent: SendResult, *, gone: frozenset[int] = frozenset({410}), refere
         return Receipt(Result.GONE, f"http_{sent.status}")
     if sent.status in NEVER or sent.word in FORBIDDEN:
         return Receipt(Result.REFUSED, sent.word)
-    word = f"{ITS}{sent.word}" if sent.word in UNREACHED else sent.word
-    return Receipt(Result.LATER, word, retry_after=sent.retry_after)
+    return Receipt(Result.LATER, sent.word, retry_after=sent.retry_after)
+
+
+def of_one_host(came: Receipt) -> Receipt:
+    """Return the receipt of an address whose host somebody chose: that it is not reached keeps no other one waiting.
+
+    The channel would rest otherwise, for everybody.
+    """
+    return replace(came, word=f"{ITS}{came.word}") if came.word in UNREACHED else came

@@ -22,7 +22,7 @@ from approvals.notifications.channel import Address, Receipt, Result
 from approvals.notifications.message import Kind, Message
 from approvals.outbound import sealed
 
-from .readers import of_teams, zones_of
+from .readers import of_teams, zone_of
 from .slack_api import Slack
 from .slack_blocks import body_of
 from .slack_errors import UNCHANGEABLE, refused
@@ -69,6 +69,7 @@ class SlackSender:
     def __init__(self) -> None:
         self.slack = Slack()
         self.found: list[tuple[int, str, str, str]] = []  # what `remember` takes
+        self.known: dict[str, str] = {}  # who somebody is, by their e-mail address
 
     def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
         """Send one message, or change the earlier one where the gate has ended."""
@@ -98,6 +99,8 @@ class SlackSender:
 
     def _look_up(self, to: Address) -> tuple[str, Receipt]:
         """Find a person by their e-mail address, and keep who they are; "" with a receipt where Slack does not say."""
+        if to.value in self.known:
+            return self.known[to.value], Receipt(Result.SENT)
         answer, came = self.slack.ask("users.lookupByEmail", email=to.value)
         user = answer.get("user")
         found = str(user.get("id", "")) if isinstance(user, dict) else ""
@@ -105,6 +108,7 @@ class SlackSender:
             return "", came
         if not IN_SLACK.fullmatch(found):
             return "", Receipt(Result.LATER, "bad_answer")
+        self.known[to.value] = found
         if to.person is not None:
             self.found.append((to.person, to.label, found, ""))
         return found, came
@@ -113,15 +117,13 @@ class SlackSender:
 def _people(people: Collection[int]) -> Iterator[Address]:
     """Yield the address of each person who has one, but for those of whom Slack said that it has nobody."""
     known = {each.user_id: each for each in ChannelAddress.objects.filter(channel=NAME, user__in=people)}
-    zones = zones_of(people)
-    for each in User.objects.filter(pk__in=list(people), is_active=True).exclude(email="").order_by("pk"):
+    found = User.objects.filter(pk__in=list(people), is_active=True).exclude(email="").order_by("pk")
+    for each in found.annotate(zone=zone_of("pk")):
         row = known.get(each.pk)
         kept = row if row and row.label == each.email[:100] else None  # of another address: looked up anew
         if kept is None or kept.gone_at is None:
             value = kept.value if kept else each.email
-            yield Address(
-                channel=NAME, value=value, label=each.email[:100], person=each.pk, zone=zones.get(each.pk, "UTC")
-            )
+            yield Address(channel=NAME, value=value, label=each.email[:100], person=each.pk, zone=each.zone or "UTC")
 
 
 def remember(person: int, email: str, value: str, gone: str) -> None:

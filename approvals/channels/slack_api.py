@@ -10,7 +10,6 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode, urljoin
 
@@ -19,7 +18,7 @@ from django.conf import settings
 from approvals.notifications.channel import Receipt, Result
 from approvals.outbound import sending
 
-from .receipts import ITS, receipt
+from .receipts import of_one_host, receipt
 from .slack_errors import refused
 
 ANSWER = 256 * 1024  # bytes; Slack sends the whole message back
@@ -51,7 +50,7 @@ class Slack:
         said = sent.answer.decode("latin-1").strip()
         if sent.status is not None and not sent.delivered and ERROR.fullmatch(said):
             return self._noted(url, refused(said, retry_after=sent.retry_after))
-        return self._noted(url, receipt(sent, gone=frozenset({404, 410}), reference=HOOK))
+        return self._noted(url, of_one_host(receipt(sent, gone=frozenset({404, 410}), reference=HOOK)))
 
     def _called(self, method: str, body: bytes, media_type: str) -> tuple[Answer, Receipt]:
         if rest := self._rest(method):
@@ -66,8 +65,7 @@ class Slack:
             return {}, self._noted(method, refused(error, retry_after=sent.retry_after))
         if sent.delivered:
             return {}, Receipt(Result.LATER, "bad_answer")
-        # All that the bot sends goes to one host: without it the channel rests.
-        return {}, self._noted(method, replace(came := receipt(sent), word=came.word.removeprefix(ITS)))
+        return {}, self._noted(method, receipt(sent))
 
     def _rest(self, what: str) -> Receipt | None:
         left = self.resting.get(what, 0) - time.monotonic()

@@ -15,7 +15,7 @@ from approvals.outbound import sealed, sending
 
 from .adaptive_card import body_of
 from .readers import of_teams
-from .receipts import receipt
+from .receipts import of_one_host, receipt
 
 NAME = "teams"
 GONE = frozenset({404, 410})  # the workflow was removed
@@ -48,4 +48,4 @@ class Teams:
         if not url:
             return Receipt(Result.REFUSED, "secret_lost")
         body = json.dumps(body_of(message, to.zone), ensure_ascii=False).encode()
-        return receipt(sending.send(url, body, {}), gone=GONE, reference="card")
+        return of_one_host(receipt(sending.send(url, body, {}), gone=GONE, reference="card"))

@@ -17,7 +17,7 @@ from approvals.notifications.message import Kind, Message, Urgency
 from approvals.outbound import sending
 
 from . import vapid
-from .readers import zones_of
+from .readers import zone_of
 from .receipts import receipt
 from .texts import facts, heading, shortened
 
@@ -45,14 +45,13 @@ class WebPush:
         """List the subscribed browsers of these people. A team has none."""
         if not people:
             return []
-        zones = zones_of(people)
         found = ChannelAddress.objects.usable(NAME).of(people=people).order_by("pk")
         return [
             Address(
                 channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id,
-                zone=zones.get(each.user_id or 0, "UTC"),
+                zone=getattr(each, "zone", "") or "UTC",
             )
-            for each in found
+            for each in found.annotate(zone=zone_of("user"))
         ]  # fmt: skip
 
     @contextmanager

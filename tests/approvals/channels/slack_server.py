@@ -21,7 +21,7 @@ class SlackServer(Receiver):
 
     def __init__(self) -> None:
         super().__init__()
-        self.people = {"ann@example.com": "U0000ANN"}
+        self.people = {"ann@example.org": "U0000ANN"}
         self.channels = {"C0000OPS", *self.people.values()}
         self.messages: dict[tuple[str, str], dict[str, Any]] = {}  # (channel, ts) -> what is read there
         self.hooked: list[dict[str, Any]] = []
@@ -97,12 +97,12 @@ def misdrawn(body: dict[str, Any]) -> str:
         return "blocks"
     for block in blocks:
         if block["type"] not in TYPES:
-            return block["type"]
+            return str(block["type"])
         if block["type"] == "section" and not 0 <= len(block.get("fields", [])) <= 10:
             return "fields"
     for found in texts(body):
         if not 0 < len(found["text"]) <= (150 if found is blocks[0].get("text") else 3000):
-            return found["text"]
+            return str(found["text"])
     return ""
 
 

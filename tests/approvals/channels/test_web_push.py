@@ -65,7 +65,7 @@ def test_what_may_be_taken_later_is_tried_again(push_service: PushService, brows
     push_service.answers.extend([status(429, Retry_After="30"), status(503), cut])
     assert send(browser) == Receipt(Result.LATER, "http_429", retry_after=30.0)
     assert send(browser) == Receipt(Result.LATER, "http_503")
-    assert send(browser) == Receipt(Result.LATER, "host_cut")
+    assert send(browser) == Receipt(Result.LATER, "cut")
     assert send(browser).result == Result.SENT
 
 
