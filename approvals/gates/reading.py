@@ -123,8 +123,8 @@ class ShownGate:
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
-    told: list[dict[str, Any]]  # the latest messages to people about it, the oldest first
-    unopened: bool  # whether the reader was told of it and had not opened its page since
+    told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
+    unopened: bool = False  # whether the reader was told of it and had not opened its page since
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:

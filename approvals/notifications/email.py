@@ -41,7 +41,7 @@ class Email:
     """The channel. The address is the account's own."""
 
     name = NAME
-    label = gettext_lazy("E-mail")
+    label = gettext_lazy("e-mail")
     updates = False
     at_once = 10
 
@@ -85,7 +85,10 @@ class EmailSession:
         if self.sent >= KEPT:
             self.close()
         kept = self.sent > 0
-        mail = compose(message, to, key=key, earlier=earlier, bodies=self._bodies(message, to.zone))
+        try:
+            mail = compose(message, to, key=key, earlier=earlier, bodies=self._bodies(message, to.zone))
+        except ValueError as error:
+            return judged(error)
         receipt = self._sent(mail)
         if receipt.word == "cut" and kept:
             receipt = self._sent(mail)
@@ -99,6 +102,7 @@ class EmailSession:
 
     def _sent(self, mail: EmailMultiAlternatives) -> Receipt:
         try:
+            self.connection.open()  # one that the next call opens, it closes again
             self.connection.send_messages([mail])
         except (smtplib.SMTPException, OSError, ValueError) as error:
             receipt = judged(error)
@@ -155,13 +159,19 @@ def compose(
         headers["In-Reply-To"] = earlier or root
         headers["References"] = f"{root} {earlier}".strip()
     text, html = bodies
-    # The bare address where the name is too odd for a header.
-    name = to.name if to.name.isprintable() else ""
-    mail = EmailMultiAlternatives(
-        subject_of(message, follows=bool(earlier)), text, to=[formataddr((name, to.value))], headers=headers
-    )
+    subject = " ".join(subject_of(message, follows=bool(earlier)).split())
+    mail = EmailMultiAlternatives(subject, text, to=[mailbox(to)], headers=headers)
     mail.attach_alternative(html, "text/html")
     return mail
+
+
+def mailbox(to: Address) -> str:
+    """Return the address with the person's name. Raises ValueError for what is none."""
+    local, _, domain = to.value.rpartition("@")
+    if not local or not domain or not to.value.isprintable():
+        raise ValueError("not an address")
+    name = to.name if to.name.isprintable() else ""
+    return formataddr((name, f"{local}@{domain.encode('idna').decode()}"))
 
 
 def subject_of(message: Message, *, follows: bool) -> str:

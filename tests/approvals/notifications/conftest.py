@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ def nothing_told_yet() -> None:
 @pytest.fixture
 def mails(settings: Any) -> Iterator[MailServer]:
     """Return a mail server to which this process sends."""
+    logging.getLogger("mail.log").setLevel(logging.WARNING)
     server = MailServer()
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port

@@ -58,11 +58,13 @@ class MailServer(Refusing):
         super().__init__()
         with socket.create_server(("127.0.0.1", port)) as free:  # aiosmtpd does not tell which port it took
             self.port: int = free.getsockname()[1]
-        self.controller = Controller(self, hostname="127.0.0.1", port=self.port, ready_timeout=10)
+        self.controller: Controller | None = Controller(self, hostname="127.0.0.1", port=self.port, ready_timeout=10)
         self.controller.start()
 
     def stop(self) -> None:
-        self.controller.stop()
+        if self.controller is not None:
+            self.controller.stop()
+            self.controller = None
 
 
 def text_of(mail: EmailMessage) -> str:
