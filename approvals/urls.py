@@ -16,9 +16,9 @@ from .views import (
     impacts,
     inbox,
     notifications,
-    reaching,
     reveals,
 )
+from .views.reaching import browsers, chat
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -44,7 +44,7 @@ urlpatterns = [
     path("audit/verifications/", audit_orders.verifications, name="audit-verifications"),
     path("audit/exports/", audit_orders.exports, name="audit-exports"),
     path("audit/events/<int:event_id>/erasures/", audit_orders.erasures, name="audit-erasures"),
-    path("account/notifications/browsers/", reaching.subscribe, name="browsers"),
-    path("account/notifications/browsers/<int:browser>/removals/", reaching.remove, name="browser-removals"),
-    path("account/notifications/slack/", reaching.find_in_slack, name="slack-lookups"),
+    path("account/notifications/browsers/", browsers.subscribe, name="browsers"),
+    path("account/notifications/browsers/<int:browser>/removals/", browsers.remove, name="browser-removals"),
+    path("account/notifications/slack/", chat.look_again, name="slack-lookups"),
 ]

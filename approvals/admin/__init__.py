@@ -2,6 +2,16 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import accounts, deliveries, history, policies, teams, tools, webhooks
+from . import accounts, chat_channels, deliveries, history, policies, teams, tools, webhooks
 
-__all__ = ["ReadOnlyAdmin", "accounts", "deliveries", "history", "policies", "teams", "tools", "webhooks"]
+__all__ = [
+    "ReadOnlyAdmin",
+    "accounts",
+    "chat_channels",
+    "deliveries",
+    "history",
+    "policies",
+    "teams",
+    "tools",
+    "webhooks",
+]

@@ -14,6 +14,7 @@ from django.template import Context
 from approvals.channels import browsers, slack, vapid
 from approvals.models import ChannelAddress, Notice
 from approvals.notifications import log
+from checkpoints.access.permissions import own_teams
 
 register = template.Library()
 
@@ -53,7 +54,7 @@ def in_slack(context: Context) -> dict[str, Any]:
 @register.simple_tag(takes_context=True)
 def shared_channels(context: Context, name: str) -> list[ChannelAddress]:
     """List the channels of the reader's teams, in which all of the teams' gates are told."""
-    found = ChannelAddress.objects.usable(name).filter(team__in=_reader(context).groups.all())
+    found = ChannelAddress.objects.usable(name).filter(team__in=own_teams(_reader(context)))
     return list(found.select_related("team").order_by("team__name", "label", "pk"))
 
 

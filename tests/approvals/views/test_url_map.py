@@ -15,7 +15,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from approvals.models import Gate
+from approvals.models import ChannelAddress, Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from checkpoints.runs import notes
@@ -32,6 +32,7 @@ ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|st
 LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device", "notifications"})
 # Whoever is signed in writes what is their own.
 OWN = frozenset({"notification-settings", "notification-tests", "token-issuances", "device-codes", "device-confirmations", "device-refusals"})
+OWN |= {"browsers", "slack-lookups"}
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
@@ -39,7 +40,7 @@ FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who 
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
-TOKENS = {*OWN, "token-revocations"}
+TOKENS = {*OWN, "token-revocations", "browser-removals"}
 SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
@@ -83,10 +84,17 @@ def token() -> int:
     return make_token(ann(gate().team))[0].pk
 
 
+@cache
+def browser() -> int:
+    """Somebody's browser, which takes pushed messages."""
+    return ChannelAddress.objects.add("push", "{}", label="Firefox", user=ann(gate().team)).pk
+
+
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
     values["pointer"] = "/order"
+    values["browser"] = browser()
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]

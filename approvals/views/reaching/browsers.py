@@ -1,4 +1,4 @@
-"""Turns pushed messages on and off for the browsers of the signed-in person, and looks the person up in Slack again."""
+"""Turns pushed messages on and off for the browsers of the signed-in person."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from approvals.channels import browsers, slack, user_agents, vapid
-
-from .access import private, reader_of
+from approvals.channels import browsers, user_agents, vapid
+from approvals.views.access import private, reader_of
 
 SAID = ("endpoint", "p256dh", "auth")
 LONGEST = 2000  # characters of each
@@ -38,16 +37,4 @@ def remove(request: HttpRequest, browser: int) -> HttpResponse:
     """Turn messages off in one browser."""
     if not browsers.remove(reader_of(request), browser):
         raise Http404("No such browser")
-    return _back()
-
-
-@require_POST
-@private
-def find_in_slack(request: HttpRequest) -> HttpResponse:
-    """Have the next message look for the person in Slack by their present e-mail address."""
-    slack.look_again(reader_of(request))
-    return _back()
-
-
-def _back() -> HttpResponse:
     return HttpResponseRedirect(reverse("notifications") + "#channels", status=303)
