@@ -105,8 +105,8 @@ def test_a_removed_one_is_told_nothing_more(receiver: Receiver) -> None:
 
 
 def test_those_of_another_team_and_peoples_browsers_do_not_exist() -> None:
-    made = team_channels.add(make_team(), "slack", SECRET, label="#theirs", by=SYSTEM)
-    own = make_team()
+    theirs, own = make_team(), make_team()
+    made = team_channels.add(theirs, "slack", SECRET, label="#theirs", by=SYSTEM)
     browser = ChannelAddress.objects.add("push", "{}", label="Firefox", user=make_user("Sam", own))
     client = operator(own)
     for found in (made, browser):
@@ -114,7 +114,7 @@ def test_those_of_another_team_and_peoples_browsers_do_not_exist() -> None:
         for order in ("tests", "removals"):
             assert client.post(page(order, found.pk)).status_code == 404
     assert "#theirs" not in client.get(page("changelist")).content.decode()
-    assert client.post(page("add"), form(Group.objects.get(pk=made.team_id))).status_code == 200
+    assert client.post(page("add"), form(theirs)).status_code == 200
     assert signed_in(make_user("Ann", own)).get(page("changelist")).status_code == 302
 
 

@@ -90,8 +90,8 @@ def test_nothing_is_stored_that_nothing_could_be_sent_to(browser: FakeBrowser, w
 def test_a_form_turns_it_on_and_another_off(browser: FakeBrowser, settings: Any) -> None:
     user = ann(make_team())
     client = signed_in(user)
-    agent = {"HTTP_USER_AGENT": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
-    answer = client.post(reverse("browsers"), browser.said, **agent)
+    agent = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
+    answer = client.post(reverse("browsers"), browser.said, headers=agent)
     assert answer.status_code == 201
     assert labels(user) == ["Firefox on Linux"]
     page = client.get(reverse("notifications")).content.decode()
