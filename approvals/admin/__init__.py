@@ -2,7 +2,7 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import accounts, chat_channels, deliveries, history, policies, teams, tools, webhooks
+from . import accounts, chat_channels, deliveries, history, notices, policies, teams, tools, webhooks
 
 __all__ = [
     "ReadOnlyAdmin",
@@ -10,6 +10,7 @@ __all__ = [
     "chat_channels",
     "deliveries",
     "history",
+    "notices",
     "policies",
     "teams",
     "tools",

@@ -124,6 +124,14 @@ class PolicyForm(VersionedForm[Policy]):
         super().__init__(*args, **kwargs)
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
+        for name in {"leaves", "remind_share"} & set(self.fields):  # a form from before they existed has none of them
+            self.fields[name].required = False
+
+    def clean_remind_share(self) -> int:
+        """Return the share; empty: never, and what it was where the form has no such field."""
+        sent: int | None = self.cleaned_data["remind_share"]
+        before: int = self.instance.remind_share
+        return (sent or 0) if self.add_prefix("remind_share") in self.data else before
 
     def clean(self) -> dict[str, Any]:
         """Refuse an edit of an outdated version, and a quorum that the reviewers are too few for."""

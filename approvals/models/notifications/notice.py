@@ -58,14 +58,6 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
         """Select those that are to be sent, now or later."""
         return self.filter(status=Notice.Status.PENDING)
 
-    def late(self) -> NoticeQuerySet:
-        """Select those that failed at least once and are tried again."""
-        return self.pending().filter(attempts__gt=0).exclude(word="")
-
-    def lately_failed(self) -> NoticeQuerySet:
-        """Select those that failed for good within a day."""
-        return self.filter(status=Notice.Status.FAILED, finished_at__gt=Now() - timedelta(days=1))
-
     def outlived(self, kept: timedelta) -> NoticeQuerySet:
         """Select those that were written longer ago than `kept`."""
         return self.filter(created_at__lt=Now() - kept)

@@ -9,8 +9,23 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from checkpoints.events.commit_order import Cursor, newest
+from checkpoints.postgresql.sql import run_sql
 
 LEASE = timedelta(minutes=2)
+COUNTED = 5000
+_FIGURES = """
+SELECT state.channel,
+  (SELECT count(*) FROM (
+    SELECT FROM unnest(ARRAY[0, 1, 2]) level CROSS JOIN LATERAL (
+      SELECT FROM approvals_notice notice WHERE notice.channel = state.channel AND notice.urgency = level
+        AND notice.status = 'pending' AND notice.next_attempt_at <= statement_timestamp() LIMIT $1) due
+    LIMIT $1) counted),
+  (SELECT count(*) FROM (
+    SELECT FROM approvals_notice notice WHERE notice.channel = state.channel AND notice.status = 'failed'
+      AND notice.finished_at > statement_timestamp() - interval '1 day' LIMIT $1) counted),
+  coalesce(extract(epoch FROM statement_timestamp() - state.failing_since), 0)::float8
+FROM approvals_channelstate state ORDER BY state.channel
+"""
 PAUSES = (5, 15, 60, 300)  # seconds for which a channel rests after so many sessions in a row that reached nobody
 
 
@@ -56,9 +71,11 @@ class ChannelStateQuerySet(models.QuerySet["ChannelState"]):
             return None
         return self.get(channel=channel)
 
-    def failing(self) -> ChannelStateQuerySet:
-        """Select the channels of which nothing arrived lately."""
-        return self.filter(failing_since__isnull=False)
+    def figures(self) -> list[tuple[str, int, int, float]]:
+        """List (channel, messages that are due, those that failed within a day, seconds of failure) of each channel."""
+        return [
+            (channel, due, failed, float(seconds)) for channel, due, failed, seconds in run_sql(_FIGURES, [COUNTED])
+        ]
 
 
 class ChannelState(models.Model):
@@ -73,6 +90,9 @@ class ChannelState(models.Model):
     word = models.CharField(max_length=30, default="")  # why
 
     objects = ChannelStateQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "channel"
 
     def __str__(self) -> str:
         return f"channel {self.channel}"

@@ -113,12 +113,11 @@ def test_a_refusal_for_now_is_tried_again_and_one_for_good_is_not(mails: MailSer
     send()
     first.refresh_from_db()
     assert (first.status, first.word, first.attempts) == ("pending", "smtp_451", 1)
-    assert first.next_attempt_at is not None
     due()
     mails.rcpt.append("550 5.1.1 nobody")
     send()
     first.refresh_from_db()
-    assert (first.status, first.word, first.next_attempt_at) == ("failed", "smtp_550", None)
+    assert (first.status, first.word) == ("failed", "smtp_550")
     assert ChannelState.objects.get(channel="email").failures == 0  # the server is there
 
 
@@ -150,7 +149,7 @@ def test_a_server_that_is_away_makes_the_channel_rest(mails: MailServer) -> None
     send()
     state.refresh_from_db()
     assert len(again.mails) == 1
-    assert (state.failures, state.failing_since, state.word) == (0, None, "")
+    assert (state.failures, state.word) == (0, "")
     again.stop()
 
 

@@ -282,7 +282,7 @@ def test_a_teams_place_is_told_when_it_opens_and_when_it_ends(monkeypatch: pytes
     board = Board()
     made = ChannelAddress.objects.add("board", "x", label="#approvals", team=team)
     board.there = {team.pk: made.pk}
-    monkeypatch.setitem(channel._channels, "board", board)  # type: ignore[arg-type]
+    monkeypatch.setitem(channel._channels, "board", board)
     gate = make_gate(team=team)
     fanned()
     decide(gate, by=ann(team))

@@ -31,7 +31,16 @@ ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|st
 # Lists of what is the reader's own: an outsider gets an empty one.
 LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device", "notifications"})
 # Whoever is signed in writes what is their own.
-OWN = frozenset({"notification-settings", "notification-tests", "token-issuances", "device-codes", "device-confirmations", "device-refusals"})
+OWN = frozenset(
+    {
+        "notification-settings",
+        "notification-tests",
+        "token-issuances",
+        "device-codes",
+        "device-confirmations",
+        "device-refusals",
+    }
+)
 OWN |= {"browsers", "slack-lookups"}
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}

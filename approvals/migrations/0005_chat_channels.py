@@ -2,7 +2,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0003_notifications")]
+    dependencies = [("approvals", "0004_notifications")]
 
     operations = [
         migrations.AlterModelOptions(name="channeladdress", options={"verbose_name": "chat channel"}),
