@@ -22,6 +22,6 @@ def deliver(delivery: int) -> None:
 
 
 @shared_task(name="approvals.notify", ignore_result=True)
-def notify(_: int = 0) -> None:
+def notify(_: int) -> None:
     """Write the notices of new events, and send what is due, for a few seconds."""
     notifying.run_slice()

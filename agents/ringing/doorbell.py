@@ -75,7 +75,7 @@ def ring_for_delivery(delivery: int) -> bool:
 
 def ring_for_notices() -> bool:
     """Ask any worker to write and send what people are to be told, after what is more urgent; as `ring`."""
-    return _send("approvals.notify", [Bell(0, current_app.conf.task_default_queue, priority=LATER)])
+    return _send("approvals.notify", [Bell(1, current_app.conf.task_default_queue, priority=LATER)])
 
 
 def ring_for_children(run_id: int) -> bool:
