@@ -38,6 +38,7 @@ class SlackChannel:
     name = NAME
     label = "Slack"
     updates = True
+    personal = True
     at_once = 10
 
     def unfit(self) -> str:

@@ -27,6 +27,7 @@ class Teams:
     name = NAME
     label = "Microsoft Teams"
     updates = True
+    personal = False
     at_once = 10
 
     def unfit(self) -> str:

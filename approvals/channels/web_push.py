@@ -35,6 +35,7 @@ class WebPush:
     name = NAME
     label: str = gettext_lazy("Browser")  # type: ignore[assignment]
     updates = True
+    personal = True
     at_once = 20
 
     def unfit(self) -> str:

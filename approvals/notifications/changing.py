@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from approvals.models import NotificationPreference
 
 from . import choices
-from .channel import channels
+from .channel import personal
 
 AS_POLICY, NEVER = "policy", "never"
 LEADS = {
@@ -75,7 +75,7 @@ def read(user: User, form: QueryDict) -> NotificationPreference:
 def _choices(form: QueryDict) -> dict[str, dict[str, str]]:
     chosen: dict[str, dict[str, str]] = {}
     for kind in choices.CHOSEN:
-        for channel in channels():
+        for channel in personal():
             level = form.get(f"{kind}-{channel.name}", "")
             if level in choices.LEVELS:
                 chosen.setdefault(kind, {})[channel.name] = level
@@ -117,6 +117,6 @@ def lead_of(settings: NotificationPreference) -> str:
 def rows(settings: NotificationPreference) -> list[dict[str, Any]]:
     """List, for the form, each kind with what is chosen of it by channel."""
     return [
-        {"kind": kind.value, "cells": [(each, choices.least_risk(settings, kind, each.name)) for each in channels()]}
+        {"kind": kind.value, "cells": [(each, choices.least_risk(settings, kind, each.name)) for each in personal()]}
         for kind in choices.CHOSEN
     ]

@@ -80,6 +80,7 @@ class Channel(Protocol):
     name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 12 characters
     label: str  # for pages, translated when shown
     updates: bool  # whether a gate's end is told wherever the gate was told, as the message is changed in place
+    personal: bool  # whether single persons have addresses in it, and so choose what they are told by it
     at_once: int  # messages that one session is given, at most, before what became of them is recorded
 
     def unfit(self) -> str:
@@ -106,6 +107,11 @@ def register(channel: Channel) -> None:
 def channels() -> list[Channel]:
     """List the channels that this installation can use, in the order of their registration."""
     return [each for each in _channels.values() if not each.unfit()]
+
+
+def personal() -> list[Channel]:
+    """List those of them in which single persons have addresses."""
+    return [each for each in channels() if each.personal]
 
 
 def named(name: str) -> Channel | None:

@@ -43,6 +43,7 @@ class Email:
     name = NAME
     label = gettext_lazy("e-mail")
     updates = False
+    personal = True
     at_once = 10
 
     def unfit(self) -> str:
