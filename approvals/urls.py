@@ -18,7 +18,7 @@ from .views import (
     notifications,
     reveals,
 )
-from .views.reaching import browsers, chat
+from .views.reaching import browsers, chat, waiting
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -46,5 +46,6 @@ urlpatterns = [
     path("audit/events/<int:event_id>/erasures/", audit_orders.erasures, name="audit-erasures"),
     path("account/notifications/browsers/", browsers.subscribe, name="browsers"),
     path("account/notifications/browsers/<int:browser>/removals/", browsers.remove, name="browser-removals"),
+    path("account/waiting/", waiting.show, name="waiting"),
     path("account/notifications/slack/", chat.look_again, name="slack-lookups"),
 ]

@@ -18,6 +18,11 @@ navigator.setAppBadge = async (count) => { badges.push(count); };
 navigator.clearAppBadge = async () => { badges.push(0); };
 """
 
+OUT_OF_SIGHT = """
+Object.defineProperty(Document.prototype, "visibilityState", { get: () => "hidden" });
+Object.defineProperty(Document.prototype, "hidden", { get: () => true });
+"""
+
 
 def icon(page: Page) -> str:
     found: str = page.evaluate("document.querySelector('link[rel=icon]').href")
@@ -48,7 +53,24 @@ def test_it_goes_with_the_gates_that_wait(new_context: NewContext) -> None:
     assert page.title().startswith("(1) ")
     page.goto("/agents/")
     expect(page).to_have_title("(1) Agents · Holdpoint")
+    is_live(page)
+    make_gate(policy=policy, team=team, started_by=bob(team))
+    expect(page).to_have_title("(2) Agents · Holdpoint")
     assert said == []
+
+
+def test_a_page_that_nobody_sees_counts_on(new_context: NewContext) -> None:
+    """A tab in the background is there for its title; all else in it waits until it is looked at."""
+    team = make_team()
+    reader, policy = ann(team), make_policy(team)
+    context = new_context(reader)
+    context.add_init_script(OUT_OF_SIGHT)
+    page = context.new_page()
+    page.goto("/")
+    is_live(page)
+    make_gate(policy=policy, team=team, started_by=bob(team))
+    expect(page).to_have_title("(1) Inbox · Holdpoint")
+    assert page.locator(".gate-row").count() == 0, "the list is not fetched"
 
 
 def test_with_nothing_waiting_nothing_is_marked(new_context: NewContext) -> None:

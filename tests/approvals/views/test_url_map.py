@@ -42,6 +42,7 @@ OWN = frozenset(
     }
 )
 OWN |= {"browsers", "slack-lookups"}
+LISTS |= {"waiting"}
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
