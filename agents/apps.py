@@ -15,6 +15,7 @@ class AgentsConfig(AppConfig):
         AgentsConfig.registered = True
         from agents.models.effect import BEGUN, Effect
         from approvals.consequences import impact_sources
+        from approvals.notifications import notifying
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
         from checkpoints.retention import delete_batch, reading, stray_artifacts, unneeded_rows
@@ -33,6 +34,7 @@ class AgentsConfig(AppConfig):
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
         ringing.register(doorbell.ring_for_delivery)
+        notifying.register(doorbell.ring_for_notices)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))
         delete_batch.along(retention.memos)
         delete_batch.along(pending.go_along)

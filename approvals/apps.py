@@ -7,7 +7,7 @@ class ApprovalsConfig(AppConfig):
     registered = False
 
     def ready(self) -> None:
-        """Register people's uploads, which a prune spares, and the gates' rows, which the audit verifies."""
+        """Register people's uploads, which a prune spares, the gates' rows, which the audit verifies, and channels."""
         if ApprovalsConfig.registered:  # Django calls it again where INSTALLED_APPS changes
             return
         ApprovalsConfig.registered = True
@@ -15,7 +15,12 @@ class ApprovalsConfig(AppConfig):
         from checkpoints.retention import stray_artifacts
 
         from .audit import evidence
+        from .channels import registered
         from .decisions import uploads
+        from .notifications import channel
+        from .notifications.email import Email
 
         stray_artifacts.look_in(uploads.named_in)
         covered_rows.register(evidence.COVER)
+        channel.register(Email())
+        registered.register()

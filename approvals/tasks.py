@@ -1,10 +1,11 @@
-"""The Celery tasks of verifications and webhooks: a message names a row, and the database says what to do."""
+"""The Celery tasks of verifications, webhooks and notices: a message names a row, and the database says what to do."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
 from .audit import seal_verification
+from .notifications import notifying
 from .webhooks import delivering
 
 
@@ -18,3 +19,9 @@ def verify(verification: int) -> None:
 def deliver(delivery: int) -> None:
     """Send a message to a webhook, where it is due."""
     delivering.deliver(delivery)
+
+
+@shared_task(name="approvals.notify", ignore_result=True)
+def notify(_: int) -> None:
+    """Write the notices of new events, and send what is due, for a few seconds."""
+    notifying.run_slice()

@@ -16,10 +16,12 @@ from .views import (
     impacts,
     inbox,
     insights,
+    notifications,
     reveals,
 )
 from .views.account import profile as account_profile
 from .views.account import sessions as account_sessions
+from .views.reaching import browsers, chat, waiting
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -43,10 +45,17 @@ urlpatterns = [
     path("account/sessions/", account_sessions.page, name="account-sessions"),
     path("account/sessions/others/removals/", account_sessions.end_others, name="account-sessions-others-removals"),
     path("account/sessions/<int:number>/removals/", account_sessions.end, name="account-session-removals"),
+    path("account/notifications/", notifications.page, name="notifications"),
+    path("account/notifications/settings/", notifications.change, name="notification-settings"),
+    path("account/notifications/tests/", notifications.test, name="notification-tests"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),
     path("audit/seals/", audit_orders.seals, name="audit-seals"),
     path("audit/verifications/", audit_orders.verifications, name="audit-verifications"),
     path("audit/exports/", audit_orders.exports, name="audit-exports"),
     path("audit/events/<int:event_id>/erasures/", audit_orders.erasures, name="audit-erasures"),
+    path("account/notifications/browsers/", browsers.subscribe, name="browsers"),
+    path("account/notifications/browsers/<int:browser>/removals/", browsers.remove, name="browser-removals"),
+    path("account/waiting/", waiting.show, name="waiting"),
+    path("account/notifications/slack/", chat.look_again, name="slack-lookups"),
 ]

@@ -38,6 +38,7 @@ SECTIONS = {
     "assistant": "examples.assistant",
     "outside": "outside.api_calls",
     "prompts": "outside.prompts",
+    "notices": "outside.notices",
     "hostile": "operation.hostile",
     "bounds": "operation.bounds",
     "operating": "operation.operating",

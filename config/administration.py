@@ -32,6 +32,9 @@ SECTIONS: dict[str, dict[str, str | Promise]] = {
     "Integrations": {
         "approvals.webhook": _("Addresses that are told when a gate opens or closes."),
         "approvals.delivery": _("Each message to a webhook, and whether it arrived."),
+        "approvals.notice": _("Each message to a person, and whether it was sent."),
+        "approvals.channelstate": _("Whether e-mail and the other channels reach anybody."),
+        "approvals.channeladdress": _("Channels of Slack and Teams in which a team's gates are told."),
         "agents.token": _("API tokens of people and agents."),
     },
     "Records": {

@@ -8,6 +8,7 @@ so that a misspelt HOLDPOINT_ variable is refused too, instead of being quietly 
 from __future__ import annotations
 
 import difflib
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
@@ -18,6 +19,8 @@ PREFIX = "HOLDPOINT_"
 TEMPLATE = "change-me"  # what .env.example has where a secret is to be filled in
 OF_CLIENTS = frozenset({"HOLDPOINT_URL", "HOLDPOINT_TOKEN"})  # read by clients/python, in the same shell maybe
 KEY_LENGTH, KEY_LETTERS = 32, 8  # characters of a key, and different ones among them, at least
+KEY_P256 = 43  # letters of a private key of that curve in base64url
+ORDER_P256 = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
 
@@ -57,6 +60,18 @@ class EnvironmentReader:
                 f"{name} holds a key that could be guessed; make one of at least {KEY_LENGTH} characters with "
                 "`openssl rand -base64 48`."
             )
+
+    def vapid_key(self, name: str) -> str:
+        """Return a private key of the curve P-256 as base64url of its 32 bytes (RFC 8292 calls its use VAPID)."""
+        value = self.text(name).rstrip("=")
+        try:
+            number = int.from_bytes(urlsafe_b64decode(f"{value}=")) if len(value) == KEY_P256 else 0
+        except ValueError:
+            number = 0
+        if value and not 0 < number < ORDER_P256:
+            self.complaints.append(f"{name} is no key; write what `python manage.py vapid` prints.")
+            return ""
+        return value
 
     def boolean(self, name: str, default: bool) -> bool:
         """Return a yes or a no."""

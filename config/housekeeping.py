@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from agents.models import Answer, Spoken, Worker
 from approvals.models import Draft, Looking, SignedIn
+from approvals.notifications import log
 from approvals.webhooks import outbox
 from config.messages import canary
 
@@ -42,8 +43,9 @@ def clear_drafts() -> None:
 
 @shared_task
 def clear_deliveries() -> None:
-    """Delete old messages to webhooks, with their attempts."""
+    """Delete old messages to webhooks, with their attempts, and old messages to people."""
     outbox.clear()
+    log.clear()
 
 
 @shared_task

@@ -309,6 +309,14 @@ HOLDPOINT_DEVELOPMENT = env.boolean("HOLDPOINT_DEVELOPMENT", False)
 # A key for the audit's seals and the proofs of its events; without one seals are plain SHA-256. Those before it.
 HOLDPOINT_SEAL_KEY = env.key("HOLDPOINT_SEAL_KEY")
 HOLDPOINT_OLD_SEAL_KEYS = env.keys("HOLDPOINT_OLD_SEAL_KEYS")
+# Web Push: the key by which push services know this installation, and their hosts. Slack: a bot's token, and its API.
+HOLDPOINT_VAPID_KEY = env.vapid_key("HOLDPOINT_VAPID_KEY")
+HOLDPOINT_PUSH_SERVICES = env.words(
+    "HOLDPOINT_PUSH_SERVICES",
+    ["fcm.googleapis.com", "push.services.mozilla.com", "push.apple.com", "notify.windows.com"],
+)
+HOLDPOINT_SLACK_TOKEN = env.text("HOLDPOINT_SLACK_TOKEN")
+HOLDPOINT_SLACK_API = env.url("HOLDPOINT_SLACK_API", ("https", "http"), "https://slack.com/api/")
 # Webhooks: seconds that one message may take, seconds between its tries, how long they are kept and may all fail.
 HOLDPOINT_WEBHOOKS_TIMEOUT = env.number("HOLDPOINT_WEBHOOKS_TIMEOUT", 15.0, least=0.1, most=120)
 HOLDPOINT_WEBHOOKS_RETRIES = env.numbers(
@@ -319,6 +327,11 @@ HOLDPOINT_WEBHOOKS_FAILING_DAYS = env.number("HOLDPOINT_WEBHOOKS_FAILING_DAYS", 
 # Networks beside the public internet that they may go to, there without https too; more certificates to trust.
 HOLDPOINT_WEBHOOKS_PRIVATE = env.networks("HOLDPOINT_WEBHOOKS_PRIVATE")
 HOLDPOINT_WEBHOOKS_CA = env.file("HOLDPOINT_WEBHOOKS_CA")
+# Messages to people: seconds that one may take, between its tries, connections of one channel, days they are kept.
+HOLDPOINT_NOTICES_TIMEOUT = env.number("HOLDPOINT_NOTICES_TIMEOUT", 15.0, least=0.1, most=60)
+HOLDPOINT_NOTICES_RETRIES = env.numbers("HOLDPOINT_NOTICES_RETRIES", [10, 60, 300, 900, 3600, 7200, 14400])
+HOLDPOINT_NOTICES_CONNECTIONS = env.whole("HOLDPOINT_NOTICES_CONNECTIONS", 4, least=1, most=50)
+HOLDPOINT_NOTICES_KEEP_DAYS = env.number("HOLDPOINT_NOTICES_KEEP_DAYS", 90.0, least=1, most=3660)
 # The example agent's outside world: the payment sandbox, and the orders that it looks up.
 SANDBOX_URL = env.url("SANDBOX_URL", ("http", "https"), "http://127.0.0.1:8001")
 HOLDPOINT_REFUNDS_ORDERS = env.text("HOLDPOINT_REFUNDS_ORDERS")

@@ -1,4 +1,4 @@
-"""Every address: pages of the two apps, the API, accounts, admin, health, metrics, translations."""
+"""Every address: pages of the two apps, the API, accounts, admin, health, metrics, translations, the installed app."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -7,6 +7,7 @@ from django.views.i18n import JavaScriptCatalog
 
 from config.health import views as health
 from config.metrics import views as metrics
+from config.web import installable
 
 handler400 = "config.web.refusals.bad_request"
 handler404 = "config.web.refusals.not_found"
@@ -16,6 +17,9 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
+    path("manifest.webmanifest", installable.manifest, name="manifest"),
+    path("service-worker.js", installable.service_worker, name="service-worker"),
+    path("offline/", installable.offline, name="offline"),
     path("api/", include("agents.api.urls")),
     path("", include("config.sign_in.urls")),
     path("admin/", admin.site.urls),

@@ -3,10 +3,10 @@
 Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
 gates past their deadline, cancels runs past theirs, carries out what was ordered for the runs that a run started, takes
 on runs whose external program is gone, lets idle threads of graphs wait, seals the audit and rings for a verification
-of it, and for messages to webhooks. A doorbell carries no authority, so two sweepers, or too many doorbells, do no
-harm. How often it rang for a run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell
-waits. A mark in Redis that is missing shows a flush: then it rings for all again. How many messages may wait in a queue
-is in agents.ringing.
+of it, and for messages to webhooks and people. A doorbell carries no authority, so two sweepers, or too many
+doorbells, do no harm. How often it rang for a run is kept in memory only: in `wake_at`, a queued run would not be due
+while its doorbell waits. A mark in Redis that is missing shows a flush: then it rings for all again. How many messages
+may wait in a queue is in agents.ringing.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from agents.runner import version_upgrade
 from agents.threads import resting
 from approvals.gates import closing
 from approvals.models import Delivery, Gate
+from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer
 from checkpoints.errors import UnfitDatabase
@@ -69,6 +70,7 @@ class Sweeper:
     tried: RecentRings = field(default_factory=RecentRings)  # the runs that were tried out in another version
     alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
     sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
+    told: RecentRings = field(default_factory=RecentRings)  # rings for notices, by what waits
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
     unended: RecentRings = field(default_factory=RecentRings)  # runs that could not be cancelled, by their token
     children: ChildSweep = field(default_factory=ChildSweep)
@@ -87,6 +89,7 @@ class Sweeper:
             "sealed": lambda: int(sealer.seal_once() is not None),
             "verifying": self.ring_for_verifications,
             "sending": self.ring_for_deliveries,
+            "telling": self.ring_for_notices,
             "expired": self.expire_gates,
             "ended": self.end_overdue,
             "children": self.children,
@@ -147,6 +150,10 @@ class Sweeper:
     def ring_for_deliveries(self) -> int:
         """Ring for messages to webhooks that are due and not in their pause; return how many there were."""
         return _ring_for_each(Delivery.objects.first_due(), doorbell.ring_for_delivery, self.sent)
+
+    def ring_for_notices(self) -> int:
+        """Ring where people are to be told something; return whether they are. One message is enough for all."""
+        return _ring_for_each(notifying.waiting(), lambda _: doorbell.ring_for_notices(), self.told)
 
     def upgrade(self) -> int:
         """Wake runs whose version is gone and that can be upgraded; return how many. The others are left alone.
@@ -230,7 +237,7 @@ class Sweeper:
             self._forget()
 
     def _forget(self) -> None:
-        for rung in (self.bells, self.kept_waiting, self.verifying, self.sent):
+        for rung in (self.bells, self.kept_waiting, self.verifying, self.sent, self.told):
             rung.forget()
 
 

@@ -2,13 +2,15 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import accounts, deliveries, history, policies, policy_changes, teams, tools, webhooks
+from . import accounts, chat_channels, deliveries, history, notices, policies, policy_changes, teams, tools, webhooks
 
 __all__ = [
     "ReadOnlyAdmin",
     "accounts",
+    "chat_channels",
     "deliveries",
     "history",
+    "notices",
     "policies",
     "policy_changes",
     "teams",

@@ -97,6 +97,13 @@ class PolicyForm(VersionedForm[Policy]):
         ),
     )
 
+    remind_before = Duration(
+        least=SHORTEST,
+        too_short=gettext_lazy("That is less than a minute, too short for anybody to be reached."),
+        label=gettext_lazy("Remind before the deadline"),
+        help_text=gettext_lazy("For example 2 h. Empty: when the share below of the time is left."),
+    )
+
     class Meta:
         model = Policy
         fields = (
@@ -121,6 +128,9 @@ class PolicyForm(VersionedForm[Policy]):
             "registered_only",
             "hourly",
             "pause",
+            "leaves",
+            "remind_before",
+            "remind_share",
         )
         labels = {
             "groups": gettext_lazy("Decided by"),
@@ -132,6 +142,8 @@ class PolicyForm(VersionedForm[Policy]):
             "step_up_method": gettext_lazy("Confirmed by"),
             "on_expiry": gettext_lazy("After the deadline"),
             "hourly": gettext_lazy("Gates per hour"),
+            "leaves": gettext_lazy("Messages may say"),
+            "remind_share": gettext_lazy("Remind at"),
         }
         help_texts = {
             "name": gettext_lazy(
@@ -159,15 +171,21 @@ class PolicyForm(VersionedForm[Policy]):
             "step_up_method": gettext_lazy(
                 "With “passkey only” people without a passkey cannot decide until they add one to their account."
             ),
+            "leaves": gettext_lazy(
+                "What e-mails and other messages to reviewers show. They pass through other servers."
+            ),
+            "remind_share": gettext_lazy(
+                "Percent of the time to the deadline that is left when those who have not decided are reminded. "
+                "0: never. People may choose another time for themselves."
+            ),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begin a new policy without decisions by token: who wants them says so."""
         super().__init__(*args, **kwargs)
         self.directory = Directory.now()
-        for name in ("denials", "auto_sample"):
-            if name in self.fields:  # not where an older version is only read
-                self.fields[name].required = False
+        for name in {"denials", "auto_sample", "leaves", "remind_share"} & set(self.fields):  # read only: none of them
+            self.fields[name].required = False
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
             return
@@ -203,6 +221,12 @@ class PolicyForm(VersionedForm[Policy]):
             return written.stored_rules(written.rules_from(self.cleaned_data["rules"], self.directory))
         except WrongText as wrong:
             raise forms.ValidationError(str(wrong)) from None
+
+    def clean_remind_share(self) -> int:
+        """Return the share; empty: never, and what it was where the form has no such field."""
+        sent: int | None = self.cleaned_data["remind_share"]
+        before: int = self.instance.remind_share
+        return (sent or 0) if self.add_prefix("remind_share") in self.data else before
 
     def clean(self) -> dict[str, Any]:
         """Refuse an edit of an outdated version, and a policy whose reviewers are too few."""

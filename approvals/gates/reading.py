@@ -13,7 +13,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
-from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models import Decision, Draft, Gate, Grant, Notice, Outcome, Policy, Proposal, ReviewingTeam, Webhook
 from approvals.models.policy import people_named
 from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
@@ -102,6 +102,19 @@ SELECT json_build_object('id', granted.id, 'action', granted.action, 'effect', g
 FROM approvals_grant granted JOIN approvals_outcome outcome ON outcome.id = granted.outcome_id
 WHERE outcome.gate_id = %s ORDER BY granted.id
 """
+# What people were told of the gate, for approvals.notifications.log.
+_TOLD = """
+SELECT told FROM (
+  SELECT notice.id, json_build_object(
+    'kind', notice.kind, 'channel', notice.channel, 'status', notice.status, 'word', notice.word,
+    'at', notice.finished_at, 'opened', notice.opened_at, 'label', coalesce(address.label, ''),
+    'user', json_build_object('username', coalesce(person.username, ''), 'first_name', coalesce(person.first_name, ''),
+      'last_name', coalesce(person.last_name, ''))) told
+  FROM approvals_notice notice LEFT JOIN auth_user person ON person.id = notice.user_id
+  LEFT JOIN approvals_channeladdress address ON address.id = notice.address_id AND notice.user_id IS NULL
+  WHERE notice.gate_id = %s AND notice.status <> 'dropped' AND (notice.kind <> 'reminder' OR notice.status <> 'pending')
+  ORDER BY notice.id DESC LIMIT 60) latest ORDER BY id
+"""
 # Two more than the quorum: one of them may have started the run, and one may be the one who asks. Only for a plain
 # policy: see approvals.policy.enough_reviewers for others.
 _MEMBERS = f"""
@@ -126,6 +139,8 @@ class ShownGate:
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
     beside: list[OpenBeside] = field(default_factory=list)  # other open gates; the oldest first
+    told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
+    unopened: bool = False  # whether the reader was told of it and had not opened its page since
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
@@ -160,7 +175,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
         beside=[OpenBeside.of(each) for each in beside["beside"]],
-        deciders=frozenset(beside["deciders"]),
+        deciders=frozenset(beside["deciders"]), told=beside["told"], unopened=bool(beside["unopened"]),
     )  # fmt: skip
 
 
@@ -203,6 +218,8 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         granted=(_GRANTED, [pk]),
         beside=statement(pk, seen.values("pk").query.sql_with_params()),
         deciders=(_MEMBERS.format(teams), [*values, pk]),
+        told=(_TOLD, [pk]),
+        unopened=Notice.objects.unopened(user).filter(gate=pk).values("pk")[:1],
     )
 
 

@@ -4,6 +4,7 @@ from .delivery import Attempt, Delivery
 from .draft import Draft
 from .gate import Gate
 from .looking import Looking
+from .notifications import ChannelAddress, ChannelState, Notice, NoticeCursor, NotificationPreference
 from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
 from .policy_change import PolicyChange
@@ -14,12 +15,17 @@ from .webhook import Webhook
 
 __all__ = [
     "Attempt",
+    "ChannelAddress",
+    "ChannelState",
     "Decision",
     "Delivery",
     "Draft",
     "Gate",
     "Grant",
     "Looking",
+    "Notice",
+    "NoticeCursor",
+    "NotificationPreference",
     "Outcome",
     "Policy",
     "PolicyChange",

@@ -27,7 +27,7 @@ SAMPLE = 10  # percent
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "step_up_method",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
-    "auto_sample",
+    "auto_sample", "leaves", "remind_before", "remind_share",
 )  # fmt: skip
 _REACH = """
 SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
@@ -95,6 +95,14 @@ class Policy(models.Model):
     class StepUpMethod(models.TextChoices):
         ANY = "any", _("Password, passkey or a code from an app")
         PASSKEY = "passkey", _("Passkey only")
+
+    class Leaves(models.TextChoices):
+        """What messages to people may say of a gate."""
+
+        NUMBER = "number", _("Only that something waits: the gate's number, its team and its deadline")
+        TITLE = "title", _("Its title too")
+        FACTS = "facts", _("Its title and facts: amount, for whom, risk, and the actions' names")
+        ALL = "all", _("All that the actions show, except for secrets")
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
     name = models.SlugField(max_length=60)
@@ -166,6 +174,12 @@ class Policy(models.Model):
             "Percent of the gates that a rule would approve by itself which people decide all the same. The insights "
             "compare their verdicts with the rule's."
         ),
+    )
+    # Messages to people, see approvals.notifications.
+    leaves = models.CharField(max_length=6, choices=Leaves.choices, default=Leaves.TITLE, db_default="title")
+    remind_before = models.DurationField(null=True, blank=True)  # before the deadline; null: see `remind_share`
+    remind_share = models.PositiveSmallIntegerField(  # percent of the time to the deadline that is left; 0: never
+        default=25, db_default=25, validators=[MaxValueValidator(90)]
     )
     created_at = models.DateTimeField(db_default=Now())
 

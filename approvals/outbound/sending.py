@@ -6,7 +6,7 @@ import email.utils
 import ssl
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import httpcore
@@ -48,14 +48,18 @@ class SendResult:
     word: str
     status: int | None = None  # of the answer
     retry_after: float | None = None  # seconds that the receiver asks for
+    answer: bytes = b""  # the beginning of its body
 
     @property
     def delivered(self) -> bool:
         return self.word == DELIVERED
 
 
-def send(url: str, body: bytes, headers: Mapping[str, str]) -> SendResult:
-    """POST the message, and judge it by the answer's status alone. Takes no longer than the setting says."""
+def send(url: str, body: bytes, headers: Mapping[str, str], *, most: int = ANSWER) -> SendResult:
+    """POST the message, and judge it by the answer's status alone. Takes no longer than the setting says.
+
+    `most`: bytes of the answer's body that are read, at least.
+    """
     target = target_of(url)
     if target is None:
         return SendResult("bad_address")
@@ -67,8 +71,8 @@ def send(url: str, body: bytes, headers: Mapping[str, str]) -> SendResult:
             pool.stream("POST", url, headers=list(told.items()), content=body) as answer,
         ):
             line.deadline = min(line.deadline, time.monotonic() + AFTERWARDS)
-            _hear_out(answer)
-            return judged(answer.status, answer.headers, now=time.time())
+            heard = _hear_out(answer, most)
+            return replace(judged(answer.status, answer.headers, now=time.time()), answer=heard)
     except NotSent as reason:
         return SendResult(reason.word)
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
@@ -110,16 +114,17 @@ def _cut(error: Exception) -> bool:
     return isinstance(error, httpcore.RemoteProtocolError) and "disconnected" in str(error)
 
 
-def _hear_out(answer: httpcore.Response) -> None:
-    """Read the beginning of the answer's body, ignoring errors: only the status counts."""
-    left = ANSWER
+def _hear_out(answer: httpcore.Response, most: int) -> bytes:
+    """Read the beginning of the answer's body, ignoring errors: the status counts."""
+    heard = bytearray()
     try:
         for part in answer.iter_stream():
-            left -= len(part)
-            if left <= 0:
-                return
+            heard += part
+            if len(heard) >= most:
+                break
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
-        return
+        pass
+    return bytes(heard)
 
 
 @cache

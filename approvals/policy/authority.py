@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Gate
-from checkpoints.access.permissions import DECIDE_GATE, holders
+from checkpoints.access.permissions import DECIDE_GATE, holders, members_where
 from checkpoints.actors import of_user
 
-from .separation import why_apart
+from .separation import apart_from, why_apart
 
 SWITCHED_OFF = gettext_lazy("This account is switched off; ask an administrator.")
 
@@ -51,3 +51,25 @@ def reason(person: int, teams: Collection[int] | None, gate: Gate) -> str:
         )
         return _("Only people in %(teams)s who may decide gates can decide this one.") % {"teams": names}
     return why_apart(person, gate)
+
+
+def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
+    """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs.
+
+    One statement, and another where policies name people.
+    """
+    there = members_where(DECIDE_GATE, teams={team for gate in gates for team in _teams(gate)})
+    named = {person for gate in gates for person in _named(gate)}
+    active = set(User.objects.filter(pk__in=named, is_active=True).values_list("pk", flat=True)) if named else set()
+    return {
+        gate.pk: set(active & _named(gate)).union(*(there[team] for team in _teams(gate))) - apart_from(gate)
+        for gate in gates
+    }
+
+
+def _teams(gate: Gate) -> set[int]:
+    return {each for each in gate.awaits if each > 0} if gate.awaits else set(gate.policy.reviewer_ids)
+
+
+def _named(gate: Gate) -> set[int]:
+    return {-each for each in gate.awaits if each < 0} if gate.awaits else set(gate.policy.person_ids)

@@ -54,6 +54,11 @@ def _not_passkey(before: Any, after: Any) -> bool:
     return bool(before == Policy.StepUpMethod.PASSKEY and after != before)
 
 
+def _says_more(before: Any, after: Any) -> bool:
+    said = list(Policy.Leaves.values)
+    return said.index(after) > said.index(before)
+
+
 def _never(before: Any, after: Any) -> bool:
     return False
 
@@ -73,6 +78,9 @@ SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
     "pause": (gettext_lazy("Pause before a third attempt"), _less_or_none),
     "deadline": (gettext_lazy("Deadline"), _never),  # see `milder`: only where it approves
     "auto_sample": (gettext_lazy("Sample of automatic approvals"), _lower),
+    "leaves": (gettext_lazy("Messages may say"), _says_more),
+    "remind_before": (gettext_lazy("Remind before the deadline"), _never),
+    "remind_share": (gettext_lazy("Remind at"), _never),
     "withdraw_after": (gettext_lazy("Withdraw if offline"), _never),
 }
 STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns

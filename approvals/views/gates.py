@@ -14,6 +14,8 @@ from django.views.decorators.http import require_safe
 from approvals.decisions.lost_race import changes_since
 from approvals.gates.queues import MINE, QueueFilters
 from approvals.live import page_frame
+from approvals.models import Notice
+from approvals.notifications import log
 from approvals.policy import step_up
 from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
@@ -32,7 +34,16 @@ PART = 50_000  # characters of one value on one page
 @verified
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate: what is asked, over which state, and the form that decides it."""
-    return show(request, drafted(shown_or_404(request, gate_id), reader_of(request)))
+    shown, reader = shown_or_404(request, gate_id), reader_of(request)
+    if shown.unopened and is_visit(request):
+        Notice.objects.opened(gate_id, by=reader)
+    return show(request, drafted(shown, reader))
+
+
+def is_visit(request: HttpRequest) -> bool:
+    """Tell whether a person asked for the page, and no browser that fetches pages ahead, in case they do."""
+    ahead = " ".join(request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")).lower()
+    return request.method == "GET" and not any(word in ahead for word in ("prefetch", "prerender", "preview"))
 
 
 def show(
@@ -48,7 +59,7 @@ def show(
         "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
         "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
         "place": place(request, page.gate.pk), "follows": next_gate.wanted(request),
-        "followed": next_gate.decided(request),
+        "followed": next_gate.decided(request), "told": log.of_gate(page.read.told),
     }  # fmt: skip
     return render(request, "approvals/gate/page.html", context, status=status)
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from base64 import urlsafe_b64encode
 
 from config.local import attach
 from config.local.authoring import Author, modules_named, variables
@@ -95,6 +96,7 @@ def environment(stack: Stack) -> dict[str, str]:
         "HOLDPOINT_LOG_FORMAT": "text",
         "HOLDPOINT_SECRET_KEY": stack.home.secret("secret-key"),
         "HOLDPOINT_SEAL_KEY": stack.home.secret("seal-key"),
+        "HOLDPOINT_VAPID_KEY": vapid_key(stack.home.secret("vapid-key", 32)),
         "HOLDPOINT_DEMO_PASSWORD": stack.home.secret("demo-password", 4),
         "HOLDPOINT_ORIGINS": f"http://localhost:{stack.port},http://127.0.0.1:{stack.port}",
         "DATABASE_URL": "postgres://embedded@/holdpoint",
@@ -103,6 +105,11 @@ def environment(stack: Stack) -> dict[str, str]:
     }
     fixed = {"HOLDPOINT_HOME": str(stack.home.path), "PORT": str(stack.port)}
     return chosen | {name: value for name, value in os.environ.items() if value} | fixed
+
+
+def vapid_key(secret: str) -> str:
+    """Write 32 random bytes as the setting takes them: nearly every such number is a private key."""
+    return urlsafe_b64encode(bytes.fromhex(secret)).decode().rstrip("=")
 
 
 def refuse_junk(variables: dict[str, str]) -> None:

@@ -19,7 +19,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from agents.definition import registry
 from agents.models import SweeperPass, Worker
-from approvals.models import Delivery, Gate, Webhook
+from approvals.models import ChannelState, Delivery, Gate, Webhook
 from checkpoints.audit import sealer
 from checkpoints.events.horizon import horizon_age
 from checkpoints.events.tailer import OTHERS
@@ -144,8 +144,25 @@ def _webhooks() -> Iterator[Metric]:
     yield GaugeMetricFamily("holdpoint_webhooks_failing", "Webhooks to which the last message did not go.", failing)
 
 
+def _notices() -> Iterator[Metric]:
+    notices = GaugeMetricFamily(
+        "holdpoint_notices",
+        "Messages to people, up to 5,000: those that are due and not sent, and those that failed within a day.",
+        labels=["channel", "status"],
+    )
+    failing = GaugeMetricFamily(
+        "holdpoint_notice_channel_failing_seconds", "For how long a channel has reached nobody.", labels=["channel"]
+    )
+    for channel, due, failed, since in ChannelState.objects.figures():
+        notices.add_metric([channel, "due"], due)
+        notices.add_metric([channel, "failed"], failed)
+        failing.add_metric([channel], since)
+    yield notices
+    yield failing
+
+
 def _up(value: int) -> Metric:
     return GaugeMetricFamily("holdpoint_database_up", "1 where PostgreSQL answers in time.", value)
 
 
-FAMILIES = (_delays, _seals, _processes, _runs, _gates, _webhooks)
+FAMILIES = (_delays, _seals, _processes, _runs, _gates, _webhooks, _notices)

@@ -13,6 +13,8 @@ DIRECTIVES = {
     "img-src": SELF,
     "font-src": SELF,
     "connect-src": SELF,
+    "manifest-src": SELF,
+    "worker-src": SELF,
     "form-action": SELF,
     "base-uri": NONE,
     "frame-ancestors": NONE,

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # The first draws the same pages for less than half the processor's time: it has no windows to draw them in.
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WHOLE = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", *WHOLE)
 FLAGS = ["--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
 FLAGS += ["--disable-sync", "--no-first-run", "--no-default-browser-check", "--force-color-profile=srgb"]
 MISSING = (
@@ -64,6 +65,11 @@ def find() -> str:
         if path:
             return path
     return playwrights_own()
+
+
+def whole() -> str:
+    """Return the path of a Chromium that shows notifications, or "": the one for pages alone does not."""
+    return next((path for path in map(shutil.which, WHOLE) if path), "") or playwrights_own()
 
 
 def playwrights_own() -> str:
@@ -114,7 +120,9 @@ def main() -> int:
     """Find or install; return the exit code."""
     if not find():
         install()
-    if not find():
+    if not whole():
+        package("chromium")
+    if not find() or not whole():
         sys.stderr.write(MISSING + "\n")
         return 1
     if lacking():

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
-from approvals.models import Delivery, Gate, Policy, PolicyChange, Tool, Webhook
+from approvals.models import ChannelState, Delivery, Gate, Notice, Policy, PolicyChange, Tool, Webhook
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.sealer import seal_once
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
@@ -253,6 +253,8 @@ def some_of(model: Any) -> Any:
         Effect: lambda: made_effect(run, gate),
         TechnicalHold: lambda: Hold.objects.get(run=run, kind="gate"),
         Delivery: lambda: make_delivery()[0],
+        Notice: lambda: Notice.objects.create(kind="test", channel="email", user=ann(team), gate=gate),
+        ChannelState: lambda: ChannelState.objects.get_or_create(channel="email", word="refused")[0],
         Token: lambda: make_token(ann(team))[0],
         Failure: lambda: Failure.objects.create(run=run, base=gate.checkpoint, step="pay", attempt=1, error="no"),
     }

@@ -15,7 +15,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from approvals.models import Gate, SignedIn
+from approvals.models import ChannelAddress, Gate, SignedIn
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from checkpoints.runs import notes
@@ -27,11 +27,23 @@ from tests.harness.altered_rows import nobody_may
 from tests.harness.signed_in_clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
-ELSEWHERE = re.compile(r"accounts/|account/security/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/")
+ELSEWHERE = re.compile(
+    r"accounts/|account/security/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/|manifest|service-worker|offline/"
+)
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device", "account", "account-sessions"})
+LISTS = frozenset(
+    {
+        "inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device", "account", "account-sessions",
+        "notifications", "waiting",
+    }
+)  # fmt: skip
 # Whoever is signed in writes what is their own.
-OWN = frozenset({"token-issuances", "device-codes", "device-confirmations", "device-refusals"})
+OWN = frozenset(
+    {
+        "notification-settings", "notification-tests", "token-issuances", "device-codes", "device-confirmations",
+        "device-refusals", "browsers", "slack-lookups",
+    }
+)  # fmt: skip
 OF_ACCOUNTS = frozenset({"account-changes", "account-session-removals", "account-sessions-others-removals"})
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
@@ -40,7 +52,7 @@ FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who 
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
-TOKENS = {*OWN, "token-revocations"}
+TOKENS = {*OWN, "token-revocations", "browser-removals"}
 SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
@@ -88,6 +100,9 @@ def token() -> int:
 
 
 @cache
+def browser() -> int:
+    """Somebody's browser, which takes pushed messages."""
+    return ChannelAddress.objects.add("push", "{}", label="Firefox", user=ann(gate().team)).pk
 def somebodys_session() -> int:
     """A session that is listed, of somebody else."""
     return SignedIn.objects.create(user=bob(gate().team), session_key=unique("a session of Bob's")).pk
@@ -98,6 +113,7 @@ def address(route: str) -> str:
     values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
     values["number"] = somebodys_session()
     values["pointer"] = "/order"
+    values["browser"] = browser()
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]

@@ -1,0 +1,155 @@
+"""Chat channels of teams: added here, tried out and removed by buttons.
+
+Whoever manages webhooks in a team sees and controls that team's; for anybody else they do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import models
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.channels import browsers, team_channels
+from approvals.models import ChannelAddress
+from approvals.notifications import log
+from checkpoints import actors
+from checkpoints.actors import Actor
+from checkpoints.admin.base import ModelAdmin, ModelForm, NothingByHand, TakesOrders
+
+from .webhooks import OfOwnTeams, manages, teams_of
+
+Order = Callable[[HttpRequest, ChannelAddress, Actor], None]
+
+
+class ChannelForm(ModelForm[ChannelAddress]):
+    """The form of a new channel."""
+
+    channel = forms.ChoiceField(label=gettext_lazy("Service"), choices=tuple(team_channels.SERVICES.items()))
+    address = forms.CharField(
+        label=gettext_lazy("Address"),
+        max_length=2000,
+        help_text=gettext_lazy(
+            "Slack: the address of an incoming webhook, or the id of a channel that the app is in (C024BE91L). "
+            "Teams: the address of a workflow “When a Teams webhook request is received”, or of anything else that "
+            "takes Adaptive Cards. It is not shown again."
+        ),
+        widget=forms.TextInput(attrs={"size": 60, "autocomplete": "off"}),
+    )
+
+    class Meta:
+        model = ChannelAddress
+        fields = ("team", "channel", "address", "label")
+        labels = {"label": "Name"}
+        help_texts = {"label": gettext_lazy("What people call the channel, such as #approvals.")}
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse an address to which nothing can be sent, and one channel more than a team may have."""
+        said: dict[str, Any] = super().clean() or {}
+        if "address" in said and (why := team_channels.fault(said.get("channel", ""), said["address"])):
+            self.add_error("address", why)
+        if said.get("team") and (why := team_channels.full(said["team"])):
+            self.add_error("team", why)
+        return said
+
+    def _post_clean(self) -> None:
+        """Check nothing of the row: it is made by `add`, from the address."""
+
+
+@admin.register(ChannelAddress)
+class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[ChannelAddress]):
+    """Chat channels in which all gates of a team are told. One is added and removed, never changed."""
+
+    form = ChannelForm
+    list_display = ("label", "service", "team", "state", "created_at")
+    list_select_related = ("team",)
+    search_fields = ("label",)
+    ordering = ("team__name", "label", "pk")
+    change_form_template = "admin/approvals/channeladdress/change_form.html"
+
+    @admin.display(description=gettext_lazy("Service"))
+    def service(self, found: ChannelAddress) -> str:
+        """Return the service's name."""
+        return team_channels.SERVICES.get(found.channel, found.channel)
+
+    @admin.display(description=gettext_lazy("Status"))
+    def state(self, found: ChannelAddress) -> str:
+        """Return whether it takes messages, with the reason where it does not."""
+        return _("Gone: %(why)s") % {"why": log.words(found.gone_word)} if found.gone_at else _("In use")
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[ChannelAddress]:
+        """Return the channels of one's own teams that nobody removed."""
+        found: models.QuerySet[ChannelAddress] = super().get_queryset(request)
+        return found.filter(team__in=teams_of(request)).exclude(gone_word=browsers.REMOVED)
+
+    def get_fields(self, request: HttpRequest, obj: ChannelAddress | None = None) -> tuple[str, ...]:
+        """Return the fields of a new channel, or what is shown of one: never its address."""
+        if obj is None:
+            return ("team", "channel", "address", "label")
+        return ("label", "service", "team", "state", "created_at")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ChannelAddress | None = None) -> tuple[str, ...]:
+        """Return all fields of an existing channel."""
+        return () if obj is None else self.get_fields(request, obj)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer only one's own teams, and ask for one."""
+        if db_field.name == "team":
+            kwargs |= {"queryset": teams_of(request).order_by("name"), "required": True}
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Admit whoever manages webhooks in any team; the form offers these teams."""
+        return manages(request)
+
+    def save_model(self, request: HttpRequest, obj: ChannelAddress, form: Any, change: bool) -> None:
+        """Add the channel, with its event."""
+        said, by = form.cleaned_data, actors.of_user(request.user)
+        made = team_channels.add(said["team"], said["channel"], said["address"], label=said["label"], by=by)
+        obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
+        obj._state.adding = False
+
+    def response_add(
+        self, request: HttpRequest, obj: ChannelAddress, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Lead to the channel's page, where it can be tried out."""
+        messages.success(request, _("%(label)s is added. Send a test message to see that it arrives.") % _names(obj))
+        return redirect("admin:approvals_channeladdress_change", obj.pk)
+
+    def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
+        """Return the addresses that the buttons post to."""
+        orders = {"tests": _test, "removals": _remove}
+        return {f"<int:channel>/{name}": partial(self.order, order) for name, order in orders.items()}
+
+    def order(self, order: Order, request: HttpRequest, channel: int) -> HttpResponse:
+        """Carry out an order, and say what came of it."""
+        found = get_object_or_404(self.get_queryset(request), pk=channel)
+        order(request, found, actors.of_user(request.user))
+        if order is _remove:
+            return redirect("admin:approvals_channeladdress_changelist")
+        return redirect("admin:approvals_channeladdress_change", found.pk)
+
+
+def _test(request: HttpRequest, found: ChannelAddress, by: Actor) -> None:
+    tried = team_channels.test(found, by=by)
+    if tried.arrived:
+        messages.success(request, _("The test message arrived in %(label)s.") % _names(found))
+    else:
+        said = _("The test message did not arrive in %(label)s: %(why)s.")
+        messages.warning(request, said % {**_names(found), "why": tried.why})
+
+
+def _remove(request: HttpRequest, found: ChannelAddress, by: Actor) -> None:
+    team_channels.remove(found, by=by)
+    messages.info(request, _("%(label)s is removed.") % _names(found))
+
+
+def _names(found: ChannelAddress) -> dict[str, str]:
+    return {"label": found.label}

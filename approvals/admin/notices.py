@@ -1,0 +1,66 @@
+"""Messages to people, and their channels: read-only. They hold who was told and when, not what was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+
+from approvals.models import ChannelState, Notice
+from approvals.notifications import log
+from checkpoints.admin.base import ReadOnlyAdmin, number_of, shown, since
+
+
+@admin.register(Notice)
+class NoticeAdmin(ReadOnlyAdmin):
+    """The log of messages to people."""
+
+    list_display = ("id", "kind", "channel", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
+    list_filter = ("channel", "status", "kind", since("created_at"))
+    list_select_related = ("user", "address")
+    search_fields = ("user__username",)
+    search_help_text = gettext_lazy("A username, or gate:42")
+    readonly_fields = ("page", "to", "result")
+    page = shown("gate", "gate", "gate_id")
+
+    @admin.display(description=gettext_lazy("To"))
+    def to(self, notice: Notice) -> str:
+        """Return the person's username, or the name of the team's address."""
+        return notice.user.get_username() if notice.user else notice.address.label if notice.address else "-"
+
+    @admin.display(description=gettext_lazy("Result"))
+    def result(self, notice: Notice) -> str:
+        """Return the last result in words."""
+        return log.words(notice.word) or "-"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: models.QuerySet[Notice], term: str
+    ) -> tuple[models.QuerySet[Notice], bool]:
+        """Find by the person, or the gate."""
+        gate = number_of(term, "gate:") if term else None
+        return (queryset.filter(gate=gate), False) if gate else super().get_search_results(request, queryset, term)
+
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
+        """Return every field of one notice but its references."""
+        told = ["kind", "channel", "to", "page", "status", "result", "attempts", "next_attempt_at"]
+        return [*told, "created_at", "finished_at", "opened_at"]
+
+
+@admin.register(ChannelState)
+class ChannelStateAdmin(ReadOnlyAdmin):
+    """How each channel fares."""
+
+    list_display = ("channel", "failing_since", "why", "failures", "paused_until")
+    readonly_fields = ("why",)
+
+    @admin.display(description=gettext_lazy("Why"))
+    def why(self, state: ChannelState) -> str:
+        """Return the last failure in words."""
+        return log.words(state.word) or "-"
+
+    def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
+        """Return what an operator needs."""
+        return ["channel", "failing_since", "why", "failures", "paused_until", "busy_until"]

@@ -1,0 +1,70 @@
+"""Draws a message as an Adaptive Card 1.4 (https://adaptivecards.io). Pure.
+
+Every text is a TextRun, in which no markup is read; a TextBlock or a FactSet would read an agent's words as Markdown.
+The one action opens a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from approvals.notifications.message import Fact, Message
+
+from .texts import facts, heading, shortened
+
+LONGEST = 1000  # characters of one text; Teams takes 28 KB in all
+FACTS, ITEMS = 12, 12
+MEDIA_TYPE = "application/vnd.microsoft.card.adaptive"
+Element = dict[str, Any]
+
+
+def body_of(message: Message, zone: str) -> Element:
+    """Return the body that a workflow of "When a Teams webhook request is received" takes."""
+    card = {
+        "contentType": "application/vnd.microsoft.card.adaptive",
+        "contentUrl": None,
+        "content": card_of(message, zone),
+    }
+    return {"type": "message", "attachments": [card]}
+
+
+def card_of(message: Message, zone: str) -> Element:
+    """Return the card."""
+    return {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4",
+        "fallbackText": shortened(message.subject, LONGEST), "msteams": {"width": "Full"},
+        "body": list(_body(message, zone)), "actions": [_open(message)],
+    }  # fmt: skip
+
+
+def _body(message: Message, zone: str) -> Iterator[Element]:
+    yield _text(heading(message), size="Large", weight="Bolder")
+    if message.ended:
+        yield _text(message.ended)
+    yield from _facts(facts(message, zone))
+    for section in () if message.ended else message.sections:
+        yield _text(section.heading, weight="Bolder")
+        yield from _facts(section.facts)
+    for item in message.items[:ITEMS]:
+        yield {"type": "Container", "items": [_text(item.subject)], "selectAction": _open(item)}
+    if message.reason:
+        yield _text(message.reason, size="Small", isSubtle=True)
+
+
+def _facts(found: Sequence[Fact]) -> Iterator[Element]:
+    for each in found[:FACTS]:
+        columns = [_column(_text(each.label, isSubtle=True), 1), _column(_text(each.value), 2)]
+        yield {"type": "ColumnSet", "spacing": "Small", "columns": columns}
+
+
+def _column(item: Element, width: int) -> Element:
+    return {"type": "Column", "width": width, "items": [item]}
+
+
+def _text(text: str, **style: Any) -> Element:
+    return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": shortened(text, LONGEST) or " ", **style}]}
+
+
+def _open(message: Message) -> Element:
+    return {"type": "Action.OpenUrl", "title": message.button, "url": message.link}

@@ -1,0 +1,34 @@
+"""Registers the channels of this room with the notifier."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy
+
+from approvals.notifications import channel, log
+
+from . import browsers, slack_errors
+from .receipts import ITS
+from .slack import SlackChannel
+from .teams import Teams
+from .web_push import WebPush
+
+# Code -> words, as a part of a sentence, beside those of approvals.notifications.log.
+WORDS = {
+    "key_changed": gettext_lazy("this installation has another key: turn it on again in this browser"),
+    "secret_lost": gettext_lazy("the key that the address was sealed with is gone: add it again"),
+    "bad_answer": gettext_lazy("the server's answer could not be read"),
+    "redirected": gettext_lazy("the server is elsewhere now, and redirects are not followed"),
+    "not_https": gettext_lazy("the address is not encrypted"),
+    "private_address": gettext_lazy("the host's name leads to a private address"),
+    browsers.TAKEN: gettext_lazy("somebody else turned it on in this browser"),
+    browsers.TOO_MANY: gettext_lazy("you turned on too many others"),
+}
+
+
+def register() -> None:
+    """Add all of them, and their words, once a process."""
+    unreached = {f"{ITS}{word}": log.WORDS[word] for word in channel.UNREACHED}
+    log.WORDS.update(unreached | WORDS | slack_errors.WORDS)
+    channel.register(SlackChannel())
+    channel.register(Teams())
+    channel.register(WebPush())

@@ -1,0 +1,52 @@
+"""The channel for Microsoft Teams and whatever else takes Adaptive Cards by a webhook: to a team's channel.
+
+What was sent cannot be changed, so the end of a gate is a card of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from approvals.notifications.channel import Address, Receipt, Result
+from approvals.notifications.message import Message
+from approvals.outbound import sealed, sending
+
+from .adaptive_card import body_of
+from .readers import of_teams
+from .receipts import of_one_host, receipt
+
+NAME = "teams"
+GONE = frozenset({404, 410})  # the workflow was removed
+
+
+class Teams:
+    """The channel."""
+
+    name = NAME
+    label = "Microsoft Teams"
+    updates = True
+    personal = False
+    at_once = 10
+
+    def unfit(self) -> str:
+        """Say nothing: it takes no setting."""
+        return ""
+
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+        """List these teams' channels. A person has none."""
+        return of_teams(NAME, teams)
+
+    @contextmanager
+    def session(self) -> Iterator[Teams]:
+        """Send several messages."""
+        yield self
+
+    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+        """Send one card."""
+        url = sealed.unseal(to.value)
+        if not url:
+            return Receipt(Result.REFUSED, "secret_lost")
+        body = json.dumps(body_of(message, to.zone), ensure_ascii=False).encode()
+        return of_one_host(receipt(sending.send(url, body, {}), gone=GONE, reference="card"))

@@ -1,0 +1,103 @@
+"""Web Push (RFC 8030): a message to a browser by its maker's push service, which cannot read it (RFC 8291)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext_lazy
+
+from approvals.models import ChannelAddress
+from approvals.notifications.channel import Address, Receipt, Result
+from approvals.notifications.message import Kind, Message, Urgency
+from approvals.outbound import sending
+
+from . import vapid
+from .readers import zone_of
+from .receipts import receipt
+from .texts import facts, heading, shortened
+
+NAME = "push"
+GONE = frozenset({404, 410})  # RFC 8030, 7.3: the subscription has expired or was removed
+LONGEST_LIFE = 7 * 24 * 3600  # seconds that a push service keeps a message for a browser that is not there
+SHORTEST_LIFE = 60
+TITLE, BODY = 120, 400  # characters; a push service takes 4,096 bytes, encrypted
+URGENCY = {Urgency.LOW: "low", Urgency.NORMAL: "normal", Urgency.HIGH: "high"}  # RFC 8030, 5.3
+
+
+class WebPush:
+    """The channel."""
+
+    name = NAME
+    label: str = gettext_lazy("Browser")  # type: ignore[assignment]
+    updates = True
+    personal = True
+    at_once = 20
+
+    def unfit(self) -> str:
+        """Say why this installation cannot push."""
+        return "" if settings.HOLDPOINT_VAPID_KEY else "HOLDPOINT_VAPID_KEY is not set: `manage.py vapid` makes one."
+
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+        """List the subscribed browsers of these people. A team has none."""
+        if not people:
+            return []
+        found = ChannelAddress.objects.usable(NAME).of(people=people).order_by("pk")
+        return [
+            Address(
+                channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id,
+                zone=getattr(each, "zone", "") or "UTC",
+            )
+            for each in found.annotate(zone=zone_of("user"))
+        ]  # fmt: skip
+
+    @contextmanager
+    def session(self) -> Iterator[WebPush]:
+        """Send several messages."""
+        yield self
+
+    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+        """Encrypt one message for one browser, and hand it to its push service."""
+        subscription: dict[str, Any] = json.loads(to.value)
+        if subscription.get("by") != vapid.public_key():
+            return Receipt(Result.GONE, "key_changed")
+        endpoint = subscription["endpoint"]
+        body = encrypted(payload(message, to.zone), subscription)
+        headers = {
+            "content-type": "application/octet-stream", "content-encoding": "aes128gcm",
+            "ttl": str(life(message, now=datetime.now(UTC))), "urgency": URGENCY[message.urgency],
+            **({"topic": message.thread} if message.thread else {}), **vapid.headers(endpoint),
+        }  # fmt: skip
+        return receipt(sending.send(endpoint, body, headers), gone=GONE, reference=message.thread)
+
+
+def payload(message: Message, zone: str) -> dict[str, Any]:
+    """Return what the service worker reads: static/js/service-worker.js. Pure."""
+    told = [message.ended] if message.ended else [f"{each.label}: {each.value}" for each in facts(message, zone)]
+    told += [each.subject for each in message.items]
+    return {
+        "title": shortened(heading(message), TITLE),
+        "body": shortened("\n".join(told) or message.reason, BODY),
+        "tag": message.thread,
+        "link": message.link,
+        "ended": bool(message.ended) or message.kind == Kind.DECIDED,
+    }
+
+
+def life(message: Message, *, now: datetime) -> int:
+    """Return the seconds for which a message is worth showing: until the gate's deadline, a week at most. Pure."""
+    if message.deadline is None or message.ended:
+        return LONGEST_LIFE
+    return min(max(int((message.deadline - now).total_seconds()), SHORTEST_LIFE), LONGEST_LIFE)
+
+
+def encrypted(told: Mapping[str, Any], subscription: Mapping[str, Any]) -> bytes:
+    """Encrypt for the browser that subscribed."""
+    from pywebpush import WebPusher  # noqa: PLC0415 - with aiohttp and requests, which only senders need
+
+    body = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+    return bytes(WebPusher(subscription).encode(body)["body"])

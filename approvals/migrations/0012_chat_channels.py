@@ -1,0 +1,9 @@
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("approvals", "0011_notifications")]
+
+    operations = [
+        migrations.AlterModelOptions(name="channeladdress", options={"verbose_name": "chat channel"}),
+    ]

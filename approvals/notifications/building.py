@@ -1,0 +1,162 @@
+"""Builds the message about a gate, once for all who are told: what its policy lets leave, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urljoin
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from approvals.cards.action import Action
+from approvals.models import Gate, Outcome, Policy, Proposal
+from approvals.presentation.text.untrusted import plain
+from checkpoints.models import Run
+
+from .message import Fact, Kind, Message, Section, Urgency
+
+Leaves = Policy.Leaves
+TITLE = 200  # characters of a title
+VALUE = 300  # characters of one value
+VALUES = 25  # values of one action
+ACTIONS = 10
+RANK = (Leaves.NUMBER, Leaves.TITLE, Leaves.FACTS, Leaves.ALL)
+
+
+def absolute(path: str) -> str:
+    """Return the address of a page as others write it."""
+    return urljoin(settings.HOLDPOINT_ORIGINS[0], path)
+
+
+def settings_page() -> str:
+    """Return the address of the page of notification settings."""
+    return absolute(reverse("notifications"))
+
+
+def of_gate(
+    gate: Gate, standing: Proposal, kind: Kind, *, urgency: Urgency, outcome: Outcome | None = None, by: str = ""
+) -> Message:
+    """Build the message of this kind about a gate, which comes with its run's plan, its policy and team.
+
+    `outcome`: how it ended. `by`: who mentioned the person.
+    """
+    title = plain(gate.title, limit=TITLE) if _may(gate, Leaves.TITLE) else ""
+    ended = how_it_ended(outcome) if outcome else ""
+    return Message(
+        kind=kind,
+        subject=_subject(gate, kind, title, ended, by),
+        title=title,
+        facts=tuple(_facts(gate, standing)),
+        sections=tuple(_sections(standing)) if _may(gate, Leaves.ALL) else (),
+        link=absolute(reverse("gate", args=[gate.pk])),
+        settings_link=settings_page(),
+        button=_("See the gate") if ended else _("Open the gate"),
+        urgency=urgency,
+        gate=gate.pk,
+        thread=f"gate-{gate.pk}",
+        deadline=None if ended else gate.deadline,
+        ended=ended,
+    )
+
+
+def of_run(run: Run) -> Message:
+    """Build the message that a run failed, for the person who started it."""
+    names = {"run": run, "agent": plain(run.plan.agent, limit=100)}
+    return Message(
+        kind=Kind.MY_RUN,
+        subject=_("Your run %(run)s of %(agent)s failed") % names,
+        title="",
+        reason=_("You get this because you started the run."),
+        link=absolute(reverse("run", args=[run.pk])),
+        settings_link=settings_page(),
+        button=_("See the run"),
+        urgency=Urgency.LOW,
+        thread=f"run-{run.pk}",
+    )
+
+
+def _may(gate: Gate, wanted: Policy.Leaves) -> bool:
+    return RANK.index(Leaves(gate.policy.leaves)) >= RANK.index(wanted)
+
+
+def _subject(gate: Gate, kind: Kind, title: str, ended: str, by: str) -> str:
+    names = {"title": title or _("gate %(number)s") % {"number": gate.pk}, "by": plain(by, limit=80), "ended": ended}
+    match kind:
+        case Kind.ASKED:
+            return _("Decision needed: %(title)s") % names
+        case Kind.REMINDER:
+            return _("Still waiting for a decision: %(title)s") % names
+        case Kind.MENTION:
+            return _("%(by)s mentioned you: %(title)s") % names
+        case _:
+            return _("%(ended)s %(title)s") % names
+
+
+def _facts(gate: Gate, standing: Proposal) -> Iterator[Fact]:
+    team = plain(gate.team.name, limit=80)
+    if not _may(gate, Leaves.FACTS):
+        yield Fact(_("Team"), team)
+        return
+    card = standing.card
+    for label, value in ((_("Amount"), card.amount), (_("For"), card.for_whom), (_("Concerns"), card.resource)):
+        if value:
+            yield Fact(label, plain(value, limit=VALUE))
+    yield Fact(_("Risk"), str(Gate.Risk(gate.risk).label))
+    titles = [plain(each.title or each.tool, limit=TITLE) for each in card.actions[:ACTIONS]]
+    if titles:
+        rest = len(card.actions) - len(titles)
+        more = [ngettext("%(count)s more", "%(count)s more", rest) % {"count": rest}] if rest else []
+        yield Fact(ngettext("Action", "Actions", len(card.actions)), "; ".join([*titles, *more]))
+    yield Fact(_("Agent"), plain(gate.run.plan.agent, limit=100))
+    yield Fact(_("Team"), team)
+
+
+def _sections(standing: Proposal) -> Iterator[Section]:
+    actions = standing.card.actions
+    for action in actions[:ACTIONS]:
+        yield Section(plain(action.title or action.tool, limit=TITLE), tuple(_values(action)))
+    if len(actions) > ACTIONS:
+        yield Section(_("%(count)s more actions are on the gate's page.") % {"count": len(actions) - ACTIONS})
+
+
+def _values(action: Action) -> Iterator[Fact]:
+    """Flatten an action's arguments, without secrets, into labelled values."""
+    found = list(_leaves("", action.masked))
+    for at, value in found[:VALUES]:
+        yield Fact(plain(at, limit=100) or _("Value"), plain(value, limit=VALUE))
+    if len(found) > VALUES:
+        yield Fact(_("And"), _("%(count)s more values, on the gate's page") % {"count": len(found) - VALUES})
+
+
+def _leaves(at: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        for name, inside in value.items():
+            yield from _leaves(f"{at}, {name}" if at else str(name), inside)
+    elif isinstance(value, list) and value:
+        for number, inside in enumerate(value, 1):
+            yield from _leaves(f"{at} {number}".strip(), inside)
+    else:
+        yield at, value if isinstance(value, str) else str(value) if value is not None else _("empty")
+
+
+def how_it_ended(outcome: Outcome) -> str:
+    """Say how a gate ended, and by whom, as a sentence."""
+    by = {"by": plain(outcome.by_name or outcome.by, limit=80)}
+    match outcome.kind:
+        case Outcome.Kind.REJECTED:
+            return _("Rejected by %(by)s.") % by
+        case Outcome.Kind.EDITED:
+            return _("Approved with changes by %(by)s.") % by
+        case Outcome.Kind.ANSWERED:
+            return _("Answered by %(by)s.") % by
+        case Outcome.Kind.MIXED:
+            return _("Decided action by action by %(by)s.") % by
+        case Outcome.Kind.EXPIRED:
+            return _("Expired: nobody decided in time.")
+        case Outcome.Kind.WITHDRAWN:
+            return _("Withdrawn: no answer is needed any more.")
+        case _:
+            return _("Approved by %(by)s.") % by

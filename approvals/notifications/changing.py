@@ -1,0 +1,122 @@
+"""Reads and stores a person's notification settings from the form of their page. What it cannot read it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import time, timedelta
+from typing import Any
+from zoneinfo import available_timezones
+
+from django.contrib.auth.models import User
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from approvals.models import NotificationPreference
+
+from . import choices
+from .channel import personal
+
+AS_POLICY, NEVER = "policy", "never"
+LEADS = {
+    "15m": timedelta(minutes=15),
+    "1h": timedelta(hours=1),
+    "4h": timedelta(hours=4),
+    "1d": timedelta(days=1),
+    "2d": timedelta(days=2),
+}
+DIGESTS = 3  # times a day
+WEEK = range(7)
+
+
+class SettingsRefused(Exception):
+    """The settings cannot be as they were sent; the sentence says what to change."""
+
+
+def of(user: User) -> NotificationPreference:
+    """Return a person's settings, unsaved defaults where they never chose."""
+    return NotificationPreference.objects.filter(user=user).first() or NotificationPreference(user=user)
+
+
+def save(user: User, form: QueryDict) -> NotificationPreference:
+    """Store what was sent. Raises SettingsRefused, and then stores nothing."""
+    changed = read(user, form)
+    columns = {field.attname: getattr(changed, field.attname) for field in changed._meta.fields if field.name != "user"}
+    return NotificationPreference.objects.update_or_create(user=user, defaults=columns)[0]
+
+
+def read(user: User, form: QueryDict) -> NotificationPreference:
+    """Build settings from a form, without storing them. Raises SettingsRefused."""
+    quiet = form.get("quiet") == "on"
+    asked = NotificationPreference(
+        user=user,
+        choices=_choices(form),
+        zone=_zone(form.get("zone", "")),
+        quiet_from=_time(form.get("quiet_from", "")) if quiet else None,
+        quiet_until=_time(form.get("quiet_until", "")) if quiet else None,
+        quiet_days=_days(form.getlist("quiet_day")),
+        critical_passes=form.get("critical_passes") == "on",
+        remind_before=_lead(form.get("remind", AS_POLICY)),
+        digest_at=sorted({at for n in range(1, DIGESTS + 1) if (at := _time(form.get(f"digest_{n}", "")))}),
+        digest_days=_days(form.getlist("digest_day")),
+    )
+    if quiet and (asked.quiet_from is None or asked.quiet_until is None):
+        raise SettingsRefused(_("Write when the quiet hours begin and when they end, or switch them off."))
+    if quiet and asked.quiet_from == asked.quiet_until:
+        raise SettingsRefused(_("The quiet hours end when they begin. Write two different times."))
+    if len(asked.quiet_days) == len(WEEK):
+        raise SettingsRefused(_("Seven quiet days leave no day for messages. Choose “never” above instead."))
+    if asked.digest_at and not asked.digest_days:
+        raise SettingsRefused(_("Choose the days of the digest, or empty its times."))
+    asked.digest_next = choices.next_digest(asked, timezone.now())
+    return asked
+
+
+def _choices(form: QueryDict) -> dict[str, dict[str, str]]:
+    chosen: dict[str, dict[str, str]] = {}
+    for kind in choices.CHOSEN:
+        for channel in personal():
+            level = form.get(f"{kind}-{channel.name}", "")
+            if level in choices.LEVELS:
+                chosen.setdefault(kind, {})[channel.name] = level
+    return chosen
+
+
+def _zone(name: str) -> str:
+    if name not in available_timezones():
+        raise SettingsRefused(_("Choose a time zone of the list, such as Europe/Berlin."))
+    return name
+
+
+def _time(text: str) -> time | None:
+    if not text.strip():
+        return None
+    try:
+        return time.fromisoformat(text.strip()).replace(second=0, microsecond=0, tzinfo=None)
+    except ValueError:
+        raise SettingsRefused(_("Write times as hours and minutes, such as 18:30.")) from None
+
+
+def _days(sent: Sequence[str]) -> list[int]:
+    return [day for day in WEEK if str(day) in sent]
+
+
+def _lead(word: str) -> timedelta | None:
+    if word == AS_POLICY:
+        return None
+    return timedelta() if word == NEVER else LEADS.get(word)
+
+
+def lead_of(settings: NotificationPreference) -> str:
+    """Return the word that the form has for the time of reminders."""
+    if settings.remind_before is None:
+        return AS_POLICY
+    return next((word for word, lead in LEADS.items() if lead == settings.remind_before), NEVER)
+
+
+def rows(settings: NotificationPreference) -> list[dict[str, Any]]:
+    """List, for the form, each kind with what is chosen of it by channel."""
+    return [
+        {"kind": kind.value, "cells": [(each, choices.least_risk(settings, kind, each.name)) for each in personal()]}
+        for kind in choices.CHOSEN
+    ]

@@ -1,0 +1,141 @@
+"""Sends what is due by one channel, for a few seconds: checks that it is still needed, sends it, records what came.
+
+One sender at a time has a channel, by a lease, and uses a few connections at once. It checks a notice when it is due:
+a gate that was decided meanwhile is told to nobody, and quiet hours put a notice off. What became of each message is
+recorded as soon as it is known. Between the other side's answer and that record a death makes a second copy, under the
+same key; nothing else does, and nothing makes a loss.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from queue import SimpleQueue
+
+import structlog
+from django.conf import settings
+
+from approvals.models import ChannelAddress, ChannelState, Notice
+from approvals.models.notifications.notice import NoticeEnd, fields_of
+from approvals.webhooks import schedule
+from checkpoints import crash_points
+
+from .channel import UNREACHED, Channel, Receipt, Result, Sender, named
+from .due import Outgoing, prepare
+
+NOT_TRIED = Receipt(Result.LATER, "not_tried")
+log = structlog.get_logger()
+
+
+def deliver(name: str, *, seconds: float) -> int:
+    """Send what is due by this channel, for about so long; return how many were dealt with.
+
+    0 where nothing is due, or somebody else sends by the channel, or it rests after failures.
+    """
+    channel = named(name)
+    state = ChannelState.objects.take(name) if channel else None
+    if channel is None or state is None:
+        return 0
+    done, result, until = 0, SliceResult(), time.monotonic() + seconds
+    try:
+        while time.monotonic() < until and state.renew():
+            taken = Notice.objects.take(name, channel.at_once * settings.HOLDPOINT_NOTICES_CONNECTIONS)
+            if not taken:
+                break
+            crash_points.point("notices_taken")
+            prepared = prepare(channel, taken)
+            Notice.objects.end(prepared.ends)
+            _send(channel, prepared.outgoing, result, until)
+            done += len(taken)
+            if result.unreachable:
+                break
+    finally:
+        state.release(reached=result.reached, word=result.word)
+    return done
+
+
+class SliceResult:
+    """Whether a slice of sending reached the other side at all."""
+
+    def __init__(self) -> None:
+        self.reached: bool | None = None  # None where nothing was tried
+        self.word = ""
+
+    @property
+    def unreachable(self) -> bool:
+        return self.reached is False
+
+    def heard(self, receipt: Receipt) -> None:
+        """Note a receipt: one that the other side gave itself shows that it is there."""
+        if receipt is NOT_TRIED:
+            return
+        if receipt.word not in UNREACHED:
+            self.reached = True
+        elif not self.reached:
+            self.reached, self.word = False, receipt.word
+
+
+def _send(channel: Channel, outgoing: Sequence[Outgoing], result: SliceResult, until: float) -> None:
+    """Send messages by several sessions at once, and record each group of receipts as they come."""
+    with _sessions(channel, min(settings.HOLDPOINT_NOTICES_CONNECTIONS, len(outgoing))) as sessions:
+
+        def one(out: Outgoing) -> Receipt:
+            if time.monotonic() > until or result.unreachable:
+                return NOT_TRIED  # others' turn comes first
+            sender = sessions.get()
+            try:
+                return sender.send(out.message, out.to, key=out.notice.key, earlier=out.earlier)
+            except Exception:
+                log.exception("notice.not_sent", **fields_of(out.notice))
+                return Receipt(Result.LATER, "fault")
+            finally:
+                sessions.put(sender)
+
+        with ThreadPoolExecutor(max(1, sessions.qsize()), thread_name_prefix="notices") as threads:
+            asked: dict[Future[Receipt], Outgoing] = {threads.submit(one, each): each for each in outgoing}
+            left = set(asked)
+            while left:
+                finished, left = wait(left, return_when=FIRST_COMPLETED)
+                crash_points.point("notices_sent")
+                _record([(asked[each], each.result()) for each in finished], result)
+
+
+@contextmanager
+def _sessions(channel: Channel, many: int) -> Iterator[SimpleQueue[Sender]]:
+    """Open so many sessions of a channel; each is used by one thread at a time."""
+    with ExitStack() as opened:
+        free: SimpleQueue[Sender] = SimpleQueue()
+        for _ in range(many):
+            free.put(opened.enter_context(channel.session()))
+        yield free
+
+
+def _record(receipts: Sequence[tuple[Outgoing, Receipt]], result: SliceResult) -> None:
+    """Record receipts: what was sent, what is tried again and when, what is given up, and which addresses are gone."""
+    ends: list[NoticeEnd] = []
+    gone: dict[int, str] = {}
+    for out, receipt in receipts:
+        result.heard(receipt)
+        ends.extend(_end(each, receipt) for each in out.notices)
+        if receipt.result is Result.GONE and out.to.id is not None:
+            gone[out.to.id] = receipt.word
+        if receipt is not NOT_TRIED:
+            log.info("notice.sent", result=receipt.result.value, word=receipt.word, **fields_of(out.notice))
+    Notice.objects.end(ends)
+    for address, word in gone.items():
+        ChannelAddress.objects.filter(pk=address).lose(word)
+
+
+def _end(notice: Notice, receipt: Receipt) -> NoticeEnd:
+    word = receipt.word[:30]
+    if receipt is NOT_TRIED:
+        return NoticeEnd(notice, Notice.Status.PENDING, notice.word, tried=False)
+    if receipt.result is Result.SENT:
+        return NoticeEnd(notice, Notice.Status.SENT, reference=receipt.reference[:200])
+    pauses = settings.HOLDPOINT_NOTICES_RETRIES
+    pause = schedule.pause(notice.attempts, pauses, spread=0.0, asked=receipt.retry_after)
+    if receipt.result is Result.LATER and pause is not None:
+        return NoticeEnd(notice, Notice.Status.PENDING, word, pause=pause)
+    return NoticeEnd(notice, Notice.Status.FAILED, word)

@@ -1,0 +1,70 @@
+"""Digests: one message at the times that a person chose, with what waits for them then."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from approvals.gates.queues import MINE, ReaderReach
+from approvals.models import Notice, NotificationPreference, Proposal
+
+from . import building, choices
+from .channel import named
+from .fan_out import with_reviewers
+from .message import Kind, Message, Urgency
+
+CHANNEL = "email"  # the only one that a list of many gates fits into
+LISTED = 30  # gates in one digest
+AT_ONCE = 200  # digests written in one transaction
+
+
+def write_due() -> int:
+    """Write a notice for each digest that is due, and plan the next one; return how many."""
+    if named(CHANNEL) is None:
+        return 0
+    now = timezone.now()
+    with transaction.atomic():
+        due = NotificationPreference.objects.digest_due().select_for_update(of=("self",), skip_locked=True)
+        found = list(due.order_by("digest_next")[:AT_ONCE])
+        for each in found:
+            each.digest_next = choices.next_digest(each, now)
+        NotificationPreference.objects.bulk_update(found, ["digest_next"])
+        Notice.objects.bulk_create(
+            Notice(kind=Kind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW) for each in found
+        )
+    return len(found)
+
+
+def message(user: User) -> Message | None:
+    """Build a person's digest of what waits for them now; None where nothing does."""
+    order = ReaderReach.of(user).ids(MINE, most=LISTED + 1)
+    gates = {gate.pk: gate for gate in with_reviewers(set(order[:LISTED]))}
+    current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
+    standing = {each.gate_id: each for each in current}
+    there = [gates[pk] for pk in order[:LISTED] if pk in gates and pk in standing]
+    if not there:
+        return None
+    items = tuple(building.of_gate(each, standing[each.pk], Kind.ASKED, urgency=Urgency.LOW) for each in there)
+    count = len(items)
+    more = len(order) > LISTED
+    said = (
+        _("More than %(count)s gates wait for your decision") % {"count": count}
+        if more
+        else ngettext("%(count)s gate waits for your decision", "%(count)s gates wait for your decision", count)
+        % {"count": count}
+    )
+    return Message(
+        kind=Kind.DIGEST,
+        subject=said,
+        title="",
+        reason=_("You get this at the times that you chose."),
+        link=building.absolute("/"),
+        settings_link=building.settings_page(),
+        button=_("Open the inbox"),
+        urgency=Urgency.LOW,
+        items=items,
+    )

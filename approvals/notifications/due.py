@@ -1,0 +1,196 @@
+"""Checks notices that are due, and builds their messages: what is not needed any more, or comes too early, is not sent.
+
+The checks are made now and not when the notice was written, as everything may have changed since: the gate is decided,
+the person has voted or may decide no more, chose otherwise, or sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from approvals.models import Decision, Gate, Notice, NotificationPreference, Outcome, Proposal
+from approvals.models.notifications.notice import NoticeEnd
+from approvals.policy import authority
+from checkpoints.models import Event, Run
+
+from . import building, choices, digest
+from .channel import Address, Channel
+from .fan_out import with_reviewers
+from .message import Kind, Message, Urgency
+
+ASKING = (Kind.ASKED, Kind.REMINDER)
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """One message that is to be sent now."""
+
+    notice: Notice
+    message: Message
+    to: Address
+    earlier: str = ""
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Return the notices that it settles."""
+        return [self.notice]
+
+
+@dataclass
+class Prepared:
+    """What becomes of notices that are due."""
+
+    outgoing: list[Outgoing] = field(default_factory=list)
+    ends: list[NoticeEnd] = field(default_factory=list)  # of those that are not sent now
+
+    def drop(self, notice: Notice, word: str) -> None:
+        self.ends.append(NoticeEnd(notice, Notice.Status.DROPPED, word, tried=False))
+
+    def put_off(self, notice: Notice, until: datetime, now: datetime) -> None:
+        pause = max((until - now).total_seconds(), 1.0)
+        self.ends.append(NoticeEnd(notice, Notice.Status.PENDING, "quiet", pause=pause, tried=False))
+
+
+def prepare(channel: Channel, taken: Sequence[Notice]) -> Prepared:
+    """Check these notices and build the messages of those to be sent, in a fixed number of statements."""
+    there, done, now = _Facts.of(channel, taken), Prepared(), timezone.now()
+    for notice in taken:
+        to = there.address(notice)
+        if to is None:
+            done.drop(notice, "no_address")
+        elif (word := there.needless(notice, channel)) != "":
+            done.drop(notice, word)
+        elif (until := there.quiet(notice, now)) is not None:
+            done.put_off(notice, until, now)
+        elif (message := there.message(notice, now)) is None:
+            done.drop(notice, "nothing")
+        else:
+            done.outgoing.append(Outgoing(notice, message, to, there.earlier(notice)))
+    return done
+
+
+@dataclass
+class _Facts:
+    gates: dict[int, Gate]
+    standing: dict[int, Proposal]
+    outcomes: dict[int, Outcome]
+    deciders: dict[int, set[int]]
+    voted: set[tuple[int, int]]  # (gate, person) whose vote for the current proposal counts
+    settings: dict[int, NotificationPreference]
+    addresses: dict[tuple[int | None, int | None, int | None], Address]  # by person, team and row
+    references: dict[tuple[int, str, int | None, int | None], str]
+    authors: dict[int, str]  # by event
+    runs: dict[int, Run]
+    built: dict[tuple[int, str, int, str], Message] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, channel: Channel, taken: Sequence[Notice]) -> _Facts:
+        named = {each.gate_id for each in taken if each.gate_id}
+        gates = {gate.pk: gate for gate in with_reviewers(named)}
+        asking = [gates[each.gate_id] for each in taken if each.gate_id in gates and each.kind in ASKING]
+        people = {each.user_id for each in taken if each.user_id}
+        teams = {each.team_id for each in taken if each.team_id}
+        current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
+        votes = Decision.objects.filter(gate__in=gates, counts=True, proposal__number=F("gate__proposal"))
+        mentions = [each.event for each in taken if each.kind == Kind.MENTION and each.event]
+        runs = [each.run for each in taken if each.run]
+        return cls(
+            gates=gates,
+            standing={each.gate_id: each for each in current},
+            outcomes={each.gate_id: each for each in Outcome.objects.filter(gate__in=gates)},
+            deciders=authority.may_decide(asking) if asking else {},
+            voted=set(votes.values_list("gate_id", "user_id")) if asking else set(),
+            settings=NotificationPreference.objects.in_bulk(people),
+            addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
+            references=Notice.objects.references(gates),
+            authors=dict(Event.objects.filter(pk__in=mentions).values_list("pk", "actor_name")) if mentions else {},
+            runs={run.pk: run for run in Run.objects.filter(pk__in=runs).select_related("plan")} if runs else {},
+        )
+
+    def address(self, notice: Notice) -> Address | None:
+        return self.addresses.get((notice.user_id, notice.team_id, notice.address_id))
+
+    def earlier(self, notice: Notice) -> str:
+        return self.references.get((notice.gate_id or 0, notice.channel, notice.user_id, notice.address_id), "")
+
+    def needless(self, notice: Notice, channel: Channel) -> str:
+        """Say by a code why a notice is not needed any more; "" where it is."""
+        kind, gate = Kind(notice.kind), self.gates.get(notice.gate_id or 0)
+        settings = self.settings.get(notice.user_id or 0)
+        if notice.gate_id and gate is None:
+            return "removed"
+        if gate is not None and kind in ASKING:
+            if gate.status != Gate.Status.OPEN:
+                return "decided"
+            if gate.deadline and gate.deadline <= timezone.now():
+                return "expired"
+            if notice.user_id and notice.user_id not in self.deciders[gate.pk]:
+                return "not_asked"
+            if (gate.pk, notice.user_id) in self.voted:
+                return "voted"
+        if notice.user_id is None or kind not in choices.CHOSEN:
+            return ""
+        if choices.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
+            return ""
+        return "" if kind == Kind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
+
+    def quiet(self, notice: Notice, now: datetime) -> datetime | None:
+        """Return the end of the person's quiet time where it keeps this notice back."""
+        if notice.kind == Kind.TEST or notice.user_id is None:
+            return None
+        gate = self.gates.get(notice.gate_id or 0)
+        critical = gate is not None and gate.risk == "critical" and notice.kind in ASKING
+        return choices.quiet_until(self.settings.get(notice.user_id), now, critical=critical)
+
+    def message(self, notice: Notice, now: datetime) -> Message | None:
+        """Build the notice's message; None where there is nothing to tell any more."""
+        kind = Kind(notice.kind)
+        if kind == Kind.DIGEST:
+            return digest.message(notice.user) if notice.user else None
+        if kind == Kind.TEST:
+            return test()
+        gate = self.gates.get(notice.gate_id or 0)
+        if gate is None:
+            run = self.runs.get(notice.run or 0)
+            return building.of_run(run) if run else None
+        by = self.authors.get(notice.event or 0, "")
+        key = (gate.pk, kind, notice.urgency, by)
+        if key not in self.built:
+            told = self.outcomes.get(gate.pk) if kind not in ASKING else None
+            self.built[key] = building.of_gate(
+                gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by
+            )
+        return replace(self.built[key], reason=_reason(kind, gate))
+
+
+def _reason(kind: Kind, gate: Gate) -> str:
+    names = {"team": gate.team.name}
+    match kind:
+        case Kind.ASKED | Kind.REMINDER:
+            return _("You get this because you may decide this gate of %(team)s.") % names
+        case Kind.DECIDED:
+            return _("You get this because you were asked about this gate of %(team)s.") % names
+        case Kind.MENTION:
+            return _("You get this because somebody wrote your name in the gate's conversation.")
+        case _:
+            return _("You get this because you started the run that asked.")
+
+
+def test() -> Message:
+    """Build the message that a person has sent to themself."""
+    page = building.settings_page()
+    return Message(
+        kind=Kind.TEST,
+        subject=_("A test message"),
+        title="",
+        reason=_("You asked for this on the page of your notification settings. Messages arrive."),
+        link=page,
+        settings_link=page,
+        button=_("Open the settings"),
+    )

@@ -1,0 +1,257 @@
+"""Turns events into notices: one for each person and address who wants to hear of it, in the order of the commits.
+
+The events of gates are read past a cursor that the database keeps. What follows from them is worked out before the
+transaction that writes the notices and moves the cursor: of two who read the same events, only the first finds the
+cursor where it was, so nothing is told twice, and a death before the commit loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals.models import Gate, Notice, NoticeCursor, NotificationPreference, ReviewingTeam
+from approvals.models.notifications.notice import known_to
+from approvals.policy import authority
+from checkpoints import crash_points
+from checkpoints.events.commit_order import Cursor, beyond, settled
+from checkpoints.events.event import NOT_SEALED, Event
+from checkpoints.models import Run
+from checkpoints.postgresql.insert_rows import insert_rows
+from checkpoints.values import canonical_json
+
+from . import choices
+from .channel import Address, Channel, channels
+from .message import Kind
+
+READ = 500  # events a transaction at most
+MATTERING = 25  # of them that somebody may hear of: a transaction that writes long holds back all readers of events
+OPENED = "gate.opened"
+ENDED = ("gate.closed", "gate.expired", "gate.withdrawn")
+FAILED = "run.failed"
+# Others may decide from now on, or by another time: those who were not told yet are told now.
+CHANGED = ("gate.escalated", "gate.reassigned", "gate.delegated", "gate.rescheduled")
+MENTIONED = "mentioned"  # in an event's data: the ids of the people whom its words name
+
+
+@dataclass(frozen=True)
+class Told:
+    """One event that somebody may have to hear of."""
+
+    event: Event
+    gate: int | None
+
+    @property
+    def mentioned(self) -> list[int]:
+        """Return the ids of the people whom its words name."""
+        named = canonical_json.decode(bytes(self.event.data)).get(MENTIONED, [])
+        return [each for each in named if isinstance(each, int)] if isinstance(named, list) else []
+
+    @property
+    def actor(self) -> int | None:
+        """Return the id of the person who did it; None for others."""
+        role, _, number = self.event.actor.partition(":")
+        return int(number) if role == "user" and number.isdigit() else None
+
+
+def fan_out() -> int:
+    """Write the notices of the next events; return how many events were read, 0 where somebody else was faster."""
+    cursor = NoticeCursor.current()
+    told = _bounded([_told(each) for each in beyond(settled().exclude(kind=NOT_SEALED), cursor)[:READ]])
+    if not told:
+        return 0
+    batch = NoticeBatch.of(told)
+    made, over = batch.notices(), batch.ended
+    crash_points.point("notices_worked_out")
+    with transaction.atomic():
+        if not NoticeCursor.move(cursor, Cursor.of(told[-1].event)):
+            return 0
+        if over:
+            Notice.objects.filter(gate__in=over, kind__in=(Kind.ASKED, Kind.REMINDER)).drop("decided")
+        for row, due in batch.moved_reminders():
+            Notice.objects.pending().filter(pk=row).update(next_attempt_at=due)
+        insert_rows(made)
+        crash_points.point("notices_written")
+    return len(told)
+
+
+def _told(event: Event) -> Told:
+    kind, _, number = event.subject.partition(":")
+    return Told(event, int(number) if kind == "gate" and number.isdigit() else None)
+
+
+def _bounded(told: list[Told]) -> list[Told]:
+    """Return the first events, with no more of those that matter than one transaction writes notices of."""
+    places = [at for at, each in enumerate(told) if _matters(each)]
+    return told[: places[MATTERING]] if len(places) > MATTERING else told
+
+
+@dataclass
+class NoticeBatch:
+    """The events of one transaction, with the rows that they are about."""
+
+    told: Sequence[Told]
+    gates: dict[int, Gate]
+    runs: dict[int, Run]
+    deciders: dict[int, set[int]]  # by gate
+    known: dict[int, set[tuple[int, str, int | None]]]  # by gate: who was asked, by which channel and address
+    settings: dict[int, NotificationPreference]
+    addresses: dict[tuple[int, str], list[Address]]  # by person and channel
+    shared: dict[tuple[int, str], list[Address]]  # by team and channel
+    channels: Sequence[Channel]
+    now: datetime
+
+    @classmethod
+    def of(cls, told: Sequence[Told]) -> NoticeBatch:
+        """Read what the events are about, in a fixed number of statements."""
+        named = {each.gate for each in told if each.gate and _matters(each)}
+        gates = {gate.pk: gate for gate in with_reviewers(named)}
+        failed = {each.event.run_id for each in told if each.event.kind == FAILED and each.event.run_id}
+        runs = {run.pk: run for run in Run.objects.filter(pk__in=failed)} if failed else {}
+        deciders = authority.may_decide(list(gates.values())) if gates else {}
+        known = known_to(gates) if gates else {}
+        people = {person for there in deciders.values() for person in there}
+        people |= {person for there in known.values() for person, *_ in there if person}
+        people |= {person for each in told for person in each.mentioned if each.gate in gates}
+        people |= {gate.run.started_by_id for gate in gates.values() if gate.run.started_by_id}
+        people |= {run.started_by_id for run in runs.values() if run.started_by_id}
+        fit = channels() if people or gates else []
+        found = [each for channel in fit for each in channel.addresses(people=people)]
+        teams = [each for channel in fit for each in channel.addresses(teams={gate.team_id for gate in gates.values()})]
+        rows = NotificationPreference.objects.in_bulk(people) if people else {}
+        return cls(
+            told=told, gates=gates, runs=runs, deciders=deciders, known=known, settings=rows,
+            addresses=_grouped((each.person, each) for each in found),
+            shared=_grouped((each.team, each) for each in teams), channels=fit, now=timezone.now(),
+        )  # fmt: skip
+
+    @property
+    def ended(self) -> list[int]:
+        """List the gates that these events ended, about which nobody is asked any more."""
+        return [each.gate for each in self.told if each.event.kind in ENDED and each.gate]
+
+    def notices(self) -> list[Notice]:
+        """Return the notices to write, each once."""
+        made: dict[tuple[object, ...], Notice] = {}
+        for told in self.told:
+            for notice in self._of(told):
+                key = (notice.event, notice.kind, notice.channel, notice.user_id, notice.team_id, notice.address_id)
+                made.setdefault(key, notice)
+        return list(made.values())
+
+    def _of(self, told: Told) -> Iterator[Notice]:
+        kind, gate = told.event.kind, self.gates.get(told.gate or 0)
+        if kind == FAILED:
+            yield from self._failed(told)
+        if gate is None:
+            return
+        if (kind == OPENED or kind in CHANGED) and gate.status == Gate.Status.OPEN:
+            yield from self._asked(told, gate)
+        if kind in ENDED:
+            yield from self._ended(told, gate)
+        for person in told.mentioned:
+            if person != told.actor:
+                yield from self._each(told, gate, Kind.MENTION, person)
+
+    def _asked(self, told: Told, gate: Gate) -> Iterator[Notice]:
+        """Ask those who may decide and were not asked before, and plan their reminders."""
+        known = self.known.setdefault(gate.pk, set())
+        for person in sorted(self.deciders[gate.pk]):
+            settings = self.settings.get(person)
+            due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
+            fresh = not any(who == person for who, *_ in known)
+            if fresh:
+                yield from self._each(told, gate, Kind.ASKED, person)
+            if due and due > self.now and fresh:
+                yield from self._each(told, gate, Kind.REMINDER, person, due=due)
+        for channel in self.channels:
+            for each in self.shared.get((gate.team_id, channel.name), ()):
+                if not any(at == each.id for _, name, at in known if name == channel.name):
+                    yield self._notice(told, Kind.ASKED, each, gate)
+        known |= {(person, "", None) for person in self.deciders[gate.pk]}
+
+    def moved_reminders(self) -> Iterator[tuple[int, datetime]]:
+        """Return when each pending reminder of a gate whose deadline moved is due now."""
+        moved = {each.gate for each in self.told if each.event.kind in CHANGED} & set(self.gates)
+        rows = Notice.objects.pending().filter(gate__in=moved, kind=Kind.REMINDER) if moved else ()
+        for row in rows:
+            gate = self.gates[row.gate_id or 0]
+            settings = self.settings.get(row.user_id or 0)
+            due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
+            if due and due != row.next_attempt_at:
+                yield row.pk, max(due, self.now)
+
+    def _ended(self, told: Told, gate: Gate) -> Iterator[Notice]:
+        """Tell those who were asked, whoever started the run, and each place that shows that the gate is open."""
+        by, starter = told.actor, gate.run.started_by_id
+        asked = self.known.get(gate.pk, set())
+        people = {person for person, *_ in asked if person} - {by}
+        for person in sorted(people - {starter}):
+            yield from self._each(told, gate, Kind.DECIDED, person)
+        if starter and starter != by:
+            yield from self._each(told, gate, Kind.MY_RUN, starter)
+        for channel in self.channels:
+            if not channel.updates:
+                continue
+            for person, name, at in sorted(asked, key=str):
+                if name == channel.name:
+                    where = [*self.addresses.get((person, name), ()), *self.shared.get((gate.team_id, name), ())]
+                    yield from (self._notice(told, Kind.DECIDED, each, gate) for each in where if each.id == at)
+
+    def _failed(self, told: Told) -> Iterator[Notice]:
+        run = self.runs.get(told.event.run_id or 0)
+        if run and run.started_by_id and run.started_by_id != told.actor:
+            for channel in self.channels:
+                if choices.wants(self.settings.get(run.started_by_id), Kind.MY_RUN, channel.name, "medium"):
+                    for each in self.addresses.get((run.started_by_id, channel.name), ()):
+                        yield self._notice(told, Kind.MY_RUN, each, None, run=run.pk)
+
+    def _each(
+        self, told: Told, gate: Gate, kind: Kind, person: int, *, due: datetime | None = None
+    ) -> Iterator[Notice]:
+        """Return the person's notice by each channel and address by which they want this kind."""
+        for channel in self.channels:
+            if choices.wants(self.settings.get(person), kind, channel.name, gate.risk):
+                for each in self.addresses.get((person, channel.name), ()):
+                    yield self._notice(told, kind, each, gate, due=due)
+
+    def _notice(
+        self, told: Told, kind: Kind, to: Address, gate: Gate | None, *, run: int | None = None,
+        due: datetime | None = None,
+    ) -> Notice:  # fmt: skip
+        urgency = choices.urgency(
+            gate.risk if gate else "medium", gate.deadline if gate else None, kind=kind, now=due or self.now
+        )
+        return Notice(
+            event=told.event.pk, kind=kind, channel=to.channel, user_id=to.person, team_id=to.team, address_id=to.id,
+            gate_id=gate.pk if gate else None, run=run, urgency=urgency, next_attempt_at=due or self.now,
+        )  # fmt: skip
+
+
+def _matters(told: Told) -> bool:
+    return told.event.kind in (OPENED, *ENDED, *CHANGED) or bool(told.mentioned)
+
+
+def with_reviewers(gates: Collection[int]) -> list[Gate]:
+    """Read gates with their policies' reviewers, runs, plans and teams. Two statements."""
+    if not gates:
+        return []
+    found = list(Gate.objects.filter(pk__in=gates).select_related("policy", "run__plan", "team"))
+    teams: dict[int, list[int]] = {gate.policy_id: [] for gate in found}
+    for policy, team in ReviewingTeam.objects.filter(policy__in=teams).values_list("policy_id", "team_id"):
+        teams[policy].append(team)
+    for gate in found:
+        gate.policy.reviewer_ids = teams[gate.policy_id]
+    return found
+
+
+def _grouped(found: Iterable[tuple[int | None, Address]]) -> dict[tuple[int, str], list[Address]]:
+    groups: dict[tuple[int, str], list[Address]] = {}
+    for owner, each in found:
+        if owner is not None:
+            groups.setdefault((owner, each.channel), []).append(each)
+    return groups

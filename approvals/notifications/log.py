@@ -1,0 +1,126 @@
+"""Reads the log of notices for people, in plain words, and clears what is old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.models import Notice
+from approvals.presentation.text.untrusted import person, plain
+
+from . import channel
+from .message import Kind
+
+CLEARED = 1000  # rows a transaction
+SHOWN = 50  # notices on one's own page
+KINDS = {
+    Kind.ASKED: gettext_lazy("decision needed"),
+    Kind.REMINDER: gettext_lazy("reminder"),
+    Kind.DECIDED: gettext_lazy("how it ended"),
+    Kind.MENTION: gettext_lazy("mention"),
+    Kind.MY_RUN: gettext_lazy("own run"),
+    Kind.DIGEST: gettext_lazy("digest"),
+    Kind.TEST: gettext_lazy("test message"),
+}
+# Code -> words. Codes like smtp_550 and http_404 are put into words below.
+WORDS: dict[str, str | Promise] = {
+    "decided": gettext_lazy("it was decided before"),
+    "expired": gettext_lazy("its deadline passed before"),
+    "voted": gettext_lazy("they had decided already"),
+    "not_asked": gettext_lazy("they may not decide it any more"),
+    "not_wanted": gettext_lazy("they chose otherwise"),
+    "no_address": gettext_lazy("there is no address any more"),
+    "nothing": gettext_lazy("nothing was waiting"),
+    "removed": gettext_lazy("the gate was removed"),
+    "quiet": gettext_lazy("quiet hours"),
+    "bad_address": gettext_lazy("the address is not valid"),
+    "refused": gettext_lazy("the server does not answer"),
+    "dns_failed": gettext_lazy("the server's name could not be resolved"),
+    "tls_failed": gettext_lazy("no encrypted connection to the server"),
+    "timeout": gettext_lazy("the server took too long"),
+    "cut": gettext_lazy("the connection was cut"),
+    "sign_in": gettext_lazy("the server refused the sign-in"),
+    "fault": gettext_lazy("an error in Holdpoint, see the logs"),
+}
+
+
+def words(code: str) -> str:
+    """Describe a result code for people, as a part of a sentence."""
+    kind, _sign, number = code.partition("_")
+    if kind in ("smtp", "http") and number.isdigit():
+        return _("the server answered %(code)s") % {"code": number}
+    return str(WORDS.get(code, code))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogEntry:
+    """One line of the log."""
+
+    who: str
+    channel: str
+    kind: str
+    status: str
+    why: str  # of a failure, a delay, or what was not sent
+    at: datetime | None  # sent, or ended otherwise
+    opened: datetime | None
+    gate: int | None = None
+    title: str = ""
+    due: datetime | None = None
+
+
+def of_gate(rows: Iterable[Mapping[str, Any]]) -> list[LogEntry]:
+    """Return the log of a gate, as its page read it, oldest first."""
+    return [
+        LogEntry(
+            who=plain(row["label"] or person(User(**row["user"])), limit=80),
+            channel=_label(row["channel"]),
+            kind=_kind(row["kind"]),
+            status=row["status"],
+            why=words(row["word"]),
+            at=_moment(row["at"]),
+            opened=_moment(row["opened"]),
+        )
+        for row in rows
+    ]
+
+
+def of_person(user: User) -> list[LogEntry]:
+    """Return what a person was told lately, the newest first."""
+    found = Notice.objects.filter(user=user).select_related("gate").order_by("-id")[:SHOWN]
+    return [
+        LogEntry(
+            who="", channel=_label(each.channel), kind=_kind(each.kind), status=each.status, why=words(each.word),
+            at=each.finished_at, opened=each.opened_at, gate=each.gate_id, title=each.gate.title if each.gate else "",
+            due=each.next_attempt_at,
+        )
+        for each in found
+    ]  # fmt: skip
+
+
+def clear() -> None:
+    """Delete notices older than the setting, CLEARED at a time."""
+    kept = timedelta(days=settings.HOLDPOINT_NOTICES_KEEP_DAYS)
+    old = Notice.objects.outlived(kept).order_by("created_at").values_list("pk", flat=True)[:CLEARED]
+    while numbers := list(old.all()):
+        Notice.objects.filter(pk__in=numbers).delete()
+
+
+def _label(name: str) -> str:
+    found = channel.registered(name)
+    return str(found.label) if found else name
+
+
+def _kind(name: str) -> str:
+    return str(KINDS.get(Kind(name), name)) if name in set(Kind) else name
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,68 @@
+"""The message about a gate, built once and rendered by each channel. Pure: plain text, no markup, no database.
+
+It holds only what the gate's policy lets leave the house. A channel adds no fact of its own, and escapes everything:
+titles and facts are an agent's words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+
+
+class Kind(StrEnum):
+    """What a message tells. A person chooses channels for each of them, except the last two."""
+
+    ASKED = "asked"  # somebody has to decide, and this person may
+    REMINDER = "reminder"  # the deadline is near, and nobody has decided
+    DECIDED = "decided"  # a gate that the person was told of has ended
+    MENTION = "mention"  # somebody named the person in a gate's thread
+    MY_RUN = "my_run"  # a gate of a run that the person started has ended, or the run failed
+    DIGEST = "digest"  # what waits for the person, at the times that they chose
+    TEST = "test"  # the person asked for it on the page of notification settings
+
+
+class Urgency(IntEnum):
+    """How urgent a message is; a channel maps it to its own words (Web Push: RFC 8030, section 5.3)."""
+
+    LOW = 0  # may wait: decided, digest
+    NORMAL = 1
+    HIGH = 2  # critical risk, or a deadline within the hour
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One labelled value, as text."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one action shows, where the policy lets all of it leave."""
+
+    heading: str
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One message. `link` is the only address in it, and opens a page; nothing is decided by opening it."""
+
+    kind: Kind
+    subject: str  # one line: what happened, with the gate's title
+    title: str  # the gate's title alone, in the agent's words; "" where there is no gate
+    reason: str = ""  # why this person gets it, as a sentence
+    facts: tuple[Fact, ...] = ()
+    sections: tuple[Section, ...] = ()
+    link: str  # absolute
+    settings_link: str  # absolute: the page where the person changes or stops these messages
+    button: str  # the words of the link: "Open the request"
+    urgency: Urgency = Urgency.NORMAL
+    gate: int | None = None
+    thread: str = ""  # the same for all messages about one gate, as "gate-42"; "" where it stands alone
+    deadline: datetime | None = None  # aware; channels show it in the person's zone
+    ended: str = ""  # how the gate ended, as a sentence: "Approved by Ann Okafor."; "" while it is open
+    items: tuple[Message, ...] = field(default=())  # of a digest: what waits, the most urgent first

@@ -1,0 +1,77 @@
+"""The words of the page of notification settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.template.context import RequestContext
+from django.template.exceptions import TemplateDoesNotExist
+from django.template.loader import get_template
+from django.utils.dates import WEEKDAYS, WEEKDAYS_ABBR
+from django.utils.functional import Promise
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from approvals.notifications.channel import Channel
+from approvals.notifications.message import Kind
+
+register = template.Library()
+
+KINDS: dict[Kind, dict[str, str | Promise]] = {
+    Kind.ASKED: {"title": _("Decision needed"), "when": _("when a gate opens that you may decide")},
+    Kind.REMINDER: {"title": _("Reminder"), "when": _("when its deadline is near and you have not decided")},
+    Kind.DECIDED: {"title": _("How it ended"), "when": _("when a gate that you were asked about ends")},
+    Kind.MENTION: {"title": _("Mention"), "when": _("when somebody writes your name at a gate")},
+    Kind.MY_RUN: {"title": _("Your runs"), "when": _("when a gate of a run that you started ends, or the run fails")},
+}
+LEVELS = [
+    ("low", _("Any risk")),
+    ("medium", _("Medium and up")),
+    ("high", _("High and up")),
+    ("critical", _("Critical only")),
+    ("never", _("Never")),
+]
+LEADS = [
+    ("policy", _("When the policy says")),
+    ("15m", _("15 minutes before")),
+    ("1h", _("1 hour before")),
+    ("4h", _("4 hours before")),
+    ("1d", _("1 day before")),
+    ("2d", _("2 days before")),
+    ("never", _("Never")),
+]
+
+
+@register.simple_tag
+def notice_kind(kind: str) -> dict[str, str | Promise]:
+    """Return the title of a kind of message, and when it is sent."""
+    return KINDS[Kind(kind)]
+
+
+@register.simple_tag
+def levels() -> list[tuple[str, Any]]:
+    """Return the choices of a kind and channel."""
+    return LEVELS
+
+
+@register.simple_tag
+def leads() -> list[tuple[str, Any]]:
+    """Return the choices of a reminder's time."""
+    return LEADS
+
+
+@register.simple_tag
+def weekdays() -> list[tuple[int, Any, Any]]:
+    """Return the days of the week, each with its short and its long name."""
+    return [(number, WEEKDAYS_ABBR[number], WEEKDAYS[number]) for number in range(7)]
+
+
+@register.simple_tag(takes_context=True)
+def channel_form(context: RequestContext, channel: Channel) -> SafeString:
+    """Render how addresses of a channel are added and removed: notifications/channels/<name>.html."""
+    try:
+        found = get_template(f"notifications/channels/{channel.name}.html")
+    except TemplateDoesNotExist:
+        return SafeString("")
+    return found.template.render(context)  # type: ignore[attr-defined, no-any-return]

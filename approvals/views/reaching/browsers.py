@@ -1,0 +1,40 @@
+"""Turns pushed messages on and off for the browsers of the signed-in person."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from approvals.channels import browsers, user_agents, vapid
+from approvals.views.access import private, reader_of
+
+SAID = ("endpoint", "p256dh", "auth")
+LONGEST = 2000  # characters of each
+
+
+@require_POST
+@private
+def subscribe(request: HttpRequest) -> HttpResponse:
+    """Turn messages on in the browser that asks, for its script; 410 with `again` where its owner removed it."""
+    if not vapid.public_key():
+        return JsonResponse({"problem": _("This installation cannot push messages.")}, status=409)
+    said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
+    label = user_agents.named(request.headers.get("User-Agent", ""))
+    try:
+        made = browsers.subscribe(reader_of(request), said, label=label, again="again" in request.POST)
+    except browsers.SubscriptionRefused as why:
+        return JsonResponse({"problem": str(why)}, status=422)
+    except browsers.BrowserRemoved:
+        return JsonResponse({"problem": _("This browser was removed.")}, status=410)
+    return JsonResponse({"browser": made.pk}, status=201)
+
+
+@require_POST
+@private
+def remove(request: HttpRequest, browser: int) -> HttpResponse:
+    """Turn messages off in one browser."""
+    if not browsers.remove(reader_of(request), browser):
+        raise Http404("No such browser")
+    return HttpResponseRedirect(reverse("notifications") + "#channels", status=303)

@@ -1,0 +1,97 @@
+// The service worker of the whole site: shows what is pushed, opens the gate when a person presses it, and answers with
+// the page for no connection where a page cannot be loaded. It keeps that page and its files, and no other page, so it
+// shows no gate as it was. config/web/installable.py starts it and names this release's files in `release`.
+const { release } = globalThis;
+const KEPT = `holdpoint-${release.name}`;
+const LONGEST = 500; // characters of a text
+
+addEventListener("install", (event) => {
+  event.waitUntil(keep().then(() => globalThis.skipWaiting()));
+});
+
+addEventListener("activate", (event) => {
+  event.waitUntil(begin());
+});
+
+async function keep() {
+  const cache = await caches.open(KEPT);
+  // Without cookies: what is kept is the same for everybody.
+  await cache.addAll([release.page, ...release.files].map((url) => new Request(url, { credentials: "omit", cache: "no-cache" })));
+}
+
+async function begin() {
+  for (const name of await caches.keys()) if (name !== KEPT) await caches.delete(name);
+  await globalThis.registration.navigationPreload?.enable(); // the request leaves while this worker starts
+  await globalThis.clients.claim();
+}
+
+addEventListener("fetch", (event) => {
+  const { request } = event;
+  if (request.method !== "GET") return; // a decision is sent by the page alone
+  if (request.mode === "navigate") event.respondWith(loaded(event));
+  else if (release.files.includes(new URL(request.url).pathname)) event.respondWith(file(request));
+});
+
+async function loaded(event) {
+  try {
+    return (await event.preloadResponse) ?? (await fetch(event.request));
+  } catch {
+    const page = await caches.match(release.page);
+    return page ? new Response(page.body, { status: 503, headers: page.headers }) : Response.error();
+  }
+}
+
+// Their names change with their content.
+async function file(request) {
+  return (await caches.match(request)) ?? fetch(request);
+}
+
+addEventListener("push", (event) => {
+  event.waitUntil(show(said(event.data)));
+});
+
+function said(data) {
+  try {
+    return data.json() ?? {};
+  } catch {
+    return {};
+  }
+}
+
+// All messages about one gate have one tag: each takes the place of the one before. The end of a gate makes no sound.
+async function show({ title, body, tag, link, ended = false }) {
+  await globalThis.registration.showNotification(text(title) || "Holdpoint", { // not translated: the name
+    body: text(body),
+    tag: text(tag),
+    icon: release.icon,
+    badge: release.badge,
+    renotify: Boolean(tag) && !ended,
+    silent: Boolean(ended),
+    data: { link: text(link), ended: Boolean(ended) },
+  });
+  const open = (await globalThis.registration.getNotifications()).filter((each) => !each.data?.ended);
+  if (open.length) await navigator.setAppBadge?.(open.length);
+}
+
+function text(value) {
+  return typeof value === "string" ? value.slice(0, LONGEST) : "";
+}
+
+addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(open(event.notification.data?.link));
+});
+
+// A page that shows the gate comes to the front. Any other page is left as it is: something may be typed there.
+async function open(link) {
+  const url = ours(link);
+  const pages = await globalThis.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const there = pages.find((page) => new URL(page.url).pathname === url.pathname);
+  return there ? there.focus() : globalThis.clients.openWindow(url.href);
+}
+
+// Nothing that is pushed leads to another site.
+function ours(link) {
+  const url = URL.canParse(link ?? "", location.origin) ? new URL(link, location.origin) : new URL("/", location.origin);
+  return url.origin === location.origin ? url : new URL("/", location.origin);
+}

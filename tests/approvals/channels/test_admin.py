@@ -1,0 +1,135 @@
+"""Chat channels in the administration: added, tried out and removed by those who manage the team's webhooks."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+
+from approvals.channels import team_channels
+from approvals.channels.team_channels import MOST, ChannelRefused
+from approvals.models import ChannelAddress
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Event
+from tests.approvals.webhooks.receiver import Receiver, status
+from tests.factories import make_team, make_user
+from tests.harness.racing_threads import race
+from tests.harness.signed_in_clients import signed_in
+
+from .slack_server import SlackServer
+
+SECRET = "https://hooks.slack.com/services/T0/B0/very-secret"
+
+
+def operator(team: Group) -> Client:
+    """Staff who manages the team's webhooks."""
+    user = make_user("Olga Operator", team, may=("approvals.manage_webhooks",))
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    return signed_in(user)
+
+
+def page(name: str, *numbers: int) -> str:
+    return reverse(f"admin:approvals_channeladdress_{name}", args=numbers)
+
+
+def form(team: Group) -> dict[str, Any]:
+    return {"team": team.pk, "channel": "slack", "address": SECRET, "label": "#approvals"}
+
+
+def kinds(found: ChannelAddress) -> list[str]:
+    return list(Event.objects.filter(subject=f"channel:{found.pk}").order_by("pk").values_list("kind", flat=True))
+
+
+def test_its_address_is_stored_sealed_and_shown_nowhere() -> None:
+    team = make_team()
+    client = operator(team)
+    assert client.post(page("add"), form(team)).status_code == 302
+    made = ChannelAddress.objects.get(team=team)
+    assert "secret" not in made.value
+    for address in (page("change", made.pk), page("changelist")):
+        shown = client.get(address).content.decode()
+        assert "#approvals" in shown
+        assert "very-secret" not in shown
+        assert made.value not in shown
+    assert kinds(made) == ["channel.added"]
+    data = bytes(Event.objects.get(subject=f"channel:{made.pk}").data)
+    assert b"hooks.slack.com" in data
+    assert b"very-secret" not in data
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"address": "#approvals"}, "Write the channel"), ({"address": "C024BE91L"}, "HOLDPOINT_SLACK_TOKEN"),
+        ({"address": "https://10.0.0.1/"}, "private address"), ({"address": "", "label": ""}, "required"),
+        ({"channel": "push"}, "not one of the available choices"), ({"team": ""}, "required"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sent_to_is_refused(more: dict[str, str], said: str) -> None:
+    team = make_team()
+    answer = operator(team).post(page("add"), form(team) | more)
+    assert answer.status_code == 200
+    assert said in answer.content.decode()
+    assert not ChannelAddress.objects.filter(team=team).exists()
+
+
+def test_a_test_message_says_what_came_of_it(receiver: Receiver, slack: SlackServer) -> None:
+    team = make_team()
+    client = operator(team)
+    made = team_channels.add(team, "teams", receiver.url, label="Refunds", by=SYSTEM)
+    receiver.answers.extend([status(202), status(500), status(404)])
+    told = [client.post(page("tests", made.pk), follow=True).content.decode() for _ in range(3)]
+    assert "The test message arrived in Refunds." in told[0]
+    assert "did not arrive in Refunds: the server answered 500." in told[1]
+    assert "Gone: the server answered 404" in told[2]
+    assert "Send a test message" not in told[2]
+    bot = team_channels.add(team, "slack", "C0000OPS", label="#ops", by=SYSTEM)
+    assert "arrived in #ops" in client.post(page("tests", bot.pk), follow=True).content.decode()
+    assert kinds(made) == ["channel.added", *["channel.tested"] * 3]
+
+
+def test_a_removed_one_is_told_nothing_more(receiver: Receiver) -> None:
+    team = make_team()
+    client = operator(team)
+    made = team_channels.add(team, "teams", receiver.url, label="Refunds", by=SYSTEM)
+    assert client.post(page("removals", made.pk)).status_code == 302
+    assert client.post(page("removals", made.pk)).status_code == 404
+    assert not ChannelAddress.objects.usable("teams").filter(team=team).exists()
+    assert kinds(made) == ["channel.added", "channel.removed"]
+    again = team_channels.add(team, "teams", receiver.url, label="Refunds", by=SYSTEM)
+    assert again == made
+
+
+def test_those_of_another_team_and_peoples_browsers_do_not_exist() -> None:
+    theirs, own = make_team(), make_team()
+    made = team_channels.add(theirs, "slack", SECRET, label="#theirs", by=SYSTEM)
+    browser = ChannelAddress.objects.add("push", "{}", label="Firefox", user=make_user("Sam", own))
+    client = operator(own)
+    for found in (made, browser):
+        assert client.get(page("change", found.pk)).status_code == 404
+        for order in ("tests", "removals"):
+            assert client.post(page(order, found.pk)).status_code == 404
+    assert "#theirs" not in client.get(page("changelist")).content.decode()
+    assert client.post(page("add"), form(theirs)).status_code == 200
+    assert signed_in(make_user("Ann", own)).get(page("changelist")).status_code == 302
+
+
+def test_a_root_sees_no_browser() -> None:
+    browser = ChannelAddress.objects.add("push", "{}", label="Firefox of Sam", user=make_user("Sam", make_team()))
+    root = signed_in(make_user("Root", superuser=True))
+    assert "Firefox of Sam" not in root.get(page("changelist")).content.decode()
+    assert root.get(page("change", browser.pk)).status_code == 404
+
+
+def test_of_many_at_once_no_more_are_added_than_a_team_may_have() -> None:
+    team = make_team()
+    for number in range(MOST - 1):
+        team_channels.add(team, "slack", f"{SECRET}/{number}", label="#x", by=SYSTEM)
+    add = partial(team_channels.add, team, "slack", label="#x", by=SYSTEM)
+    done = race([partial(add, f"{SECRET}/more/{number}") for number in range(3)])
+    assert sum(isinstance(each, ChannelRefused) for each in done) == 2
+    assert ChannelAddress.objects.filter(team=team).count() == MOST

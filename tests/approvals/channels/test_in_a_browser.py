@@ -1,0 +1,282 @@
+"""The installed app and its service worker in a whole Chromium, which shows notifications and takes pushes.
+
+The one thing that is not there is the browser maker's push service: its end of a subscription is the fake browser's,
+and what this installation sent there is handed to the worker as the browser would hand it on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, Worker, expect, sync_playwright
+
+from approvals.channels import vapid
+from approvals.models import ChannelAddress, Gate
+from approvals.notifications import notifying
+from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
+from tests.conftest import SharedWeb, sign_in
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
+from tests.harness import chromium
+from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.waiting import PATIENCE, until
+
+from .push_service import FakeBrowser, PushService
+
+pytestmark = pytest.mark.usefixtures("nothing_told_yet")
+# The browser's end of a subscription, which its maker's push service would hold.
+SUBSCRIBED = """(said) => {
+  const subscription = {
+    endpoint: said.endpoint, options: {},
+    toJSON: () => ({ endpoint: said.endpoint, keys: { p256dh: said.p256dh, auth: said.auth } }),
+    unsubscribe: async () => { localStorage.removeItem("subscribed"); return true; },
+  };
+  const key = () => Uint8Array.from(JSON.parse(localStorage.getItem("subscribed"))).buffer;
+  PushManager.prototype.getSubscription = async () => {
+    if (!localStorage.getItem("subscribed")) return null;
+    subscription.options.applicationServerKey = key();
+    return subscription;
+  };
+  PushManager.prototype.subscribe = async ({ applicationServerKey, userVisibleOnly }) => {
+    if (!userVisibleOnly) throw new Error("silent");
+    localStorage.setItem("subscribed", JSON.stringify([...applicationServerKey]));
+    return subscription;
+  };
+}"""
+PRESS = """async (title) => {
+  const [notification] = (await registration.getNotifications()).filter((each) => each.title === title);
+  const went = new Promise((done) => {
+    clients.openWindow = async (url) => done(`opened ${url}`);
+    WindowClient.prototype.focus = async function () { done(`focused ${this.url}`); };
+  });
+  dispatchEvent(new NotificationEvent("notificationclick", { notification }));
+  return went;
+}"""
+REGISTER = """async () => {
+  await navigator.serviceWorker.register("/service-worker.js");
+  await navigator.serviceWorker.ready;
+}"""
+SHOWN = "async () => (await registration.getNotifications()).map(({ title, body, tag }) => [title, body, tag])"
+
+
+@pytest.fixture(scope="module")
+def whole_browser() -> Iterator[Browser]:
+    """Return a Chromium that shows notifications."""
+    path = chromium.whole()
+    assert path, chromium.MISSING
+    with sync_playwright() as playwright:
+        flags = [*chromium.flags(), "--headless=new"]
+        running = playwright.chromium.launch(executable_path=path, args=flags)
+        expect.set_options(timeout=PATIENCE * 1000)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def base(shared_web: SharedWeb, settings: Any) -> str:
+    """Return the address of a web server that pushes by this process's key."""
+    private = {"HOLDPOINT_PUSH_SERVICES": "127.0.0.1", "HOLDPOINT_WEBHOOKS_PRIVATE": "127.0.0.0/8"}
+    found = shared_web({"HOLDPOINT_VAPID_KEY": settings.HOLDPOINT_VAPID_KEY, **private})
+    settings.HOLDPOINT_ORIGINS = [found]
+    return found
+
+
+class Phone:
+    """Ann's profile of the browser, in which notifications are allowed."""
+
+    def __init__(self, browser: Browser, base: str, user: User, its: FakeBrowser) -> None:
+        self.context: BrowserContext = browser.new_context(base_url=base, viewport={"width": 390, "height": 844})
+        self.context.grant_permissions(["notifications"], origin=base)
+        self.context.set_default_timeout(PATIENCE * 1000)
+        self.context.add_init_script(f"({SUBSCRIBED})({json.dumps(its.said)})")
+        sign_in(self.context, user, base)
+        self.base = base
+        self.page: Page = self.context.new_page()
+        self.devtools: CDPSession = self.context.new_cdp_session(self.page)
+        self.registrations: list[dict[str, Any]] = []
+        self.devtools.on(
+            "ServiceWorker.workerRegistrationUpdated", lambda told: self.registrations.extend(told["registrations"])
+        )
+        self.devtools.send("ServiceWorker.enable")
+
+    def turn_on(self) -> None:
+        """Turn messages on, on the page of notification settings."""
+        self.page.goto("/account/notifications/")
+        self.page.get_by_role("button", name="Turn on in this browser").click()
+        expect(self.page.locator(".reached-row[data-here]")).to_contain_text("this browser")
+        expect(self.page.locator("[data-when=on]")).to_be_visible()
+
+    @property
+    def worker(self) -> Worker:
+        [found] = self.context.service_workers
+        return found
+
+    def push(self, told: Any) -> None:
+        """Hand a message to the worker, as the browser does when its push service sends one."""
+        self.page.wait_for_function("navigator.serviceWorker.ready.then(() => true)")
+        number = self.registrations[-1]["registrationId"]
+        self.devtools.send(
+            "ServiceWorker.deliverPushMessage",
+            {
+                "origin": self.base,
+                "registrationId": number,
+                "data": told if isinstance(told, str) else json.dumps(told),
+            },
+        )
+
+    def shown(self) -> list[list[str]]:
+        found: list[list[str]] = self.worker.evaluate(SHOWN)
+        return found
+
+
+@pytest.fixture
+def asked() -> tuple[Gate, User]:
+    """A gate that is open, and Ann, who may decide it."""
+    team = make_team()
+    reviewer = ann(team)
+    policy = make_policy(team, name="default")
+    return make_gate(policy=policy, team=team, started_by=bob(team), card=make_card()), reviewer
+
+
+@pytest.fixture
+def its(push_service: PushService) -> FakeBrowser:
+    return push_service.subscribe(vapid.public_key())
+
+
+@pytest.fixture
+def phone(whole_browser: Browser, base: str, asked: tuple[Gate, User], its: FakeBrowser) -> Iterator[Phone]:
+    made = Phone(whole_browser, base, asked[1], its)
+    yield made
+    made.context.close()
+
+
+def test_told_by_push_pressed_and_opened(phone: Phone, asked: tuple[Gate, User], its: FakeBrowser) -> None:
+    gate, _ = asked
+    phone.turn_on()
+    notifying.run_slice()
+    [told] = its.read()
+    phone.push(told)
+    title = "Decision needed: Refund €120.00 to Marit"
+    until(lambda: len(phone.shown()) == 1)
+    assert phone.shown()[0][0] == title
+    went = phone.worker.evaluate(PRESS, title)
+    assert went == f"opened {phone.base}/gates/{gate.pk}/"
+    phone.page.goto(went.removeprefix("opened "))
+    expect(phone.page.locator("h1")).to_contain_text("Refund €120.00 to Marit")
+    assert Gate.objects.get(pk=gate.pk).status == Gate.Status.OPEN, "it was opened, and nothing was decided"
+
+
+def test_a_page_that_shows_the_gate_comes_to_the_front_and_ends_the_notification(
+    phone: Phone, asked: tuple[Gate, User], its: FakeBrowser
+) -> None:
+    gate, _ = asked
+    phone.turn_on()
+    notifying.run_slice()
+    [told] = its.read()
+    phone.push(told)
+    until(lambda: len(phone.shown()) == 1)
+    phone.page.goto(f"/gates/{gate.pk}/")
+    until(lambda: phone.shown() == [])
+    phone.push(told)
+    until(lambda: len(phone.shown()) == 1)
+    assert phone.worker.evaluate(PRESS, told["title"]) == f"focused {phone.base}/gates/{gate.pk}/"
+
+
+def test_the_end_takes_the_place_of_the_question(phone: Phone, asked: tuple[Gate, User], its: FakeBrowser) -> None:
+    gate, reviewer = asked
+    phone.turn_on()
+    notifying.run_slice()
+    decide(gate, reviewer)
+    notifying.run_slice()
+    for told in its.read():
+        phone.push(told)
+    until(lambda: "Approved by Ann Okafor." in str(phone.shown()))
+    assert len(phone.shown()) == 1
+
+
+@pytest.mark.parametrize("link", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", None, 7])
+def test_nothing_that_is_pushed_leads_elsewhere(phone: Phone, link: Any) -> None:
+    phone.turn_on()
+    phone.push({"title": "Look", "body": "x" * 5000, "link": link})
+    until(lambda: len(phone.shown()) == 1)
+    assert len(phone.shown()[0][1]) <= 500
+    phone.page.goto("about:blank")
+    assert phone.worker.evaluate(PRESS, "Look") == f"opened {phone.base}/"
+
+
+@pytest.mark.parametrize("told", ["", "no JSON", "null", "[]"])
+def test_a_push_that_cannot_be_read_is_a_notification_all_the_same(phone: Phone, told: str) -> None:
+    """A browser takes the permission away from a site that is pushed to and shows nothing."""
+    phone.turn_on()
+    phone.push(told)
+    until(lambda: [title for title, *_ in phone.shown()] == ["Holdpoint"])
+
+
+def test_it_is_turned_off_where_it_was_turned_on_and_when_its_owner_leaves(
+    phone: Phone, asked: tuple[Gate, User]
+) -> None:
+    def on() -> bool:
+        return ChannelAddress.objects.usable("push").filter(user=asked[1]).exists()
+
+    phone.turn_on()
+    phone.page.locator(".reached-row[data-here]").get_by_role("button", name="Turn off").click()
+    expect(phone.page.get_by_role("button", name="Turn on in this browser")).to_be_visible()
+    assert not on()
+    assert phone.page.evaluate("localStorage.getItem('subscribed')") is None
+    phone.turn_on()
+    assert on()
+    phone.page.locator(".account > summary").click()
+    phone.page.get_by_role("button", name="Sign out").click()
+    expect(phone.page).to_have_url(f"{phone.base}/accounts/login/")
+    assert phone.page.evaluate("localStorage.getItem('subscribed')") is None
+
+
+def test_what_was_removed_elsewhere_stays_off(phone: Phone, asked: tuple[Gate, User]) -> None:
+    phone.turn_on()
+    ChannelAddress.objects.filter(user=asked[1], channel="push").lose("removed")
+    phone.page.reload()
+    expect(phone.page.get_by_role("button", name="Turn on in this browser")).to_be_visible()
+    assert not ChannelAddress.objects.usable("push").filter(user=asked[1]).exists()
+
+
+def test_it_can_be_installed(phone: Phone) -> None:
+    phone.page.goto("/")
+    manifest = phone.devtools.send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    told = json.loads(manifest["data"])
+    assert (told["start_url"], told["scope"], told["display"]) == ("/", "/", "standalone")
+    faults = phone.devtools.send("Page.getInstallabilityErrors")["installabilityErrors"]
+    assert [each["errorId"] for each in faults if each["errorId"] != "in-incognito"] == []
+
+
+def test_without_a_connection_it_says_so_and_shows_no_gate_as_it_was(
+    whole_browser: Browser, start_web: Callable[..., Any], asked: tuple[Gate, User], its: FakeBrowser, settings: Any
+) -> None:
+    gate, reviewer = asked
+    service, base = start_web({"HOLDPOINT_VAPID_KEY": settings.HOLDPOINT_VAPID_KEY})
+    phone = Phone(whole_browser, base, reviewer, its)
+    phone.page.goto(f"/gates/{gate.pk}/")
+    phone.page.evaluate(
+        "navigator.serviceWorker.register('/service-worker.js').then(() => navigator.serviceWorker.ready).then(() => 1)"
+    )
+    phone.page.reload()
+    expect(phone.page.locator("h1")).to_contain_text("Refund")
+    kept = phone.page.evaluate(
+        """async () => (await Promise.all((await caches.keys()).map(async (name) =>
+          (await (await caches.open(name)).keys()).map(({ url }) => new URL(url).pathname)))).flat()"""
+    )
+    assert "/offline/" in kept
+    assert all(path == "/offline/" or path.startswith("/static/") for path in kept), kept
+    service.kill()
+    said = watched(phone.page)
+    answer = phone.page.goto(f"/gates/{gate.pk}/")
+    assert answer is not None
+    assert answer.status == 503
+    expect(phone.page.locator("h1")).to_have_text("No connection to Holdpoint")
+    assert phone.page.locator("form, input, button").count() == 0, "nothing can be decided"
+    assert phone.page.url.endswith(f"/gates/{gate.pk}/"), "to try again is to load the gate"
+    assert check_each_look(phone.page, "", [each for each in said if "503" not in each]) == []
+    phone.context.close()

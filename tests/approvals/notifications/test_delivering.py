@@ -1,0 +1,301 @@
+"""What is sent, when it is not, and what a failure or a death in the middle leaves."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from approvals.models import ChannelState, Notice, NotificationPreference
+from approvals.notifications import delivering, notifying
+from approvals.notifications.email import Email
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, make_user, mira
+
+from .mail_server import MailServer, text_of
+from .told import abandoned, due, fanned, rows
+
+HOUR = dt.timedelta(hours=1)
+
+
+def send() -> int:
+    return delivering.deliver("email", seconds=5.0)
+
+
+def asked(**options: Any) -> Notice:
+    """One notice that is due, for Ann."""
+    team = make_team()
+    ann(team)
+    gate = make_gate(team=team, **options)
+    fanned()
+    return Notice.objects.get(gate=gate, kind="asked")
+
+
+def test_what_was_decided_meanwhile_is_sent_to_nobody(mails: MailServer) -> None:
+    """The gate's end was not read yet when the mail was due."""
+    notice = asked()
+    assert notice.gate
+    decide(notice.gate, by=bob(notice.gate.team))
+    send()
+    assert mails.mails == []
+    assert rows(notice.gate) == [("asked", "Ann", "dropped", "decided")]
+
+
+def test_whoever_voted_is_not_reminded(mails: MailServer) -> None:
+    team = make_team()
+    reviewer, other = ann(team), mira(team)
+    gate = make_gate(policy=make_policy(team, name="default", quorum=2, deadline=4 * HOUR), team=team)
+    fanned()
+    send()
+    decide(gate, by=reviewer)
+    due(kind="reminder")
+    send()
+    assert set(rows(gate)) == {
+        ("asked", "Ann", "sent", ""), ("asked", "Mira", "sent", ""),
+        ("reminder", "Ann", "dropped", "voted"), ("reminder", "Mira", "sent", ""),
+    }  # fmt: skip
+    assert mails.recipients[-1] == other.email
+    assert mails.mails[-1]["Subject"].startswith("Re: ")
+
+
+@pytest.mark.parametrize("lost", ["team", "account", "address", "wish"])
+def test_whoever_may_or_wants_no_more_is_told_nothing(mails: MailServer, lost: str) -> None:
+    notice = asked()
+    person = notice.user
+    assert person
+    if lost == "team":
+        person.groups.clear()
+    elif lost == "wish":
+        NotificationPreference.objects.create(user=person, choices={"asked": {"email": "never"}})
+    else:
+        person.email = "" if lost == "address" else person.email
+        person.is_active = lost != "account"
+        person.save()
+    send()
+    notice.refresh_from_db()
+    assert mails.mails == []
+    words = {"team": "not_asked", "account": "no_address", "address": "no_address", "wish": "not_wanted"}
+    assert (notice.status, notice.word) == ("dropped", words[lost])
+
+
+def test_quiet_hours_put_it_off_and_what_is_critical_passes(mails: MailServer) -> None:
+    team = make_team()
+    every_day_but_one = [day for day in range(7) if day != (dt.datetime.now(dt.UTC).weekday() + 3) % 7]
+    NotificationPreference.objects.create(user=ann(team), quiet_days=every_day_but_one)
+    calm, critical = make_gate(team=team), make_gate(team=team, card=make_card(risk="critical"))
+    fanned()
+    send()
+    assert rows(critical) == [("asked", "Ann", "sent", "")]
+    assert rows(calm) == [("asked", "Ann", "pending", "quiet")]
+    later = Notice.objects.get(gate=calm)
+    assert later.next_attempt_at is not None
+    assert later.next_attempt_at - dt.datetime.now(dt.UTC) > dt.timedelta(days=1)
+    assert later.attempts == 0
+
+
+def test_the_most_urgent_is_sent_first(mails: MailServer, settings: Any) -> None:
+    settings.HOLDPOINT_NOTICES_CONNECTIONS = 1
+    team = make_team()
+    ann(team)
+    for risk in ("low", "medium", "critical"):
+        make_gate(team=team, card=make_card(title=f"A {risk} one", risk=risk))
+    fanned()
+    send()
+    assert mails.mails[0]["Subject"].startswith("A critical one")
+
+
+def test_a_refusal_for_now_is_tried_again_and_one_for_good_is_not(mails: MailServer) -> None:
+    first = asked()
+    mails.rcpt.append("451 4.3.0 try later")
+    send()
+    first.refresh_from_db()
+    assert (first.status, first.word, first.attempts) == ("pending", "smtp_451", 1)
+    due()
+    mails.rcpt.append("550 5.1.1 nobody")
+    send()
+    first.refresh_from_db()
+    assert (first.status, first.word) == ("failed", "smtp_550")
+    assert ChannelState.objects.get(channel="email").failures == 0  # the server is there
+
+
+def test_after_its_last_try_it_has_failed(mails: MailServer, settings: Any) -> None:
+    settings.HOLDPOINT_NOTICES_RETRIES = [1.0]
+    notice = asked()
+    for _ in range(2):
+        mails.rcpt.append("451 4.3.0 try later")
+        due()
+        send()
+    notice.refresh_from_db()
+    assert (notice.status, notice.attempts) == ("failed", 2)
+
+
+def test_a_server_that_is_away_makes_the_channel_rest(mails: MailServer) -> None:
+    notice = asked()
+    mails.stop()
+    send()
+    state = ChannelState.objects.get(channel="email")
+    assert (state.failures, state.word) == (1, "refused")
+    assert state.failing_since is not None
+    assert state.paused_until is not None
+    due_now = Notice.objects.filter(pk=notice.pk)
+    due_now.update(next_attempt_at=Now() - HOUR)
+    assert send() == 0
+    assert notifying.waiting() == []
+    again = MailServer(mails.port)
+    ChannelState.objects.update(paused_until=Now() - HOUR)
+    send()
+    state.refresh_from_db()
+    assert len(again.mails) == 1
+    assert (state.failures, state.word) == (0, "")
+    again.stop()
+
+
+def test_one_sender_at_a_time_has_the_channel(mails: MailServer) -> None:
+    asked()
+    held = ChannelState.objects.take("email")
+    assert held is not None
+    assert send() == 0
+    held.release(reached=None)
+    assert send() == 1
+
+
+def test_of_two_senders_each_takes_others(mails: MailServer) -> None:
+    """A lease that ended early let both send; the rows themselves keep them apart."""
+    team = make_team()
+    ann(team), mira(team)
+    make_gate(team=team)
+    fanned()
+    first, second = Notice.objects.take("email", 1), Notice.objects.take("email", 10)
+    assert {each.pk for each in first} & {each.pk for each in second} == set()
+    assert len(first) + len(second) == 2
+
+
+def test_two_at_once_send_each_mail_once(mails: MailServer, settings: Any) -> None:
+    team = make_team()
+    for number in range(20):
+        make_user(f"Reviewer{number}", team)
+    make_gate(team=team)
+    fanned()
+
+    def sender() -> None:
+        try:
+            for _ in range(10):
+                ChannelState.objects.update(busy_until=None)  # as if every lease had ended
+                send()
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=sender) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(mails.recipients) == sorted(set(mails.recipients))
+    assert len(mails.recipients) == 20
+    assert not Notice.objects.pending().exists()
+
+
+@pytest.mark.parametrize(("point", "mailed"), [("notices_taken", 0), ("notices_sent", 1)])
+def test_what_dies_in_the_middle_is_sent_again_under_the_same_id(
+    mails: MailServer, monkeypatch: pytest.MonkeyPatch, point: str, mailed: int
+) -> None:
+    notice = asked()
+    monkeypatch.setenv("HOLDPOINT_CRASH", f"{point}:fail")
+    with pytest.raises(RuntimeError):
+        send()
+    monkeypatch.delenv("HOLDPOINT_CRASH")
+    notice.refresh_from_db()
+    assert notice.status == "pending"
+    assert len(mails.mails) == mailed
+    assert send() == 0  # its lease still holds
+    abandoned()
+    assert send() == 1
+    assert len({mail["Message-ID"] for mail in mails.mails}) == 1
+    notice.refresh_from_db()
+    assert (notice.status, notice.attempts) == ("sent", 2)
+
+
+def test_a_sender_that_was_too_slow_records_nothing(mails: MailServer) -> None:
+    from approvals.models.notifications.notice import NoticeEnd
+
+    asked()
+    [slow] = Notice.objects.take("email", 1)
+    abandoned()
+    [fast] = Notice.objects.take("email", 1)
+    assert Notice.objects.end([NoticeEnd(slow, "failed", "timeout")]) == set()
+    assert Notice.objects.end([NoticeEnd(fast, "sent")]) == {fast.pk}
+
+
+def test_a_fault_of_ours_loses_no_other_message(mails: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    team = make_team()
+    ann(team), mira(team)
+    gate = make_gate(team=team)
+    fanned()
+    before = Email.session
+
+    class Faulty:
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def send(self, message: Any, to: Any, **more: Any) -> Any:
+            if to.name.startswith("Ann"):
+                raise ZeroDivisionError
+            return self.inner.send(message, to, **more)
+
+    from contextlib import contextmanager
+
+    @contextmanager
+    def session(self: Email) -> Any:
+        with before(self) as inner:
+            yield Faulty(inner)
+
+    monkeypatch.setattr(Email, "session", session)
+    send()
+    assert set(rows(gate)) == {("asked", "Ann", "pending", "fault"), ("asked", "Mira", "sent", "")}
+
+
+def test_how_it_ended_is_told_with_who_did_it(mails: MailServer) -> None:
+    team = make_team()
+    reader, other = ann(team), mira(team)
+    NotificationPreference.objects.create(user=reader, choices={"decided": {"email": "low"}})
+    gate = make_gate(team=team)
+    fanned()
+    send()
+    decide(gate, by=other)
+    fanned()
+    send()
+    last = mails.mails[-1]
+    assert "Approved by Mira Sandoval." in text_of(last)
+    assert "Opening the link decides nothing" not in text_of(last)
+    assert last["Subject"].startswith("Re: ")
+
+
+def test_a_digest_lists_what_waits_and_says_nothing_where_nothing_does(mails: MailServer) -> None:
+    team = make_team()
+    reader = ann(team)
+    Notice.objects.create(user=reader, kind="digest", channel="email")
+    send()
+    assert mails.mails == []
+    gates = [make_gate(team=team, card=make_card(title=f"Refund number {n}")) for n in (1, 2)]
+    Notice.objects.create(user=reader, kind="digest", channel="email")
+    send()
+    [mail] = mails.mails
+    assert mail["Subject"] == "2 gates wait for your decision"
+    for gate in gates:
+        assert f"/gates/{gate.pk}/" in text_of(mail)
+    assert set(Notice.objects.filter(kind="digest").values_list("status", "word")) == {
+        ("dropped", "nothing"),
+        ("sent", ""),
+    }
+
+
+def test_old_notices_are_deleted(settings: Any) -> None:
+    from approvals.notifications import log
+
+    old, new = asked(), asked()
+    Notice.objects.filter(pk=old.pk).update(created_at=Now() - dt.timedelta(days=91))
+    log.clear()
+    assert list(Notice.objects.all()) == [new]

@@ -1,0 +1,291 @@
+"""Who gets a notice of which event: those whom the policy asks, as they chose, each once."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.contrib.auth.models import User
+
+from approvals.gates import closing
+from approvals.models import Notice, NoticeCursor, NotificationPreference
+from approvals.notifications import channel, digest, fan_out, notifying
+from approvals.notifications.channel import Address
+from checkpoints import actors
+from checkpoints.actors import SYSTEM
+from checkpoints.events import event_log
+from tests.factories import (
+    ann,
+    bob,
+    decide,
+    eve,
+    make_card,
+    make_gate,
+    make_policy,
+    make_run,
+    make_team,
+    make_user,
+    mira,
+)
+from tests.harness.sent_statements import sent
+
+from .told import fanned, people, rows
+
+HOUR = dt.timedelta(hours=1)
+
+
+def chooses(user: User, **fields: object) -> NotificationPreference:
+    return NotificationPreference.objects.create(user=user, **fields)
+
+
+def test_a_gate_tells_those_who_may_decide_it() -> None:
+    team, finance = make_team(), make_team("Finance")
+    ann(team), mira(finance), eve()
+    make_user("Reader", team, may=())
+    gate = make_gate(policy=make_policy(team, name="default", groups=(finance,)), team=team)
+    fanned()
+    assert people(gate, "asked") == {"Mira"}
+
+
+def test_whoever_started_the_run_is_not_asked_but_told_how_it_ended() -> None:
+    team = make_team()
+    ann(team)
+    gate = make_gate(team=team, started_by=(starter := bob(team)))
+    fanned()
+    assert people(gate, "asked") == {"Ann"}
+    decide(gate, by=ann(team))
+    fanned()
+    assert people(gate, "my_run") == {starter.first_name}
+
+
+def test_people_without_an_address_or_an_account_are_told_nothing() -> None:
+    team = make_team()
+    User.objects.filter(pk=ann(team).pk).update(email="")
+    User.objects.filter(pk=mira(team).pk).update(is_active=False)
+    gate = make_gate(team=team)
+    fanned()
+    assert rows(gate) == []
+
+
+def test_people_are_told_as_they_chose() -> None:
+    team = make_team()
+    chooses(ann(team), choices={"asked": {"email": "high"}})
+    chooses(bob(team), choices={"asked": {"email": "never"}})
+    chooses(mira(team), choices={"decided": {"email": "low"}})
+    low, high = make_gate(team=team), make_gate(team=team, card=make_card(risk="high"))
+    fanned()
+    assert people(low, "asked") == {"Mira"}
+    assert people(high, "asked") == {"Ann", "Mira"}
+    decide(high, by=make_user("Nina", team))
+    fanned()
+    assert people(high, "decided") == {"Mira"}
+
+
+def test_nobody_is_told_of_their_own_decision() -> None:
+    team = make_team()
+    chooses(reviewer := ann(team), choices={"decided": {"email": "low"}})
+    gate = make_gate(team=team)
+    fanned()
+    decide(gate, by=reviewer)
+    fanned()
+    assert people(gate, "decided") == set()
+
+
+def test_a_deadline_plans_a_reminder_and_a_decision_drops_it() -> None:
+    team = make_team()
+    reviewer = ann(team)
+    gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
+    fanned()
+    reminder = Notice.objects.get(gate=gate, kind="reminder")
+    assert gate.deadline is not None
+    assert reminder.next_attempt_at == gate.deadline - HOUR
+    decide(gate, by=reviewer)
+    fanned()
+    assert rows(gate) == [("asked", "Ann", "dropped", "decided"), ("reminder", "Ann", "dropped", "decided")]
+
+
+@pytest.mark.parametrize("end", ["expire", "withdraw"])
+def test_a_gate_that_nobody_decided_is_told_too(end: str) -> None:
+    team = make_team()
+    chooses(ann(team), choices={"decided": {"email": "low"}})
+    gate = make_gate(policy=make_policy(team, name="default", deadline=HOUR), team=team)
+    fanned()
+    if end == "expire":
+        closing.pass_deadline(gate)
+        closing.expire(gate)
+    else:
+        closing.withdraw(gate, by=SYSTEM, reason="no need")
+    fanned()
+    assert people(gate, "decided") == {"Ann"}
+
+
+def test_a_gate_that_is_decided_before_it_is_told_of_is_told_to_nobody() -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    decide(gate, by=ann(team))
+    fanned()
+    assert people(gate, "asked") == set()
+
+
+def test_people_who_may_decide_later_are_told_later_and_the_others_not_again() -> None:
+    team = make_team()
+    ann(team)
+    gate = make_gate(team=team)
+    fanned()
+    mira(team)
+    gate.say("gate.escalated", by=SYSTEM)
+    fanned()
+    assert [kind for kind, *_ in rows(gate)] == ["asked", "asked"]
+    assert people(gate, "asked") == {"Ann", "Mira"}
+
+
+def test_a_deadline_that_moves_takes_its_reminders_along() -> None:
+    team = make_team()
+    ann(team)
+    gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
+    fanned()
+    from tests.factories import change_gate
+
+    assert gate.deadline is not None
+    change_gate(gate, deadline=gate.deadline + 4 * HOUR)
+    fanned()
+    reminder = Notice.objects.get(gate=gate, kind="reminder")
+    assert reminder.next_attempt_at == gate.deadline + 2 * HOUR
+
+
+def test_whoever_is_mentioned_is_told_but_not_by_themself() -> None:
+    team = make_team()
+    reviewer, colleague = ann(team), bob(team)
+    gate = make_gate(team=team)
+    data = {"mentioned": [reviewer.pk, colleague.pk]}
+    gate.say("gate.remarked", by=actors.of_user(reviewer), data=data, text="Look, Bob")
+    fanned()
+    assert people(gate, "mention") == {"Bob"}
+
+
+@pytest.mark.parametrize("mentioned", ["ann", {"a": 1}, [None, "7", 0, 999_999_999]], ids=str)
+def test_odd_mentions_are_nobodys(mentioned: object) -> None:
+    gate = make_gate()
+    gate.say("gate.remarked", by=SYSTEM, data={"mentioned": mentioned})
+    fanned()
+    assert rows(gate) == []
+
+
+def test_a_failed_run_is_told_to_whoever_started_it() -> None:
+    run = make_run(started_by=(starter := ann(make_team())))
+    event_log.record("run.failed", subject=f"run:{run.pk}", by=SYSTEM, run=run)
+    fanned()
+    [notice] = Notice.objects.filter(run=run.pk)
+    assert (notice.kind, notice.user, notice.gate_id) == ("my_run", starter, None)
+
+
+def test_of_two_who_read_the_same_events_only_one_writes() -> None:
+    """Both had read the cursor: the second wrote everything a second time."""
+    team = make_team()
+    ann(team)
+    gate = make_gate(team=team)
+    before = NoticeCursor.current()
+    assert fan_out.fan_out() > 0
+    after = NoticeCursor.current()
+    assert after > before
+    assert not NoticeCursor.move(before, after)
+    assert len(rows(gate)) == 1
+
+
+def test_what_dies_before_its_commit_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    team = make_team()
+    ann(team)
+    gate = make_gate(team=team)
+    monkeypatch.setenv("HOLDPOINT_CRASH", "notices_written:fail")
+    with pytest.raises(RuntimeError):
+        fan_out.fan_out()
+    assert rows(gate) == []
+    monkeypatch.delenv("HOLDPOINT_CRASH")
+    fanned()
+    assert len(rows(gate)) == 1
+
+
+def test_an_installation_begins_with_what_happens_from_now_on() -> None:
+    team = make_team()
+    ann(team)
+    NoticeCursor.objects.all().delete()
+    gate = make_gate(team=team)
+    NoticeCursor.current()
+    fanned()
+    assert rows(gate) == []
+
+
+def test_many_gates_take_as_many_statements_as_one() -> None:
+    team = make_team()
+    ann(team), mira(team)
+
+    def counted(gates: int) -> int:
+        for _ in range(gates):
+            make_gate(team=team)
+        with sent() as statements:
+            fan_out.fan_out()
+        return len(statements)
+
+    counted(1)
+    assert counted(1) == counted(20)
+
+
+def test_a_digest_is_written_when_it_is_due_and_only_once() -> None:
+    reader = ann(make_team())
+    now = dt.datetime.now(dt.UTC)
+    row = chooses(reader, digest_at=[dt.time(9)], digest_days=list(range(7)), digest_next=now - HOUR)
+    assert digest.write_due() == 1
+    assert digest.write_due() == 0
+    row.refresh_from_db()
+    assert row.digest_next is not None
+    assert row.digest_next > now
+    assert Notice.objects.filter(user=reader, kind="digest").count() == 1
+
+
+def test_nothing_waits_where_nothing_happened_and_something_does_after_a_gate() -> None:
+    fanned()
+    assert notifying.waiting() == []
+    team = make_team()
+    ann(team)
+    make_gate(team=team)
+    [(_, first)] = notifying.waiting()
+    fanned()
+    [(_, second)] = notifying.waiting()
+    assert second != first
+
+
+class Board:
+    """A team's place, whose messages are changed when the gate ends."""
+
+    name, label, updates, at_once = "board", "board", True, 10
+    there: dict[int, int] = {}
+
+    def unfit(self) -> str:
+        return ""
+
+    def addresses(self, *, people: object = (), teams: object = ()) -> list[Address]:
+        assert isinstance(teams, set | tuple | list)
+        return [
+            Address(channel="board", value="x", label="#approvals", id=self.there[team], team=team)
+            for team in teams
+            if team in self.there
+        ]
+
+    def session(self) -> object:
+        raise AssertionError("nothing is sent here")
+
+
+def test_a_teams_place_is_told_when_it_opens_and_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    from approvals.models import ChannelAddress
+
+    team = make_team()
+    board = Board()
+    made = ChannelAddress.objects.add("board", "x", label="#approvals", team=team)
+    board.there = {team.pk: made.pk}
+    monkeypatch.setitem(channel._channels, "board", board)
+    gate = make_gate(team=team)
+    fanned()
+    decide(gate, by=ann(team))
+    fanned()
+    told = Notice.objects.filter(gate=gate, channel="board").order_by("pk")
+    assert [(each.kind, each.team, each.address) for each in told] == [("asked", team, made), ("decided", team, made)]

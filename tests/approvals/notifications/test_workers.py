@@ -1,0 +1,47 @@
+"""Real workers, a real sweeper, a real Redis and a real mail server: told after the commit, killed in the middle."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from tests.conftest import Starter
+from tests.factories import ann, make_gate, make_team
+from tests.harness.waiting import until
+
+from .mail_server import MailServer
+from .told import abandoned, rows
+
+
+@pytest.fixture(autouse=True)
+def no_old_bells(redis_url: str) -> None:
+    redis.Redis.from_url(redis_url).flushall()
+
+
+def test_a_gate_is_told_by_the_processes_of_an_installation(
+    mails: MailServer, celery_worker: Starter, sweeper: Starter
+) -> None:
+    celery_worker("-c", "1", env={"EMAIL_URL": f"smtp://127.0.0.1:{mails.port}"})
+    sweeper()
+    team = make_team()
+    reviewer = ann(team)
+    make_gate(team=team)
+    until(lambda: mails.recipients == [reviewer.email], what="the mail came, rung for by the sweeper")
+
+
+@pytest.mark.parametrize(("place", "arrived"), [("notices_written", 1), ("notices_taken", 1), ("notices_sent", 2)])
+def test_a_worker_killed_in_the_middle_loses_nothing_and_a_second_copy_has_the_same_id(
+    place: str, arrived: int, mails: MailServer, celery_worker: Starter, sweeper: Starter
+) -> None:
+    to_here = {"EMAIL_URL": f"smtp://127.0.0.1:{mails.port}"}
+    dies = celery_worker("-c", "1", "--pool", "solo", env={**to_here, "HOLDPOINT_CRASH": f"{place}:kill"})
+    sweeper()
+    team = make_team()
+    ann(team)
+    gate = make_gate(team=team)
+    until(lambda: not dies.alive, what="the worker was killed")
+    abandoned()
+    celery_worker("-c", "1", env=to_here)
+    until(lambda: [each[2] for each in rows(gate)] == ["sent"], what="another worker sent it")
+    assert len(mails.mails) == arrived
+    assert len({mail["Message-ID"] for mail in mails.mails}) == 1
