@@ -179,6 +179,9 @@ SESSION_COOKIE_AGE = 12 * 60 * 60
 # How long a password that was given again counts for deciding, where a policy asks for it, in minutes.
 HOLDPOINT_STEP_UP_MINUTES = env.number("HOLDPOINT_STEP_UP_MINUTES", 15.0, least=0.01, most=24 * 60)
 
+# Seconds after an approval by which something that it lets run has begun, or people are told that nothing has.
+HOLDPOINT_NOT_RUN_AFTER = env.number("HOLDPOINT_NOT_RUN_AFTER", 240.0, least=5, most=7 * 24 * 3600)
+
 # After so many approvals of one person, half of them faster than so many seconds, the next needs a second look.
 HOLDPOINT_STREAK = env.whole("HOLDPOINT_STREAK", 10, least=2, most=1000)
 HOLDPOINT_STREAK_SECONDS = env.number("HOLDPOINT_STREAK_SECONDS", 5.0, most=3600)

@@ -121,7 +121,8 @@ def _record(
         impact.check_confirmed(set(submission.confirm), run=gate.run_id)
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
-    decision = _write(prepared, by, request, repeats, second_look=streak is not None)
+    shown = impact.mark if impact and submission.shown and gate.policy.undo_window else ""
+    decision = _write(prepared, by, request, repeats, shown=shown, second_look=streak is not None)
     close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
@@ -144,11 +145,11 @@ def _return_same(decisions: Iterable[Decision], by: User, submission: Submission
 
 def _others(votes: Sequence[Decision], by: User, prepared: PreparedDecision) -> list[Decision]:
     """List others' votes for the current proposal. Raises AlreadySaid; a rejection takes one's own approval back."""
-    mine = [one.pk for one in votes if one.user_id == by.pk]
+    mine = [one for one in votes if one.user_id == by.pk]
     if mine and not prepared.rejects:
-        raise AlreadySaid
+        raise AlreadySaid(str(AlreadySaid.rejected) if mine[-1].verdict == Verdict.REJECT else "")
     if mine:
-        Decision.objects.filter(pk__in=mine).update(counts=False)
+        Decision.objects.filter(pk__in=[one.pk for one in mine]).update(counts=False)
     return [one for one in votes if one.user_id != by.pk]
 
 
@@ -174,7 +175,9 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     return made
 
 
-def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, second_look: bool) -> Decision:
+def _write(
+    prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, shown: str, second_look: bool
+) -> Decision:
     """Write the decision, and before it the proposal that it makes."""
     submission = prepared.submission
     proposal = _supersede(prepared, prepared.next, by) if prepared.next else prepared.proposal
@@ -195,6 +198,7 @@ def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[i
         key=submission.key,
         request=request,
         second_look=second_look,
+        shown=shown,
     )
     insert_rows([decision])
     return decision

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from approvals.audit import evidence
-from approvals.gates import closing
+from approvals.gates import closing, settling
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy import authority
@@ -39,18 +39,27 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         **{name: value for name, value in optional.items() if value},
         **evidence.decided(gate, proposal, decision),
     }
-    events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
-    if decision.verdict == Verdict.REJECT:
-        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=[decision]), told=events)
-        return
-    lapsed = _lapsed(gate, votes)
-    if lapsed:
-        events.append(_lapse(gate, proposal, lapsed))
+    told = gate.entry("gate.decided", by=by, data=data, text=submission.comment)
+    end, lapsed = tally(gate, proposal, votes)
+    settling.end_or_wait(gate, proposal, end, told=[told, *lapsed])
+
+
+def tally(gate: Gate, proposal: Proposal, votes: Sequence[Decision]) -> tuple[GateEnd | None, list[event_log.Entry]]:
+    """Return how these votes end the gate, None where they do not, with the events of those that count no more.
+
+    Votes that do not end it may be none.
+    """
+    rejecting = [vote for vote in votes if vote.verdict == Verdict.REJECT]
+    if rejecting:
+        by = actors.of_user(rejecting[0].user)
+        return GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=rejecting[:1]), []
+    lapsed = _lapsed(gate, votes) if votes else []
+    events = [lapse(gate, proposal, lapsed)] if lapsed else []
     agreed = [vote for vote in votes if vote.user_id not in lapsed]
     if len({vote.user_id for vote in agreed}) < max(1, gate.policy.quorum):
-        event_log.append(events)
-        return
-    closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
+        return None, events
+    end = GateEnd(kind=closing.agreed_kind(proposal), by=actors.of_user(agreed[-1].user), decisions=agreed)
+    return end, events
 
 
 def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
@@ -63,7 +72,7 @@ def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
     return [each.user_id for each in votes if why_not[each.user_id] or not repeats <= each.confirmed]
 
 
-def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
+def lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
     """Drop the votes of people who may no longer decide; they can vote again if they may again."""
     proposal.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in lapsed]

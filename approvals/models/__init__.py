@@ -6,6 +6,7 @@ from .looking import Looking
 from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
 from .proposal import Proposal
+from .receipt import Unrun
 from .tool import Tool
 from .upload import Upload
 from .webhook import Webhook
@@ -23,6 +24,7 @@ __all__ = [
     "Proposal",
     "ReviewingTeam",
     "Tool",
+    "Unrun",
     "Upload",
     "Webhook",
 ]

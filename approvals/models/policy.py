@@ -24,7 +24,7 @@ PAUSE = timedelta(minutes=10)
 # The settings of a version, beside its team, its name and its reviewers.
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up",
-    "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause",
+    "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "undo_window",
 )  # fmt: skip
 _NAMES = "SELECT name FROM approvals_policy WHERE team_id = $1"
 
@@ -128,6 +128,8 @@ class Policy(models.Model):
     )
     # The pause after the second rejection of the same, see approvals.policy.pacing.
     pause = models.DurationField(default=PAUSE, db_default=PAUSE, null=True, blank=True)
+    # How long a decision may be undone before it takes effect; null: it takes effect at once.
+    undo_window = models.DurationField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

@@ -45,6 +45,7 @@ def make_policy(
     step_up: bool = False,
     reason_required: bool = True,
     registered_only: bool = False,
+    undo_window: dt.timedelta | None = None,
 ) -> Policy:
     """Make a policy of a team; whoever is in `groups` decides, else the team."""
     policy = Policy.objects.create(
@@ -59,6 +60,7 @@ def make_policy(
         step_up=step_up,
         reason_required=reason_required,
         registered_only=registered_only,
+        undo_window=undo_window,
     )
     policy.groups.set(groups)
     return policy
