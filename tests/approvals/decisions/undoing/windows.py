@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from approvals.decisions.undoing.settle import settle
 from approvals.models import Gate
-from tests.factories import change_gate, make_gate, make_policy
+from tests.factories import change_gate, make_gate, make_policy, unique
 
 WINDOW = dt.timedelta(minutes=2)
 
 
 def make_held(team: Any, **policy: Any) -> Gate:
     """Open a gate whose decisions wait for two minutes."""
-    return make_gate(policy=make_policy(team, **{"undo_window": WINDOW, **policy}))
+    return make_gate(policy=make_policy(team, **{"name": unique("refunds"), "undo_window": WINDOW, **policy}))
 
 
 def now(gate: Gate) -> Gate:
