@@ -29,7 +29,7 @@ from approvals.presentation.drawing.repeats import moment
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
-from .gate_facts import outcomes
+from .gate_facts import outcomes, settling
 from .text import size_limit, untrusted
 
 DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
@@ -52,6 +52,8 @@ class InboxRow:
     state: str = "open"
     ended: str = ""  # how it ended, in words; empty while it is open
     icon: str = ""  # of how it ended
+    held: str = ""  # what was decided, where that may still be undone, and until when, as HTML
+    held_until: str = ""
     title: str = ""
     risk: str = Gate.Risk.MEDIUM
     kind: str = Gate.Kind.REVIEW
@@ -142,6 +144,8 @@ def row(
         state=ended.state if ended else "open",
         ended=ended.words if ended else "",
         icon=ended.icon if ended else "",
+        held=settling.short(gate),
+        held_until=times.element(gate.settles_at, "countdown"),
         title=gate.title,
         risk=gate.risk,
         kind=gate.kind,

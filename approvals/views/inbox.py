@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, MINE_HELD, QueueFilters, ReaderReach
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking, Outcome
 from approvals.presentation import inbox
@@ -139,13 +139,18 @@ def finish(gates: list[Gate]) -> None:
 
 
 def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
-    """Say which gates left the queue seconds ago: they are shown a little longer so that nobody misses them."""
+    """Say which gates left the queue seconds ago: they are shown a little longer so that nobody misses them.
+
+    Those whose decision may still be undone are shown until it takes effect.
+    """
     if asked.wanted.after or asked.queue == DECIDED:
         return []
     wanted = QueueFilters(
         risk=asked.wanted.risk, agent=asked.wanted.agent, words="", closed_within=inbox.LINGERS.total_seconds()
     )
-    return [(MINE_DECIDED if asked.queue == MINE else DECIDED, SHOWN, wanted)]
+    if asked.queue != MINE:
+        return [(DECIDED, SHOWN, wanted)]
+    return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0))]
 
 
 def last_closed(reach: ReaderReach) -> Any:

@@ -25,8 +25,16 @@ export function lasting(milliseconds) {
   return hours < 48 ? `${hours} h` : ngettext("%(count)s day", "%(count)s days", Math.floor(hours / 24));
 }
 
+// To the second, as a countdown is.
+function remaining(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1000);
+  if (seconds >= 3600) return lasting(milliseconds);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
 export function words(date, style) {
   const now = Date.now();
+  if (style === "countdown") return date > now ? gettext("in %(time)s", { time: remaining(date - now) }) : gettext("now");
   if (style === "ago") return lasting(now - date);
   if (style === "until") return date > now ? gettext("in %(time)s", { time: lasting(date - now) }) : gettext("overdue");
   const today = new Date(now).toDateString() === date.toDateString();
@@ -34,8 +42,8 @@ export function words(date, style) {
   return (style === "clock" && today ? "" : `${date.getDate()} ${names[date.getMonth()]}, `) + clock(date) + utc;
 }
 
-export function show(scope = document) {
-  for (const time of scope.querySelectorAll("time[data-as]")) {
+export function show(scope = document, wanted = "time[data-as]") {
+  for (const time of scope.querySelectorAll(wanted)) {
     const text = words(new Date(time.dateTime), time.dataset.as);
     if (time.textContent !== text) time.textContent = text;
   }
@@ -43,4 +51,5 @@ export function show(scope = document) {
 
 show();
 setInterval(() => document.visibilityState === "visible" && show(), 5000);
+setInterval(() => document.visibilityState === "visible" && show(document, "time[data-as=countdown]"), 1000);
 document.addEventListener("htmx:after:swap", () => show());

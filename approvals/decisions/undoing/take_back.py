@@ -7,7 +7,7 @@ from django.db import transaction
 
 from approvals.audit import evidence
 from approvals.decisions import quorum
-from approvals.errors import DecisionRefused, NothingToUndo, NoUndo, TokenMayNotDecide, UndoTooLate
+from approvals.errors import DecisionRefused, NotAllowed, NothingToUndo, NoUndo, TokenMayNotDecide, UndoTooLate
 from approvals.gates import settling
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
@@ -21,8 +21,8 @@ def take_back(gate: Gate, *, by: User, decision: int | None = None) -> Decision:
     """Take this person's decision back, so that it counts no more, and return it. Opens a transaction of its own.
 
     `decision`: only where it is the one that counts now. What others decided is counted again. After the deadline
-    nobody can decide again, and the gate expires. Raises UndoTooLate, NoUndo, NothingToUndo, TokenMayNotDecide; the
-    refusal is an event by then. Raises NotVerified.
+    nobody can decide again, and the gate expires. Raises UndoTooLate, NoUndo, NothingToUndo, NotAllowed or
+    TokenMayNotDecide, of which there is an event by then; and NotVerified.
     """
     try:
         with transaction.atomic(durable=True):
@@ -37,6 +37,8 @@ def take_back(gate: Gate, *, by: User, decision: int | None = None) -> Decision:
 def _take_back(gate_id: int, by: User, wanted: int | None) -> Decision:
     reading = read(gate_id, user_id=by.pk)
     gate, standing = reading.gate, reading.proposal
+    if not reading.decides and not gate.decisions.filter(user=by).exists():
+        raise NotAllowed
     if gate.policy.undo_window is None:
         raise NoUndo
     if token_scope.by_token(by) and not gate.policy.tokens_decide:

@@ -35,6 +35,7 @@ class VoteLine:
     state: str = "open"
     proposal: int = 0
     note: str = ""
+    back_to: str = ""  # of a rejection: the step from which the agent tries again
     only_if: Sequence[preconditions.ShownPrecondition] = ()  # preconditions that they added
 
 
@@ -99,6 +100,7 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
         state="expired" if lapsed else state,
         proposal=decision.proposal.number,
         note=_lapse(decision, current) if lapsed else "",
+        back_to=decision.back_to,
         only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
     )
 

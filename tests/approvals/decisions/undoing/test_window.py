@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from approvals.decisions.undoing.settle import settle
 from approvals.decisions.undoing.take_back import take_back
-from approvals.errors import AlreadyDecided, AlreadySaid, GateExpired, NothingToUndo, NoUndo, UndoTooLate
+from approvals.errors import AlreadyDecided, AlreadySaid, GateExpired, NotAllowed, NothingToUndo, NoUndo, UndoTooLate
 from approvals.gates import closing
 from approvals.models import Decision, Gate, Grant, Outcome
 from checkpoints import actors
@@ -261,3 +261,9 @@ def test_a_forged_end_of_a_window_closes_nothing() -> None:
 
 def test_policies_made_before_are_without_a_window() -> None:
     assert make_policy(make_team()).undo_window is None
+
+
+def test_who_may_not_decide_is_told_so() -> None:
+    team = make_team(may=("checkpoints.view_run",))
+    with pytest.raises(NotAllowed):
+        take_back(make_held(team), by=make_user("Rita Reader", team))
