@@ -33,6 +33,7 @@ urlpatterns = [
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/reveals/", reveals.create, name="gate_reveals"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
+    path("gates/<int:gate_id>/receipt/", gates.receipt, name="gate_receipt"),
     path("gates/<int:gate_id>/undos/", decisions.undo, name="undos"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),

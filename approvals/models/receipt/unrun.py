@@ -19,6 +19,10 @@ class UnrunQuerySet(models.QuerySet["Unrun"]):
         """Select those that the sweeper is to look at now, the longest due first."""
         return self.filter(due_at__lte=Now()).order_by("due_at")
 
+    def late(self) -> UnrunQuerySet:
+        """Select those that the sweeper has looked at, or should have by now."""
+        return self.filter(models.Q(raised_at__isnull=False) | models.Q(due_at__lte=Now()))
+
     def raised(self) -> UnrunQuerySet:
         """Select those that people are told of."""
         return self.filter(raised_at__isnull=False)
