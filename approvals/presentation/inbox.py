@@ -54,6 +54,7 @@ class InboxRow:
     icon: str = ""  # of how it ended
     held: str = ""  # what was decided, where that may still be undone, and until when, as HTML
     held_until: str = ""
+    apart: bool = False  # waits for nobody of this queue any more
     title: str = ""
     risk: str = Gate.Risk.MEDIUM
     kind: str = Gate.Kind.REVIEW
@@ -118,7 +119,7 @@ class InboxGroup:
 
     @property
     def open(self) -> int:
-        return sum(not row.ended for row in self.rows)
+        return sum(not (row.ended or row.apart) for row in self.rows)
 
     @property
     def count(self) -> Capped:
@@ -155,7 +156,8 @@ def row(
         closed=times.element(ended.at if ended else None, "ago"),
         deadline=times.element(gate.deadline, "until" if group == "hour" else "clock"),
         fresh=gate.status == Gate.Status.OPEN and now - gate.opened_at < FRESH,
-        leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering else 0,
+        leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering and ended else 0,
+        apart=lingering,
         edited=gate.proposal > 1,
         refused=gate.attempt > 1,
         looking=tuple(map(untrusted.person, looking)),

@@ -134,7 +134,8 @@ def _line(
     veil: Redaction | None,
 ) -> ReceiptLine:  # fmt: skip
     card = outcome.proposal.card
-    action = card.action(grant.action) if grant.action else None
+    found = card.action(grant.action) if grant.action else None
+    action = found if found and found.effect in ("", grant.effect) else None  # not another effect of the same action
     own = not (plan.external and action and action.in_own_words(external=True))
     said = send_button.amounts_of([action]) if action and own else []
     return ReceiptLine(
