@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from operator import itemgetter
 from threading import RLock
 
@@ -21,7 +22,7 @@ from approvals.impact.result import Impact, ImpactVerdict
 from approvals.presentation.gate_facts.agreement import Agreement
 from approvals.presentation.text import size_limit, untrusted
 
-from . import impact_track
+from . import impact_track, times
 from .impact_lines import ImpactLine, asks_then, lines_of, may_ask_rows, may_run_rows
 from .repeats import RepeatBox
 
@@ -96,9 +97,9 @@ def approval(
     return replace(made, rows=(calls, *(row for row in made.rows if row.effect != "run")))
 
 
-def stop(impact: Impact) -> WordedImpact:
-    """Draw a rejection that ends the run."""
-    made = drawn(impact, _("If you stop the run"), people=ImpactLine(effect="people", title=_("Closes immediately")))
+def stop(impact: Impact, *, window: timedelta | None = None) -> WordedImpact:
+    """Draw a rejection that ends the run. `window`: how long it may be undone before it takes effect."""
+    made = drawn(impact, _("If you stop the run"), people=ImpactLine(effect="people", title=_closes(window)))
     first = ImpactLine(effect="run", title=_("Runs nothing"), said=_("The run stops as rejected"))
     done = [row for row in impact.kept if row.kind == "effect"]
     said = _("Already done; this does not undo it")
@@ -109,12 +110,16 @@ def stop(impact: Impact) -> WordedImpact:
     )
 
 
-def back(impact: Impact, step: str) -> WordedImpact:
-    """Draw a rejection that sends the run back to `step` with feedback."""
-    closes = ImpactLine(effect="people", title=_("Closes immediately"), said=_("The agent gets your feedback"))
+def back(impact: Impact, step: str, *, window: timedelta | None = None) -> WordedImpact:
+    """Draw a rejection that sends the run back to `step` with feedback. `window`: as for `stop`."""
+    closes = ImpactLine(effect="people", title=_closes(window), said=_("The agent gets your feedback"))
     return drawn(
         impact, _("If you send it back to “%(step)s”") % {"step": impact.title_of(step)}, people=closes, at_gate=False
     )
+
+
+def _closes(window: timedelta | None) -> str:
+    return _("Closes after %(time)s") % {"time": times.remaining(window)} if window else _("Closes immediately")
 
 
 def expiry(impact: Impact) -> str:
@@ -144,6 +149,9 @@ def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = F
     counts = {"number": agreement.quorum - max(left, 0), "needed": agreement.quorum, "left": left}
     title = _("%(number)s of %(needed)s") % counts
     said = _("Yours is the last approval needed: it takes effect immediately")
+    if agreement.window:
+        words = _("Yours is the last approval needed: it takes effect after %(time)s, and can be undone until then")
+        said = words % {"time": times.remaining(agreement.window)}
     if left > 0:
         words = ngettext(
             "Yours is approval %(number)s of %(needed)s. Nothing runs until one more person approves",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -49,6 +49,7 @@ class Agreement:
     mine: Decision | None = None  # the reader's own decision on the current proposal
     who: str = ""  # the people who may decide, in words
     lacking: str = ""  # why the people who may decide now are too few
+    window: timedelta | None = None  # how long a decision may be undone before it takes effect
 
     @property
     def slots(self) -> list[bool]:
@@ -76,7 +77,10 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
         deciders = enough_reviewers.people(policy.reviewers)[0] if deciders is None else deciders
         lacking = enough_reviewers.lacking(gate, deciders)
     mine = next((decision for decision in counting if decision.user_id == user.pk), None)
-    return Agreement(quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking)
+    return Agreement(
+        quorum=policy.quorum, agreed=agreed, voices=voices, mine=mine, who=who, lacking=lacking,
+        window=policy.undo_window,
+    )  # fmt: skip
 
 
 @prepared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 
 from django.utils import timezone
@@ -60,7 +61,7 @@ class OfferedChoices:
             "each": self._approving("each", current=self.mix is None or not self.mix.changed),
             "edit": self._approving("edit", current=False),
             "override": self._approving("override", current=False),
-            "stop": self._offered("stop", impact_words.stop(self.expected["stop"]), rejects=True),
+            "stop": self._offered("stop", impact_words.stop(self.expected["stop"], window=self._window), rejects=True),
         }
 
     def _approving(self, choice: str, *, current: bool) -> impact_words.WordedImpact:
@@ -70,6 +71,10 @@ class OfferedChoices:
         if choice == "edit" and self.page.asks_only:
             drawn = replace(drawn, heading=str(impact_words.HEADINGS["answer"]))
         return self._offered(choice, drawn, others=self.page.agreement.agreed if current else 0)
+
+    @property
+    def _window(self) -> timedelta | None:
+        return self.page.gate.policy.undo_window
 
     @property
     def _elsewhere(self) -> tuple[str, ...]:
@@ -108,7 +113,9 @@ class OfferedChoices:
 
     def _back(self, step: str, place: str) -> impact_words.WordedImpact:
         impact = self.page.future.back(step)
-        return self._offered(posted.BACK + step, impact_words.back(impact, step), impact, rejects=True, place=place)
+        return self._offered(
+            posted.BACK + step, impact_words.back(impact, step, window=self._window), impact, rejects=True, place=place
+        )
 
     @property
     def chosen_back(self) -> str:
