@@ -1,4 +1,4 @@
-"""What was performed under the grants of an approval, from the ledger of effects."""
+"""Reads what was performed under the grants of an approval, from the ledger of effects."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from agents.models import Effect
-from approvals.consequences.performed import Performed
+from approvals.consequences.performed import PerformedEffect
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 
 
-def performed(grants: Sequence[int]) -> list[Performed]:
+def performed(grants: Sequence[int]) -> list[PerformedEffect]:
     """List the effects that were begun under these grants, with the newest undo of each. One statement."""
     rows: list[Any] = _under(list(grants))
     return [
-        Performed(
+        PerformedEffect(
             grant=row.grant_id, status=row.status, key=row.key, begun_at=row.intended_at, ended_at=row.settled_at,
             attempts=row.attempts, error=row.error, result=row.returned, undo=row.undo_status or "",
             undone_at=row.undo_at,

@@ -14,7 +14,7 @@ from approvals.models import Gate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Performed:
+class PerformedEffect:
     """One effect that was begun under a grant."""
 
     grant: int  # the grant's id
@@ -38,7 +38,7 @@ class NotRun:
     gate: int | None = None  # the one that the run waits for
 
 
-Read = Callable[[Sequence[int]], list[Performed]]
+Read = Callable[[Sequence[int]], list[PerformedEffect]]
 Why = Callable[[Gate], NotRun | None]
 _registered: list[tuple[Read, Why]] = []
 
@@ -48,7 +48,7 @@ def register(read: Read, why: Why) -> None:
     _registered.append((read, why))
 
 
-def under(grants: Sequence[int]) -> dict[int, Performed]:
+def under(grants: Sequence[int]) -> dict[int, PerformedEffect]:
     """Return by grant what was begun under it."""
     return {each.grant: each for read, _ in _registered for each in (read(grants) if grants else ())}
 

@@ -100,15 +100,15 @@ class NotRunAnswer(Schema):
 
 
 class ReceiptAnswer(Schema):
-    """What became of a gate."""
+    """The end of a gate, and the fate of what it let run."""
 
     gate: int = Field(description="The gate.", examples=[42])
     url: str = Field(
         description="The page of its receipt.", examples=["https://holdpoint.example.com/gates/42/receipt/"]
     )
     status: Annotated[str, one_of(Gate.Status)] = Field(description="Whether it is still open.", examples=["decided"])
-    kind: Annotated[str, one_of(("", *Outcome.Kind.values))] = Field(
-        description="How it ended; empty while it is open.", examples=["approved"]
+    kind: Annotated[str, one_of(Outcome.Kind)] | None = Field(
+        description="How it ended; null while it is open.", examples=["approved"]
     )
     at: datetime | None = Field(description="When it ended.", examples=["2026-03-02T09:21:40.555012Z"])
     decided: list[ReceiptVoterAnswer] = Field(description="Whose decisions counted.")
@@ -127,7 +127,7 @@ def get_receipt(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     gate, made = page.gate, page.receipt
     head = {"gate": gate.pk, "url": f"{gate_page(gate.pk)}receipt/", "status": gate.status}
     if made is None:
-        nothing = {"kind": "", "at": None, "decided": [], "seen": "", "to_run": "", "effects": [], "not_run": None}
+        nothing = {"kind": None, "at": None, "decided": [], "seen": "", "to_run": "", "effects": [], "not_run": None}
         return answer(ReceiptAnswer.model_validate({**head, **nothing}))
     told = {
         "kind": made.ending.kind, "at": made.ending.at, "decided": made.voters, "seen": made.seen,

@@ -18,8 +18,8 @@ from .decisions import Decided
 router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
 
 
-class Undo(Order):
-    """Which decision to undo."""
+class UndoOrder(Order):
+    """The decision to undo."""
 
     decision: int | None = Field(
         None,
@@ -32,7 +32,7 @@ class Undo(Order):
 
 
 @router.post("/{int:gate_id}/undos", response={201: Decided}, summary="Undo a decision")
-def undo_decision(request: HttpRequest, gate_id: GateId, undo: Undo, key: Key) -> HttpResponse:
+def undo_decision(request: HttpRequest, gate_id: GateId, undo: UndoOrder, key: Key) -> HttpResponse:
     """Take your own decision back while the gate is still open, so that it counts no more.
 
     Refused where the policy has no undo window, and once the gate is closed.

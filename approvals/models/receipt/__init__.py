@@ -1,4 +1,4 @@
-"""What follows from an approval, until it has begun."""
+"""Approvals until something that they let run has begun."""
 
 from .unrun import Unrun
 

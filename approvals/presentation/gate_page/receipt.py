@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from approvals.cards.action import Action
 from approvals.consequences import performed
-from approvals.consequences.performed import NotRun, Performed
+from approvals.consequences.performed import NotRun, PerformedEffect
 from approvals.models import Gate, Grant, Outcome, Unrun
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.gate_facts.outcomes import GateEnding
@@ -51,7 +51,7 @@ class ReceiptLine:
     action: Action | None
     amount: str
     state: str  # one of RESULTS
-    done: Performed | None
+    done: PerformedEffect | None
     returned: Sequence[tuple[str, str]] = ()  # (place, value), with secrets masked; untrusted
     error: str = ""  # untrusted
 
@@ -85,7 +85,7 @@ class ReceiptVoter:
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """What became of one gate."""
+    """The end of one gate, and the fate of what it let run."""
 
     ending: GateEnding
     lines: Sequence[ReceiptLine]
@@ -130,7 +130,7 @@ def late(gate: Gate) -> NotRun | None:
 
 
 def _line(
-    number: int, grant: Grant, outcome: Outcome, plan: PlanSpec, done: Performed | None, *, over: bool,
+    number: int, grant: Grant, outcome: Outcome, plan: PlanSpec, done: PerformedEffect | None, *, over: bool,
     veil: Redaction | None,
 ) -> ReceiptLine:  # fmt: skip
     card = outcome.proposal.card
@@ -145,7 +145,7 @@ def _line(
     )  # fmt: skip
 
 
-def _state(done: Performed | None, *, over: bool) -> str:
+def _state(done: PerformedEffect | None, *, over: bool) -> str:
     if done is None:
         return "never" if over else "waiting"
     if done.status in ("done", "kept") and done.undo in ("intended", "unknown"):

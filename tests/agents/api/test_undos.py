@@ -107,4 +107,4 @@ def test_an_open_gate_has_an_empty_receipt() -> None:
     team = make_team()
     gate = make_gate(team=team)
     told = receipt(ann(team), gate)
-    assert (told["status"], told["kind"], told["effects"]) == ("open", "", [])
+    assert (told["status"], told["kind"], told["effects"]) == ("open", None, [])
