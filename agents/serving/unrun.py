@@ -8,7 +8,7 @@ its children, is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,9 +53,9 @@ def look(most: int) -> int:
     return told + len(late)
 
 
-def _gates(numbers: Any) -> Sequence[Gate]:
+def _gates(numbers: Iterable[int]) -> list[Gate]:
     wanted = list(numbers)
-    return Gate.objects.filter(pk__in=wanted).select_related("run__plan", "policy") if wanted else []
+    return list(Gate.objects.filter(pk__in=wanted).select_related("run__plan", "policy")) if wanted else []
 
 
 def _told(gate: Gate, *, raised: bool) -> bool:

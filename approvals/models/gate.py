@@ -210,7 +210,8 @@ class Gate(models.Model):
 
     def settle_later(self, kind: str, window: timedelta) -> datetime:
         """Let the decision take effect after its undo window, by the database's clock. Only after `move`."""
-        [(at,)] = run_sql(_SETTLE, [self.pk, kind, window])
+        found: list[tuple[datetime]] = run_sql(_SETTLE, [self.pk, kind, window])
+        [(at,)] = found
         self.settles_at, self.settles_as = at, kind
         return at
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
@@ -127,7 +127,15 @@ def get_receipt(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     gate, made = page.gate, page.receipt
     head = {"gate": gate.pk, "url": f"{gate_page(gate.pk)}receipt/", "status": gate.status}
     if made is None:
-        nothing = {"kind": None, "at": None, "decided": [], "seen": "", "to_run": "", "effects": [], "not_run": None}
+        nothing: dict[str, Any] = {
+            "kind": None,
+            "at": None,
+            "decided": [],
+            "seen": "",
+            "to_run": "",
+            "effects": [],
+            "not_run": None,
+        }
         return answer(ReceiptAnswer.model_validate({**head, **nothing}))
     told = {
         "kind": made.ending.kind, "at": made.ending.at, "decided": made.voters, "seen": made.seen,

@@ -10,6 +10,7 @@ from django.utils import timezone
 from agents.models import Effect, Worker
 from agents.serving import unrun
 from approvals.models import Gate, Grant, Unrun
+from checkpoints import actors
 from checkpoints.models import Event, Run
 from tests.factories import ann, decide, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
@@ -41,8 +42,6 @@ def begin(gate: Gate) -> None:
         run=gate.run, step=grant.effect, key=f"{grant.pk:064}", grant=grant, base=gate.checkpoint, input_digest=b"x",
         token=1, status="done", settled_at=timezone.now(), result=b'{"payment":{"id":"pay_7"}}',
     )  # fmt: skip
-    from checkpoints import actors
-
     row.intended(by=actors.SYSTEM)
 
 
@@ -136,7 +135,7 @@ def test_the_receipt_names_what_ran_when_and_with_what_result() -> None:
     page = " ".join(reader.get(f"/gates/{gate.pk}/").content.decode().split())
     assert "pay_7" in page
     assert "Not yet" in page  # the reply
-    assert bytes(gate.outcome.to_run).hex() in page
+    assert bytes(gate.outcome.to_run or b"").hex() in page
     whole = reader.get(f"/gates/{gate.pk}/receipt/")
     assert "pay_7" in whole.content.decode()
     assert "<html" in whole.content.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -239,7 +240,7 @@ def test_what_is_altered_within_the_window_is_found_and_nothing_closes(column: s
     pass_window(gate)
     row = made if column == "vote" else now(gate)
     earlier = timezone.now() - dt.timedelta(hours=1)
-    wrong = {"vote": {"comment": b"Forged."}, "settles_as": {"settles_as": "edited"}}
+    wrong: dict[str, dict[str, Any]] = {"vote": {"comment": b"Forged."}, "settles_as": {"settles_as": "edited"}}
     with altered(row, **wrong.get(column, {"settles_at": earlier})):
         with pytest.raises(NotVerified):
             settle(now(gate))

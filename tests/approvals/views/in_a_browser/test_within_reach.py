@@ -74,7 +74,11 @@ def test_escape_and_close_put_the_reader_back_where_they_were_with_nothing_chose
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)")
     at = page.evaluate("scrollY")
     dock = page.locator(".decide-dock")
-    for leave in (lambda: page.keyboard.press("Escape"), lambda: page.get_by_role("button", name="Close").click()):
+    ways: list[Callable[[], None]] = [
+        lambda: page.keyboard.press("Escape"),
+        lambda: page.get_by_role("button", name="Close").click(),
+    ]
+    for leave in ways:
         dock.get_by_role("link", name="Reject").click()
         expect(page.locator("#decide")).to_be_in_viewport()
         leave()

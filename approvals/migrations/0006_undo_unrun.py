@@ -3,13 +3,9 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0002_tokens_decide")]
+    dependencies = [("approvals", "0005_undo_decision")]
 
     operations = [
-        migrations.AddField("policy", "undo_window", models.DurationField(blank=True, null=True)),
-        migrations.AddField("gate", "settles_at", models.DateTimeField(null=True)),
-        migrations.AddField("gate", "settles_as", models.CharField(db_default="", default="", max_length=10)),
-        migrations.AddField("decision", "shown", models.TextField(db_default="", default="")),
         migrations.CreateModel(
             name="Unrun",
             fields=[
