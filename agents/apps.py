@@ -14,7 +14,7 @@ class AgentsConfig(AppConfig):
             return
         AgentsConfig.registered = True
         from agents.models.effect import BEGUN, Effect
-        from approvals.consequences import impact_sources
+        from approvals.consequences import impact_sources, performed
         from approvals.notifications import notifying
         from approvals.webhooks import ringing
         from checkpoints.audit import covered_rows
@@ -23,9 +23,10 @@ class AgentsConfig(AppConfig):
 
         from .compatibility import preflight, validation
         from .moves import impact, impact_facts
-        from .queries import repeats
+        from .queries import receipts, repeats
         from .ringing import doorbell
         from .runs import retention
+        from .serving import unrun
         from .threads import pending, removing
         from .waits import unneeded
 
@@ -33,6 +34,7 @@ class AgentsConfig(AppConfig):
         validation.register()
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
+        performed.register(receipts.performed, unrun.why)
         ringing.register(doorbell.ring_for_delivery)
         notifying.register(doorbell.ring_for_notices)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))

@@ -194,7 +194,36 @@ class AlreadySaid(DecisionRefused):
     """A second vote of one person."""
 
     said = gettext_lazy("You already approved this; another person must approve too.")
+    rejected = gettext_lazy("You rejected this a moment ago. Undo that first, then decide again.")
     code = "already_said"
+
+
+class UndoRefused(DecisionRefused):
+    """A decision that cannot be taken back."""
+
+
+class NothingToUndo(UndoRefused):
+    """A person without a decision that counts, or one that is not the one named."""
+
+    said = gettext_lazy("You have no decision here that counts, so there is nothing to undo.")
+    code = "nothing_to_undo"
+
+
+class NoUndo(UndoRefused):
+    """A gate whose policy gives no undo window."""
+
+    said = gettext_lazy("This gate's policy gives no time to undo a decision.")
+    code = "no_undo"
+
+
+class UndoTooLate(UndoRefused):
+    """A gate that closed before the decision was taken back."""
+
+    code = "too_late"
+
+    def __init__(self, at: str, how: str) -> None:
+        said = _("This gate closed at %(time)s UTC: %(outcome)s. It is too late to undo: its effects may have begun.")
+        super().__init__(said % {"time": at, "outcome": how})
 
 
 class Rejected(DecisionRefused):

@@ -222,6 +222,9 @@ SOCIALACCOUNT_ADAPTER = "config.sign_in.openid.SocialAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = False  # the adapter links by its own, stricter rule
 
+# Seconds after an approval by which something that it lets run has begun, or people are told that nothing has.
+HOLDPOINT_NOT_RUN_AFTER = env.number("HOLDPOINT_NOT_RUN_AFTER", 240.0, least=5, most=7 * 24 * 3600)
+
 # After so many approvals of one person, half of them faster than so many seconds, the next needs a second look.
 HOLDPOINT_STREAK = env.whole("HOLDPOINT_STREAK", 10, least=2, most=1000)
 HOLDPOINT_STREAK_SECONDS = env.number("HOLDPOINT_STREAK_SECONDS", 5.0, most=3600)

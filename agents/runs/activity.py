@@ -35,8 +35,10 @@ FAMILIES = (
     (SAVES, _("Saves")),
     (EVERY, _("Everything")),
 )
+_DECIDING = ("gate.decided", "gate.edited", "gate.lapsed", "gate.undone")
 _KINDS = {
-    "decisions": Q(kind__startswith="decision.") | Q(kind__in=("gate.decided", "gate.edited", "gate.lapsed")),
+    "decisions": Q(kind__startswith="decision.")
+    | Q(kind__in=("gate.decided", "gate.edited", "gate.lapsed", "gate.undone")),
     "effects": Q(kind__startswith="effect."),
     "gates": Q(kind__startswith="gate."),
     "people": Q(actor__startswith="user:"),

@@ -1,12 +1,12 @@
 """The sweeper: a process that finds work left over by a crash, a flush of Redis or a timer, and has it done.
 
-Every second it wakes runs whose timer is due, rings for those that are due and for those whose worker is gone, closes
-gates past their deadline, cancels runs past theirs, carries out what was ordered for the runs that a run started, takes
-on runs whose external program is gone, lets idle threads of graphs wait, seals the audit and rings for a verification
-of it, and for messages to webhooks and people. A doorbell carries no authority, so two sweepers, or too many
-doorbells, do no harm. How often it rang for a run is kept in memory only: in `wake_at`, a queued run would not be due
-while its doorbell waits. A mark in Redis that is missing shows a flush: then it rings for all again. How many messages
-may wait in a queue is in agents.ringing.
+Every second it wakes runs whose timer is due, closes gates whose undo window has passed, rings for runs that are due
+and for those whose worker is gone, closes gates past their deadline, cancels runs past theirs, carries out what was
+ordered for the runs that a run started, takes on runs whose external program is gone, lets idle threads of graphs wait,
+looks at approved gates that have not run, seals the audit and rings for a verification of it, and for messages to
+webhooks and people. A doorbell carries no authority, so two sweepers, or too many doorbells, do no harm. How often it rang for a
+run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell waits. A mark in Redis that
+is missing shows a flush: then it rings for all again. How many messages may wait in a queue is in agents.ringing.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from agents.ringing import doorbell, due, queues
 from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from agents.threads import resting
+from approvals.decisions.undoing.settle import settle
 from approvals.gates import closing
 from approvals.models import Delivery, Gate
 from approvals.notifications import notifying
@@ -42,7 +43,7 @@ from checkpoints.models import Run, Verification
 from checkpoints.postgresql import fitness, xid_offset
 from checkpoints.postgresql.sql import run_sql
 
-from . import health_file
+from . import health_file, unrun
 from .child_sweep import ChildSweep
 from .timers import wake_timers
 
@@ -51,8 +52,8 @@ AT_ONCE = 200  # runs and gates a pass
 KEPT_WAITING_EVERY = 10.0  # seconds between two looks for runs that more urgent ones keep waiting
 UPGRADES = 20  # runs a pass that are tried out in another version
 LOGGED = (
-    "woken", "rung", "kept_waiting", "expired", "ended", "children", "upgraded", "missed", "withdrawn", "alone",
-    "resting",
+    "woken", "settled", "rung", "kept_waiting", "expired", "ended", "children", "upgraded", "missed", "withdrawn",
+    "alone", "resting", "unrun",
 )  # fmt: skip
 LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
 HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
@@ -84,6 +85,7 @@ class Sweeper:
         """
         parts: dict[str, Callable[[], int]] = {
             "woken": partial(wake_timers, self.bells),
+            "settled": self.settle_gates,
             "rung": self.ring_due,
             "kept_waiting": self.ring_for_those_kept_waiting,
             "sealed": lambda: int(sealer.seal_once() is not None),
@@ -98,6 +100,7 @@ class Sweeper:
             "withdrawn": self.withdraw_gates,
             "alone": self.go_on_alone,
             "resting": resting.rest,
+            "unrun": lambda: unrun.look(AT_ONCE),
         }
         done, faults = dict.fromkeys(parts, 0), []
         with _waiting_for_locks(LOCKED):
@@ -175,6 +178,11 @@ class Sweeper:
             self.alone.rang(run, token, now)
             went += bool(self._tried(partial(go_on_without_program.go_on, run), "run.not_taken_on", run=run))
         return went
+
+    def settle_gates(self) -> int:
+        """Close open gates whose undo window has passed, each in a transaction of its own; return how many."""
+        settled = Gate.objects.settled().exclude(self._stuck())[:AT_ONCE]
+        return sum(self._closes(gate, partial(settle, gate), "gate.not_settled") for gate in settled)
 
     def expire_gates(self) -> int:
         """Close open gates past their deadline, each in a transaction of its own; return how many."""

@@ -30,6 +30,7 @@ from checkpoints.admin.durations import HOW, Duration, spelled
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
 SHORTEST = timedelta(minutes=1)
+LEAST_UNDO, MOST_UNDO = timedelta(seconds=5), timedelta(days=1)
 PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
 
 
@@ -64,6 +65,15 @@ class PolicyForm(VersionedForm[Policy]):
         ),
     )
 
+    undo_window = Duration(
+        least=LEAST_UNDO,
+        too_short=gettext_lazy("That is less than 5 seconds, too short for anybody to undo anything."),
+        label=gettext_lazy("Time to undo"),
+        help_text=gettext_lazy(
+            "How long a decision waits before it takes effect. Until then whoever made it can undo it, and others can "
+            "reject it. For example 30 s. Empty: it takes effect at once."
+        ),
+    )
     pause = Duration(
         least=SHORTEST,
         too_short=gettext_lazy("That is less than a minute, too short to make a difference."),
@@ -123,6 +133,7 @@ class PolicyForm(VersionedForm[Policy]):
             "tokens_decide",
             "deadline",
             "on_expiry",
+            "undo_window",
             "withdraw_after",
             "whole_state",
             "registered_only",
@@ -242,6 +253,8 @@ class PolicyForm(VersionedForm[Policy]):
         draft.reviewer_ids = chosen or ([] if people else [team.pk])
         draft.person_ids = people
         self._check_reviewers(draft)
+        if (said.get("undo_window") or LEAST_UNDO) > MOST_UNDO:
+            self.add_error("undo_window", _("That is more than a day: write 24 h or less."))
         if "_simulate" in self.data and not self.errors:
             self._simulate(said, team)
         return said

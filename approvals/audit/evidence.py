@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from django.db.models import CharField, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models import CharField, Model, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Cast, Concat
 
@@ -25,18 +25,20 @@ from checkpoints.values.canonical_json import decode
 
 GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
-    "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness",
+    "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness", "settles_at",
+    "settles_as",
 )  # fmt: skip
 POLICY = ("team_id", "name", "version", *SETTINGS)
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requirements")
 # Left out where they are as in rows of a release that does not know them.
 NEWER = {
     "tokens_decide": True, "step_up_method": "any", "denials": 1, "stages": "", "rules": "", "requirements": "",
-    "auto_sample": 10,
+    "auto_sample": 10, "leaves": "title", "remind_before": None, "remind_share": 25, "undo_window": None,
+    "settles_at": None, "settles_as": "", "shown": "",
 }  # fmt: skip
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
-    "comment", "seen", "key", "request", "second_look", "created_at",
+    "comment", "seen", "key", "request", "second_look", "created_at", "shown",
 )  # fmt: skip
 OUTCOME = (
     "gate_id", "proposal_id", "kind", "arguments", "patch", "then", "back_to", "answer", "feedback", "seen", "to_run",
@@ -44,7 +46,10 @@ OUTCOME = (
 )  # fmt: skip
 Ended = TypeVar("Ended", Gate, Grant)
 ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
-MOVES = ("gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", *ENDS)
+MOVES = (
+    "gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", "gate.settling", "gate.undone",
+    "gate.reconsidered", *ENDS,
+)  # fmt: skip
 ALTERED = "differs from what was recorded when the gate was opened, edited or decided"  # not translated: it is kept
 # The event of a gate's end and its outcome's decisions and grants, for a query that reads a gate with its outcome.
 _END = f"""
@@ -67,7 +72,7 @@ def with_end(found: QuerySet[Ended]) -> QuerySet[Ended]:
 def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
     """Return the digests of a gate, its policy and the current proposal, by the names of their rows."""
     return {
-        gate.subject: covered_rows.digest(gate, GATE),
+        gate.subject: _digest(gate, GATE),
         f"policy:{gate.policy_id}": _policy(gate.policy),
         f"proposal:{standing.pk}": _proposal(standing),
     }
@@ -80,7 +85,7 @@ def opened(gate: Gate, standing: Proposal) -> dict[str, Any]:
 
 def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any]:
     """Return the row digests for the event of a decision."""
-    said = {f"decision:{decision.pk}": covered_rows.digest(decision, DECISION)}
+    said = {f"decision:{decision.pk}": _digest(decision, DECISION)}
     return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
 
 
@@ -141,7 +146,7 @@ def check_ended(gate: Gate, outcome: Outcome, end: str | None = None) -> None:
     grants = [each.split("\n", 1) for each in given]
     proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
     now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
-    _compare({gate.subject: covered_rows.digest(gate, GATE)} | proposal | now, said)
+    _compare({gate.subject: _digest(gate, GATE)} | proposal | now, said)
 
 
 def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
@@ -156,7 +161,7 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
         name = f"decision:{voice.pk}"
         if name not in said:
             raise NotVerified(_name(name), covered_rows.NO_EVENT)
-        if said[name][0] != covered_rows.digest(voice, DECISION):
+        if said[name][0] != _digest(voice, DECISION):
             raise NotVerified(_name(name), ALTERED)
 
 
@@ -182,9 +187,14 @@ def _name(row: str) -> str:
     return row.replace(":", " ")
 
 
+def _digest(row: Model, names: Sequence[str], **more: Any) -> str:
+    columns = [name for name in names if name not in NEWER or getattr(row, name) != NEWER[name]]
+    return covered_rows.digest(row, columns, **more)
+
+
 def _policy(policy: Policy) -> str:
     named = {"people": sorted(policy.person_ids)} if policy.person_ids else {}
-    return covered_rows.digest(policy, _known(policy, POLICY), reviewers=sorted(policy.reviewer_ids), **named)
+    return _digest(policy, POLICY, reviewers=sorted(policy.reviewer_ids), **named)
 
 
 def _proposal(proposal: Proposal) -> str:
@@ -213,7 +223,7 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
         .select_related("policy")
         .prefetch_related("policy__reviewing", "policy__people")
     )
-    found = {gate.pk: {gate.subject: covered_rows.digest(gate, GATE)} for gate in gates}
+    found = {gate.pk: {gate.subject: _digest(gate, GATE)} for gate in gates}
     for gate in gates:
         gate.policy.reviewer_ids = [each.team_id for each in gate.policy.reviewing.all()]
         gate.policy.person_ids = [each.pk for each in gate.policy.people.all()]
@@ -221,7 +231,7 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     for proposal in Proposal.objects.filter(gate__in=numbers):
         found[proposal.gate_id][f"proposal:{proposal.pk}"] = _proposal(proposal)
     for decision in Decision.objects.filter(gate__in=numbers):
-        found[decision.gate_id][f"decision:{decision.pk}"] = covered_rows.digest(decision, DECISION)
+        found[decision.gate_id][f"decision:{decision.pk}"] = _digest(decision, DECISION)
     for outcome in Outcome.objects.filter(gate__in=numbers).prefetch_related("grants", "decisions"):
         found[outcome.gate_id][f"outcome:{outcome.pk}"] = _whole(outcome)
     return found

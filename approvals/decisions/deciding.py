@@ -130,7 +130,8 @@ def _record(
         impact.check_confirmed(set(submission.confirm), run=gate.run_id)
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
-    decision = _write(prepared, by, request, repeats, second_look=looks_again)
+    shown = impact.mark if impact and submission.shown and gate.policy.undo_window else ""
+    decision = _write(prepared, by, request, repeats, shown=shown, second_look=looks_again)
     close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
@@ -160,7 +161,7 @@ def _others(votes: Sequence[Decision], by: User, prepared: PreparedDecision) -> 
     counting = [one for one in votes if one.counts]
     mine = [one for one in counting if one.user_id == by.pk]
     if prepared.next is None and any(one.rejects == prepared.rejects for one in mine):
-        raise AlreadySaid
+        raise AlreadySaid(str(AlreadySaid.rejected) if prepared.rejects else "")
     if mine and (prepared.next is None or any(one.rejects for one in mine)):
         Decision.objects.filter(pk__in=[one.pk for one in mine]).update(counts=False)
     others = [one for one in counting if one.user_id != by.pk]
@@ -199,7 +200,9 @@ def _raise_risk(prepared: PreparedDecision) -> None:
         Gate.objects.filter(pk=gate.pk).update(risk=risk)
 
 
-def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, second_look: bool) -> Decision:
+def _write(
+    prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, shown: str, second_look: bool
+) -> Decision:
     """Write the decision, and before it the proposal that it makes."""
     submission = prepared.submission
     proposal = _supersede(prepared, prepared.next, by) if prepared.next else prepared.proposal
@@ -220,6 +223,7 @@ def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[i
         key=submission.key,
         request=request,
         second_look=second_look,
+        shown=shown,
     )
     insert_rows([decision])
     return decision

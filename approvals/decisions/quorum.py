@@ -14,7 +14,7 @@ from django.db import transaction
 
 from approvals.audit import evidence
 from approvals.errors import NotAllowed
-from approvals.gates import closing
+from approvals.gates import closing, settling
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy import authority, required, stage_words, step_up, tally
@@ -94,23 +94,31 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         **{name: value for name, value in optional.items() if value},
         **evidence.decided(gate, proposal, decision),
     }
-    events = [gate.entry("gate.decided", by=by, data=data, text=submission.comment)]
-    if decision.rejects and needs.denials == 1:
-        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=[decision]), told=events)
-        return
-    count = counted(gate, needs, votes, repeats=decision.confirmed)
-    if count.lapsed:
-        events.append(_lapse(gate, proposal, count.lapsed))
-    if count.tally.status == tally.REJECTED:
-        against = [decision, *(each for each in count.votes if each.rejects and each is not decision)]
-        closing.close(gate, proposal, GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=against), told=events)
-        return
+    told = gate.entry("gate.decided", by=by, data=data, text=submission.comment)
+    end, lapsed = ending(gate, proposal, needs, votes)
+    settling.end_or_wait(gate, proposal, end, told=[told, *lapsed])
+
+
+def ending(
+    gate: Gate, proposal: Proposal, needs: Requirements, votes: Sequence[Decision]
+) -> tuple[GateEnd | None, list[event_log.Entry]]:
+    """Return how these votes end the gate, None where they do not, with the events of those that count no more.
+
+    Oldest first; there may be none. Where they do not end it, the gate's row says whose approval is needed now.
+    """
+    rejecting = [vote for vote in reversed(votes) if vote.rejects]
+    if rejecting and needs.denials == 1:
+        by = actors.of_user(rejecting[0].user)
+        return GateEnd(kind=Outcome.Kind.REJECTED, by=by, decisions=rejecting[:1]), []
+    count = counted(gate, needs, votes, repeats=votes[-1].confirmed if votes else ())
+    events = [lapse(gate, proposal, count.lapsed)] if count.lapsed else []
     if count.tally.status == tally.OPEN:
-        event_log.append(events)
         ask_next(gate, count.tally)
-        return
-    agreed = [each for each in count.votes if not each.rejects]
-    closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
+        return None, events
+    rejected = count.tally.status == tally.REJECTED
+    counting = [vote for vote in count.votes if vote.rejects == rejected]
+    kind = Outcome.Kind.REJECTED if rejected else closing.agreed_kind(proposal)
+    return GateEnd(kind=kind, by=actors.of_user(counting[-1].user), decisions=counting), events
 
 
 def ask_again(gate_id: int) -> None:
@@ -131,7 +139,7 @@ def ask_next(gate: Gate, count: Tally) -> None:
         Gate.objects.filter(pk=gate.pk).update(awaits=gate.awaits)
 
 
-def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
+def lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:
     """Drop the votes of people who may no longer decide; they can vote again if they may again."""
     gate.decisions.filter(user__in=lapsed, counts=True).update(counts=False)
     users = [f"user:{user}" for user in lapsed]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -14,7 +15,7 @@ from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
 from approvals.consequences.gate import GateImpacts
-from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal, versions
+from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal, Unrun, versions
 from approvals.policy import authority, required
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
@@ -71,10 +72,17 @@ def close(
     counted = [Outcome.decisions.through(outcome=outcome, decision=decision) for decision in end.decisions]
     freed = Hold.objects.freeing(run=gate.run_id, subject=gate.subject, by=end.by)
     ended = gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))
-    event_log.append([*told, ended], beside=[*insertion(counted), *insertion(grants), freed])
+    waits = [Unrun(gate=gate, due_at=_by(gate, outcome))] if outcome.lets_run else []
+    beside = [*insertion(counted), *insertion(grants), *insertion(waits), freed]
+    event_log.append([*told, ended], beside=beside)
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
+
+
+def _by(gate: Gate, outcome: Outcome) -> datetime:
+    """Return by when something that the outcome lets run is to have begun."""
+    return (gate.closed_at or outcome.created_at) + timedelta(seconds=settings.HOLDPOINT_NOT_RUN_AFTER)
 
 
 def _facts(outcome: Outcome, end: GateEnd, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from checkpoints.postgresql.text_search import looked_for
 
 MINE, ALL, DECIDED = "mine", "all", "decided"
 MINE_DECIDED = "mine_decided"  # decided gates that the reader could have decided
+MINE_HELD = "mine_held"  # gates that the reader could decide, with a decision that may still be undone
 
 MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
 NAMED = 300  # gates whose agents are offered in the filter
@@ -40,12 +41,13 @@ _ASKED = f"""
 _WAITS = (
     _ASKED
     + """
-  AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
+  AND g.settles_at IS NULL AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
   AND NOT EXISTS (
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
     WHERE d.gate_id = g.id AND d.user_id = %s AND d.counts AND o.number = g.proposal)
 """
 )
+_OWN = {MINE: _WAITS, MINE_DECIDED: "", MINE_HELD: " AND g.settles_at IS NOT NULL"}
 _AGENTS = """
 SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
 JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY p.agent
@@ -53,8 +55,7 @@ JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.pl
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
     "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
-    "awaits",
-    "run__lineage", "run__plan__agent", "run__plan__external",
+    "awaits", "settles_at", "settles_as", "run__lineage", "run__plan__agent", "run__plan__external",
 )  # fmt: skip
 _URGENT = "deadline, opened_at, id"
 _NEWEST = "closed_at DESC, id DESC"
@@ -194,9 +195,9 @@ class ReaderReach:
 
     def _select(self, queue: str, most: int, wanted: QueueFilters) -> tuple[str, list[Any]]:
         """Return the SQL statement that selects the ids of a queue, and its values."""
-        closed, mine = queue in (DECIDED, MINE_DECIDED), queue in (MINE, MINE_DECIDED)
+        closed, mine = queue in (DECIDED, MINE_DECIDED), queue in _OWN
         order = _NEWEST if closed else _URGENT
-        which = (_CLOSED if closed else _OPEN) + (_MAY if mine else "") + (_WAITS if queue == MINE else "")
+        which = (_CLOSED if closed else _OPEN) + (_MAY if mine else "") + _OWN.get(queue, "")
         who = [self.user] * which.count("%s")
         parts: list[str] = []
         values: list[Any] = []
@@ -209,7 +210,7 @@ class ReaderReach:
 
     def _sources(self, queue: str) -> list[tuple[str, list[int], list[bool]]]:
         """Return (column, ids, separation) for each column along which the queue is read. No gate is in two of them."""
-        mine = queue in (MINE, MINE_DECIDED)
+        mine = queue in _OWN
         policies = [(pk, separate) for pk, team, separate in self.policies if mine or team not in self.teams]
         by_policy = ("policy_id", [pk for pk, _ in policies], [separate for _, separate in policies])
         return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]

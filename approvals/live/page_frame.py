@@ -17,7 +17,7 @@ from approvals.audit import readers
 from approvals.gates import queues
 from approvals.gates.queues import ReaderReach
 from approvals.middleware import PROBED, Respond
-from approvals.models import Policy
+from approvals.models import Policy, Unrun
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.events.commit_order import Cursor, settled
 from checkpoints.postgresql.batch_query import BatchStatement, columns
@@ -33,6 +33,7 @@ class PageFrame:
     reach: ReaderReach
     queue: list[int]
     sees_audit: bool
+    unrun: list[int]  # approved gates that the reader may see and of which nothing has run, the latest first
 
     @property
     def waiting(self) -> Capped:
@@ -88,6 +89,7 @@ def read(user: User) -> PageFrame:
         ),
         queue=found["queue"],
         sees_audit=bool(found["audit"]) or readers.of_all(user),
+        unrun=found["unrun"],
     )
 
 
@@ -105,4 +107,5 @@ def _frame(user: Any, *, kind: PersonKind) -> BatchStatement:
         separation=policies.values("separation"),
         queue=queues.waiting_for(reader, MOST + 1),
         audit=readers.teams_of(reader).values("pk")[:1],
+        unrun=Unrun.objects.visible_to(reader).values("pk")[: MOST + 1],
     )

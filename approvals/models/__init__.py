@@ -9,6 +9,7 @@ from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
 from .policy_change import PolicyChange
 from .proposal import Proposal
+from .receipt import Unrun
 from .tool import Tool
 from .upload import Upload
 from .webhook import Webhook
@@ -34,6 +35,7 @@ __all__ = [
     "ReviewingTeam",
     "SignedIn",
     "Tool",
+    "Unrun",
     "Upload",
     "Webhook",
 ]

@@ -38,6 +38,8 @@ class Decision(models.Model):
     repeats = models.BinaryField(default=b"[]", db_default=b"[]")  # canonical JSON: effects that may be done again
     comment = models.BinaryField(default=b"")  # UTF-8
     seen = models.BinaryField()  # digest of the proposal that was on the reviewer's screen
+    # The mark of the impact that was shown, see approvals.decisions.decision_impact; kept only for an undo window.
+    shown = models.TextField(default="", db_default="")
     second_look = models.BooleanField(default=False, db_default=False)  # ticked, where a streak of approvals needs it
     counts = models.BooleanField(default=True)
     key = models.CharField(max_length=80)  # idempotency key: the same key gets the same answer

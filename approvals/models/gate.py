@@ -7,6 +7,7 @@ its open gate first.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -43,14 +44,23 @@ LATEST = (F("closed_at").desc(), F("id").desc())
 
 
 # Raw SQL for its RETURNING, so that the row need not be read again. $2 the status or null, $3 the proposal that must be
-# current or null, $4 whether the deadline must have passed.
+# current or null, $4 whether the deadline must have passed, $5 null or the version at which the undo window must have
+# passed. A decision that waits for the end of its undo window keeps the deadline away.
 _MOVE = """
 UPDATE approvals_gate SET version = version + 1, status = coalesce($2::text, status),
-  closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END
+  closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END,
+  settles_at = CASE WHEN $2::text IS NULL THEN settles_at END,
+  settles_as = CASE WHEN $2::text IS NULL THEN settles_as ELSE '' END
 WHERE id = $1 AND status = 'open'
   AND ($3::int IS NULL OR proposal = $3::int AND (deadline IS NULL OR deadline > statement_timestamp()))
-  AND (NOT $4::boolean OR deadline <= statement_timestamp())
-RETURNING status, version, proposal, deadline, closed_at
+  AND (NOT $4::boolean OR deadline <= statement_timestamp() AND settles_at IS NULL)
+  AND ($5::int IS NULL OR version = $5 AND settles_at <= statement_timestamp())
+RETURNING status, version, proposal, deadline, closed_at, settles_at, settles_as
+"""
+_MOVED = ("status", "version", "proposal", "deadline", "closed_at", "settles_at", "settles_as")  # as it returns them
+_SETTLE = """
+UPDATE approvals_gate SET settles_as = $2, settles_at = statement_timestamp() + $3::interval WHERE id = $1
+RETURNING settles_at
 """
 
 
@@ -63,11 +73,15 @@ class GateQuerySet(models.QuerySet["Gate"]):
 
     def overdue(self) -> GateQuerySet:
         """Select open ones past their deadline, the longest overdue first."""
-        return self.open().filter(deadline__lte=Now()).order_by("deadline")
+        return self.open().filter(deadline__lte=Now(), settles_at=None).order_by("deadline")
+
+    def settled(self) -> GateQuerySet:
+        """Select open ones whose undo window has passed, the longest first."""
+        return self.open().filter(settles_at__lte=Now()).order_by("settles_at")
 
     def asking(self) -> list[tuple[str, str, int, int]]:
         """List team, policy, number of open gates and of overdue ones, for each policy with open gates."""
-        late = Count("pk", filter=Q(deadline__lte=Now()))
+        late = Count("pk", filter=Q(deadline__lte=Now(), settles_at=None))
         counted = self.open().values("policy__team__name", "policy__name").annotate(number=Count("pk"), late=late)
         return list(counted.values_list("policy__team__name", "policy__name", "number", "late"))
 
@@ -115,6 +129,9 @@ class Gate(models.Model):
     deadline = models.DateTimeField(null=True)
     # Ids of the teams, and negated ids of the people, who are asked now; empty: all of the policy's. For queues.
     awaits = ArrayField(models.BigIntegerField(), default=list, db_default=[])
+    # When the decision takes effect that its people may undo until then, and the kind of outcome that it will have.
+    settles_at = models.DateTimeField(null=True)
+    settles_as = models.CharField(max_length=10, default="", db_default="")
     # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.policy.pacing
@@ -158,6 +175,7 @@ class Gate(models.Model):
             models.Index("team", "opened_at", name="gate_of_team_opened"),
             GinIndex(SearchVector("terms", config="simple"), name="gate_terms"),
             models.Index("deadline", name="gate_overdue", condition=models.Q(status="open", deadline__isnull=False)),
+            models.Index("settles_at", name="gate_settles", condition=Q(status="open", settles_at__isnull=False)),
         ]
         permissions = [
             ("decide_gate", "May decide gates"),
@@ -196,17 +214,33 @@ class Gate(models.Model):
         seen = Gate.objects.visible_to(to).filter(replacements=self.pk)
         return list(seen.order_by("-pk").values_list("pk", flat=True))
 
-    def move(self, *, proposal: int | None = None, status: str | None = None, due: bool = False) -> bool:
+    def move(
+        self, *, proposal: int | None = None, status: str | None = None, due: bool = False, settled: int | None = None
+    ) -> bool:
         """Move the gate: the only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
 
         With `proposal`, only where that is the current one and the deadline has not passed; with `status`, the gate
-        closes. `due`: only past its deadline. Returns False where the gate is not open, or one of these does not hold.
-        Afterwards this row is locked until the transaction ends, and this object is up to date.
+        closes. `due`: only past its deadline. `settled`: only past its undo window, and unchanged since this version.
+        Returns False where the gate is not open, or one of these does not hold. Afterwards this row is locked until the
+        transaction ends, and this object is up to date.
         """
-        moved = run_sql(_MOVE, [self.pk, status, proposal, due])
+        moved = run_sql(_MOVE, [self.pk, status, proposal, due, settled])
         if moved:
-            ((self.status, self.version, self.proposal, self.deadline, self.closed_at),) = moved
+            for name, value in zip(_MOVED, moved[0], strict=True):
+                setattr(self, name, value)
         return bool(moved)
+
+    def settle_later(self, kind: str, window: timedelta) -> datetime:
+        """Let the decision take effect after its undo window, by the database's clock. Only after `move`."""
+        found: list[tuple[datetime]] = run_sql(_SETTLE, [self.pk, kind, window])
+        [(at,)] = found
+        self.settles_at, self.settles_as = at, kind
+        return at
+
+    def stay_open(self) -> None:
+        """Forget the decision that waits for the end of its undo window. Only after `move` has locked the row."""
+        self.settles_at, self.settles_as = None, ""
+        Gate.objects.filter(pk=self.pk).update(settles_at=None, settles_as="")
 
     def supersede(self) -> int:
         """Raise the number of the current proposal and return it. Only after `move` has locked the row."""

@@ -27,7 +27,7 @@ SAMPLE = 10  # percent
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "step_up_method",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
-    "auto_sample", "leaves", "remind_before", "remind_share",
+    "auto_sample", "leaves", "remind_before", "remind_share", "undo_window",
 )  # fmt: skip
 _REACH = """
 SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
@@ -181,6 +181,8 @@ class Policy(models.Model):
     remind_share = models.PositiveSmallIntegerField(  # percent of the time to the deadline that is left; 0: never
         default=25, db_default=25, validators=[MaxValueValidator(90)]
     )
+    # How long a decision may be undone before it takes effect; null: it takes effect at once.
+    undo_window = models.DurationField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

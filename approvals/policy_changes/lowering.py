@@ -81,6 +81,7 @@ SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
     "leaves": (gettext_lazy("Messages may say"), _says_more),
     "remind_before": (gettext_lazy("Remind before the deadline"), _never),
     "remind_share": (gettext_lazy("Remind at"), _never),
+    "undo_window": (gettext_lazy("Undo window"), _less_or_none),
     "withdraw_after": (gettext_lazy("Withdraw if offline"), _never),
 }
 STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns

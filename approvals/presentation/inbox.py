@@ -29,7 +29,7 @@ from approvals.presentation.drawing.repeats import moment
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
-from .gate_facts import outcomes
+from .gate_facts import outcomes, settling
 from .text import size_limit, untrusted
 
 DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
@@ -52,6 +52,9 @@ class InboxRow:
     state: str = "open"
     ended: str = ""  # how it ended, in words; empty while it is open
     icon: str = ""  # of how it ended
+    held: str = ""  # what was decided, where that may still be undone, and until when, as HTML
+    held_until: str = ""
+    apart: bool = False  # waits for nobody of this queue any more
     title: str = ""
     risk: str = Gate.Risk.MEDIUM
     kind: str = Gate.Kind.REVIEW
@@ -117,7 +120,7 @@ class InboxGroup:
 
     @property
     def open(self) -> int:
-        return sum(not row.ended for row in self.rows)
+        return sum(not (row.ended or row.apart) for row in self.rows)
 
     @property
     def count(self) -> Capped:
@@ -147,6 +150,8 @@ def row(
         state=ended.state if ended else "open",
         ended=ended.words if ended else "",
         icon=ended.icon if ended else "",
+        held=settling.short(gate),
+        held_until=times.element(gate.settles_at, "countdown"),
         title=gate.title,
         risk=gate.risk,
         kind=gate.kind,
@@ -156,7 +161,8 @@ def row(
         closed=times.element(ended.at if ended else None, "ago"),
         deadline=times.element(gate.deadline, "until" if group == "hour" else "clock"),
         fresh=gate.status == Gate.Status.OPEN and now - gate.opened_at < FRESH,
-        leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering else 0,
+        leaves_in=max(int(left.total_seconds()) + 1, 1) if lingering and ended else 0,
+        apart=lingering,
         edited=gate.proposal > 1,
         refused=gate.attempt > 1,
         looking=tuple(map(untrusted.person, looking)),

@@ -22,6 +22,7 @@ from approvals import errors
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
+from approvals.decisions.undoing.take_back import take_back
 from approvals.models import Draft, Gate, Proposal
 from approvals.models.draft import MOST_CHARACTERS, NotKept
 from approvals.policy import step_up
@@ -51,6 +52,9 @@ TITLES = {
     "invalid": gettext_lazy("Not sent."),
     "edit_refused": gettext_lazy("Not sent."),
     "second_look": gettext_lazy("Look once more."),
+    "too_late": gettext_lazy("Too late to undo."),
+    "nothing_to_undo": gettext_lazy("There is nothing to undo."),
+    "no_undo": gettext_lazy("This gate has no undo."),
 }  # any other refusal: NOT_SENT
 
 
@@ -85,6 +89,21 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
     Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
     return next_gate.after(request, gate_id)
+
+
+@require_POST
+@private
+@verified
+def undo(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Take the reader's own decision back; `decision`: its number, where the page named one."""
+    page, named = page_or_404(request, gate_id), request.POST.get("decision", "")
+    wanted = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else None
+    try:
+        take_back(page.gate, by=page.user, decision=wanted)
+    except errors.DecisionRefused as refusal:
+        status = errors.STATUSES.get(refusal.code, 409)
+        return show(request, page_or_404(request, gate_id), status=status, refusal=words(refusal))
+    return HttpResponseRedirect(f"{reverse('gate', args=[gate_id])}#decide", status=303)
 
 
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:

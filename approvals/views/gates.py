@@ -98,6 +98,16 @@ def status(request: HttpRequest, gate_id: int) -> HttpResponse:
 @require_safe
 @private
 @verified
+def receipt(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show the receipt of a gate by itself, to be printed; to htmx only the part that goes into the gate's page."""
+    page = page_or_404(request, gate_id)
+    part = request.headers.get("HX-Request") == "true"
+    return render(request, "approvals/receipt/receipt.html" if part else "approvals/receipt/page.html", {"page": page})
+
+
+@require_safe
+@private
+@verified
 def preview(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate in short, beside the inbox."""
     page = page_or_404(request, gate_id)

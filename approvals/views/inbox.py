@@ -15,16 +15,19 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, MINE_HELD, QueueFilters, ReaderReach
+from approvals.live import page_frame
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking, Outcome
 from approvals.policy import stage_words
 from approvals.presentation import inbox
-from checkpoints.postgresql.capped_count import Capped
+from approvals.presentation.gate_facts.provenance import Provenance
+from checkpoints.postgresql.capped_count import MOST, Capped
 
 from .access import private, reader_of
 
 SHOWN = 40
+NAMED = 3  # approved gates that have not run, by their titles
 # Queue -> (name, icon, words for an empty one).
 QUEUES = {
     MINE: (gettext_lazy("Mine"), "inbox", gettext_lazy("You are all caught up")),
@@ -118,9 +121,19 @@ def context_of(request: HttpRequest) -> dict[str, Any]:
             {"key": key, "label": label, "icon": icon, "count": counts.get(key), "current": key == asked.queue}
             for key, (label, icon, _) in QUEUES.items()
         ],
+        "unrun": unrun_of(request),
         "mine": counts[MINE], "risks": Gate.Risk.choices,
         "agents": sorted({*agents, asked.wanted.agent} - {""}),
     }  # fmt: skip
+
+
+def unrun_of(request: HttpRequest) -> dict[str, Any]:
+    """Return how many approved gates of the reader have not run, and the latest of them."""
+    frame = page_frame.of(request)
+    numbers = frame.unrun if frame else []
+    latest = Gate.objects.filter(pk__in=numbers[:NAMED]).select_related("run__plan").order_by("-pk") if numbers else []
+    named = [{"gate": gate, "provenance": Provenance.of(gate)} for gate in latest]
+    return {"number": Capped(min(len(numbers), MOST), len(numbers) > MOST), "named": named, "any": bool(numbers)}
 
 
 def bounds(asked: InboxFilters, last: str, now: datetime) -> list[tuple[str, QueueFilters]]:
@@ -145,13 +158,18 @@ def finish(gates: list[Gate]) -> None:
 
 
 def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
-    """Say which gates left the queue seconds ago: they are shown a little longer so that nobody misses them."""
+    """Say which gates left the queue seconds ago: they are shown a little longer so that nobody misses them.
+
+    Those whose decision may still be undone are shown until it takes effect.
+    """
     if asked.wanted.after or asked.queue == DECIDED:
         return []
     wanted = QueueFilters(
         risk=asked.wanted.risk, agent=asked.wanted.agent, words="", closed_within=inbox.LINGERS.total_seconds()
     )
-    return [(MINE_DECIDED if asked.queue == MINE else DECIDED, SHOWN, wanted)]
+    if asked.queue != MINE:
+        return [(DECIDED, SHOWN, wanted)]
+    return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0))]
 
 
 def last_closed(reach: ReaderReach) -> Any:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from approvals.gates.queues import MINE, QueueFilters
 from approvals.live import page_frame
 from approvals.models import Gate
-from approvals.presentation.gate_facts import outcomes
+from approvals.presentation.gate_facts import outcomes, settling
 from approvals.presentation.gate_facts.provenance import Provenance
 
 from .access import reader_of
@@ -53,4 +53,4 @@ def decided(request: HttpRequest) -> dict[str, Any] | None:
     if gate is None:
         return None
     ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
-    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate)}
+    return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": settling.short(gate)}

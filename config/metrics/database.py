@@ -19,7 +19,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from agents.definition import registry
 from agents.models import SweeperPass, Worker
-from approvals.models import ChannelState, Delivery, Gate, Webhook
+from approvals.models import ChannelState, Delivery, Gate, Unrun, Webhook
 from checkpoints.audit import sealer
 from checkpoints.events.horizon import horizon_age
 from checkpoints.events.tailer import OTHERS
@@ -129,6 +129,12 @@ def _gates() -> Iterator[Metric]:
         gates.add_metric([team, policy, "open"], number)
         gates.add_metric([team, policy, "overdue"], overdue)
     yield gates
+    unrun = GaugeMetricFamily(
+        "holdpoint_gates_not_run", "Approved gates of which nothing has run, minutes later.", labels=["team"]
+    )
+    for team, number in Unrun.objects.by_team():
+        unrun.add_metric([team], number)
+    yield unrun
 
 
 def _webhooks() -> Iterator[Metric]:

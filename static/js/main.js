@@ -13,6 +13,7 @@ import "./inbox.js";
 import "./filters.js";
 import "./confirm.js";
 import "./gate-form.js";
+import "./choice-sheet.js";
 import "./draft.js";
 import "./ask.js";
 import "./secret.js";

@@ -35,8 +35,16 @@ export function lasting(milliseconds) {
   return hours < 48 ? `${hours} h` : ngettext("%(count)s day", "%(count)s days", Math.floor(hours / 24));
 }
 
+// To the second, as a countdown is.
+function remaining(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1000);
+  if (seconds >= 3600) return lasting(milliseconds);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
 export function words(date, style) {
   const now = Date.now();
+  if (style === "countdown") return date > now ? gettext("in %(time)s", { time: remaining(date - now) }) : gettext("now");
   if (style === "ago") return lasting(now - date);
   if (style === "until") return date > now ? gettext("in %(time)s", { time: lasting(date - now) }) : gettext("overdue");
   const { year, month, day, second } = parts(date);
@@ -46,8 +54,8 @@ export function words(date, style) {
   return (style === "clock" && today ? "" : `${day} ${names[month - 1]}, `) + clock(date) + utc;
 }
 
-export function show(scope = document) {
-  for (const time of scope.querySelectorAll("time[data-as]")) {
+export function show(scope = document, wanted = "time[data-as]") {
+  for (const time of scope.querySelectorAll(wanted)) {
     const text = words(new Date(time.dateTime), time.dataset.as);
     if (time.textContent !== text) time.textContent = text;
   }
@@ -55,4 +63,5 @@ export function show(scope = document) {
 
 show();
 setInterval(() => document.visibilityState === "visible" && show(), 5000);
+setInterval(() => document.visibilityState === "visible" && show(document, "time[data-as=countdown]"), 1000);
 document.addEventListener("htmx:after:swap", () => show());

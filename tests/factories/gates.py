@@ -51,6 +51,7 @@ def make_policy(
     denials: int = 1,
     stages: list[Any] | None = None,
     rules: list[Any] | None = None,
+    undo_window: dt.timedelta | None = None,
 ) -> Policy:
     """Make a policy of a team; whoever is in `groups` or `people` decides, else the team.
 
@@ -72,6 +73,7 @@ def make_policy(
         denials=denials,
         stages=canonical(stages).decode() if stages else "",
         rules=canonical(rules).decode() if rules else "",
+        undo_window=undo_window,
     )
     asked = versions._spread(policy, groups, people)
     policy.save(force_insert=True)

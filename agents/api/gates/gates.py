@@ -58,6 +58,14 @@ class GateSummary(Schema):
         examples=[False],
     )
     deadline: datetime | None = Field(description="When it expires; null: never.", examples=[None])
+    settles_at: datetime | None = Field(
+        description="When what was decided takes effect, which can be undone until then; null: nothing waits for that.",
+        examples=[None],
+    )
+    settles_as: str = Field(
+        description="What it will have been decided as then: a kind of outcome; empty: nothing waits for that.",
+        examples=[""],
+    )
     opened_at: datetime = Field(description="When it was opened.", examples=["2026-03-02T09:15:05.104112Z"])
     closed_at: datetime | None = Field(description="When it closed; null while it is open.", examples=[None])
 

@@ -75,7 +75,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
                 "does": does,
             }
         known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
-        said.append(" ".join([does, *_amounts(known)]))
+        said.append(" ".join([does, *amounts_of(known)]))
     return ", ".join(said)
 
 
@@ -90,7 +90,7 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
             said.append(_("runs “%(step)s”") % {"step": untrusted.plain(plan.title_of(effect), limit=60)})
             continue
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
-        said.append(" ".join([listed(third(title) for title in titles), *_amounts(mine)]))
+        said.append(" ".join([listed(third(title) for title in titles), *amounts_of(mine)]))
     if not said:
         return _("Nothing runs. Finished actions are not undone") if stands else _("Runs nothing")
     listing = listed(said)
@@ -110,7 +110,7 @@ def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> I
             yield effect, mine
 
 
-def _amounts(running: Sequence[Action]) -> list[str]:
+def amounts_of(running: Sequence[Action]) -> list[str]:
     """List the pinned amounts of the only action; none where there are several, each with its own."""
     if len(running) != 1:
         return []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from operator import itemgetter
 from threading import RLock
 
@@ -21,7 +22,7 @@ from approvals.impact.result import Impact, ImpactVerdict
 from approvals.presentation.gate_facts.agreement import Agreement
 from approvals.presentation.text import size_limit, untrusted
 
-from . import impact_track
+from . import impact_track, times
 from .impact_lines import ImpactLine, asks_then, lines_of, may_ask_rows, may_run_rows
 from .repeats import RepeatBox
 
@@ -121,7 +122,7 @@ def _rejecting(agreement: Agreement, said: str) -> ImpactLine:
     """Say whether this rejection closes the gate, or how many more have to reject."""
     left = agreement.left_to_reject()
     if not left:
-        return ImpactLine(effect="people", title=_("Closes immediately"), said=said)
+        return ImpactLine(effect="people", title=_closes(agreement.window), said=said)
     counts = {"number": agreement.denials - left, "needed": agreement.denials, "left": left}
     words = ngettext(
         "Yours is rejection %(number)s of %(needed)s. The gate stays open until one more person rejects",
@@ -129,6 +130,10 @@ def _rejecting(agreement: Agreement, said: str) -> ImpactLine:
         left,
     )
     return ImpactLine(effect="people", title=_("%(number)s of %(needed)s") % counts, said=words % counts)
+
+
+def _closes(window: timedelta | None) -> str:
+    return _("Closes after %(time)s") % {"time": times.remaining(window)} if window else _("Closes immediately")
 
 
 def expiry(impact: Impact) -> str:
@@ -158,6 +163,9 @@ def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = F
     counts = {"number": agreement.quorum - max(left, 0), "needed": agreement.quorum, "left": left}
     title = _("%(number)s of %(needed)s") % counts
     said = _("Yours is the last approval needed: it takes effect immediately")
+    if agreement.window:
+        words = _("Yours is the last approval needed: it takes effect after %(time)s, and can be undone until then")
+        said = words % {"time": times.remaining(agreement.window)}
     if left > 0:
         words = ngettext(
             "Yours is approval %(number)s of %(needed)s. Nothing runs until one more person approves",

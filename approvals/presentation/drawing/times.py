@@ -27,8 +27,18 @@ def lasting(span: timedelta) -> str:
     return ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
 
 
+def remaining(span: timedelta) -> str:
+    """Write what is left, to the second: `24 s`, `1 min 5 s`, `2 h 3 min`."""
+    minutes, seconds = divmod(-(-span // timedelta(seconds=1)), 60)
+    if minutes >= 60:
+        return lasting(span)
+    if not minutes:
+        return _("%(seconds)s s") % {"seconds": seconds}
+    return _("%(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": seconds}
+
+
 def element(moment: datetime | None, style: str = "clock") -> SafeString:
-    """Render a <time> that the browser shows in the reader's zone. Styles: clock, ago, until, moment."""
+    """Render a <time> that the browser shows in the reader's zone. `style`: see `say`."""
     if moment is None:
         return SafeString("")
     told = escape(say(moment, style))
@@ -36,12 +46,17 @@ def element(moment: datetime | None, style: str = "clock") -> SafeString:
 
 
 def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
-    """Write `moment` as: clock (14:02), second (14:02:41), moment (21 Nov, 14:02), ago (5 min), until (in 5 min)."""
+    """Write `moment` in one of these styles.
+
+    clock (14:02), second (14:02:41), moment (21 Nov, 14:02), ago (5 min), until (in 5 min), countdown (in 24 s, now).
+    """
     now = now or timezone.now()
     if style == "ago":
         return lasting(now - moment)
     if style == "until":
         return _("in %(time)s") % {"time": lasting(moment - now)} if moment > now else _("overdue")
+    if style == "countdown":
+        return _("in %(time)s") % {"time": remaining(moment - now)} if moment > now else _("now")
     here, today = timezone.localtime(moment), timezone.localtime(now).date()
     zone = "" if timezone.get_current_timezone() != timezone.get_default_timezone() else " UTC"
     if style == "moment" or here.date() != today:

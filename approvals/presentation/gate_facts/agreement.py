@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
@@ -38,6 +38,7 @@ class VoteLine:
     state: str = "open"
     proposal: int = 0
     note: str = ""
+    back_to: str = ""  # of a rejection: the step from which the agent tries again
     only_if: Sequence[preconditions.ShownPrecondition] = ()  # preconditions that they added
 
 
@@ -68,6 +69,7 @@ class Agreement:
     mine: Decision | None = None  # the reader's own decision on the current proposal
     who: str = ""  # the people who may decide, in words
     lacking: str = ""  # why the people who may decide now are too few
+    window: timedelta | None = None  # how long a decision may be undone before it takes effect
 
     @property
     def waiting(self) -> list[WaitingPlace]:
@@ -122,7 +124,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
         lacking = enough_reviewers.lacking(gate, needs, deciders)
     made = Agreement(
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
-        names=[each.name for each in voices if each.state == "approved"],
+        names=[each.name for each in voices if each.state == "approved"], window=policy.undo_window,
     )  # fmt: skip
     if policy.plain:
         return made
@@ -199,6 +201,7 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
         state="expired" if lapsed else state,
         proposal=decision.proposal.number,
         note=_lapse(decision, current) if lapsed else "",
+        back_to=decision.back_to,
         only_if=preconditions.added(decision.proposal.card, decision.added) if decision.added else (),
     )
 

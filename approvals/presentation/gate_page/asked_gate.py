@@ -33,6 +33,8 @@ from checkpoints import store
 from checkpoints.layout.snapshot import Snapshot
 from checkpoints.runs.plans import PlanSpec, spec_of
 
+from . import receipt as receipts
+
 
 @dataclass
 class AskedGate:
@@ -207,6 +209,14 @@ class AskedGate:
     @cached_property
     def ended(self) -> outcomes.GateEnding | None:
         return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan))
+
+    @cached_property
+    def receipt(self) -> receipts.Receipt | None:
+        """Return what became of the decision; None while the gate is open."""
+        plan, ended = spec_of(self.gate.run.plan), self.ended
+        if ended is None:
+            return None
+        return receipts.of_gate(self.gate, ended, plan, redact.veil(plan.state_schema), sees_run=self.read.sees_run)
 
     @cached_property
     def replacement(self) -> Gate | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -20,6 +21,7 @@ from approvals.presentation.decision_form import per_action, posted, send_button
 from approvals.presentation.decision_form.answer_forms import AnswerForm
 from approvals.presentation.decision_form.verdict_choice import UNSENT
 from approvals.presentation.drawing import impact_words, repeats
+from approvals.presentation.gate_facts import settling
 
 from .gate_form import GateForm
 from .saved_state import ShownState
@@ -153,6 +155,15 @@ class OfferedChoices:
             acts |= not recorded
             return _("The agent continues") if acts else _("The agent continues. Nothing is paid or sent yet")
         return send_button.once(self.page.card, self.page.plan, stands=self._stands("approve"))
+
+    @cached_property
+    def held(self) -> settling.HeldDecision | None:
+        """Describe the decision that waits for the end of its undo window; None where none does."""
+        page = self.page
+        if not page.gate.settles_at or not page.open:
+            return None
+        then = _("The agent continues with this answer") if page.card.question else self.summary
+        return settling.held(page.gate, page.agreement, then=then, now=timezone.now())
 
     def _stands(self, choice: str) -> frozenset[str]:
         """Return the effects that the choice reuses, since they were done with this very input."""

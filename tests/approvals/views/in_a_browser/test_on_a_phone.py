@@ -52,6 +52,7 @@ def test_the_bar_is_the_button_and_follows_the_choice(new_page: NewPage) -> None
     expect(dock).to_be_hidden()
     expect(button).to_contain_text("Approve: pay €120.00, reply")
     assert at_the_bottom(page)
+    page.locator("#decide label[data-choice=edit]").click()
     page.fill(AMOUNT, "30.00")
     expect(button).to_contain_text("Approve with edit")
     assert at_the_bottom(page)

@@ -1,0 +1,49 @@
+"""Undoing one's decision while the gate's policy lets it be undone."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+from pydantic import Field
+
+from agents.api.protocol import GateId, Key, answer, kept, needs
+from agents.api.runs.moves import Order
+from agents.models import TokenScope
+from agents.queries.access import reader_of
+from approvals.decisions.undoing.take_back import take_back
+from approvals.views.access import gate_or_404
+
+from .decisions import Decided
+
+router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
+
+
+class UndoOrder(Order):
+    """The decision to undo."""
+
+    decision: int | None = Field(
+        None,
+        description="Your decision's number. Another one, or one that counts no more, is not undone; null: the one "
+        "that counts.",
+        examples=[311],
+        ge=1,
+        lt=2**63,
+    )
+
+
+@router.post("/{int:gate_id}/undos", response={201: Decided}, summary="Undo a decision")
+def undo_decision(request: HttpRequest, gate_id: GateId, undo: UndoOrder, key: Key) -> HttpResponse:
+    """Take your own decision back while the gate is still open, so that it counts no more.
+
+    Refused where the policy has no undo window, and once the gate is closed.
+    """
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+
+    def say() -> HttpResponse:
+        taken = take_back(gate, by=reader, decision=undo.decision)
+        now = gate_or_404(request, gate_id)
+        told = {"id": taken.pk, "verdict": taken.verdict, "actions": taken.by_action, "gate": now}
+        undone = Decided.model_validate(told, context={"standing": now.standing(), "reader": reader})
+        return answer(undone, http_status=201)
+
+    return kept(request, key, say)

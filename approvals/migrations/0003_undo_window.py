@@ -1,0 +1,7 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("approvals", "0002_tokens_decide")]
+
+    operations = [migrations.AddField("policy", "undo_window", models.DurationField(blank=True, null=True))]

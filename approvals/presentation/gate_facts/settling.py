@@ -1,0 +1,81 @@
+"""Describes a decision that takes effect at the end of its undo window: whose it is, what happens then, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.english import listed
+from approvals.models import Gate
+
+from .agreement import Agreement, VoteLine
+
+HEADS: Mapping[str, object] = {
+    "approved": gettext_lazy("Approved by %(people)s."),
+    "edited": gettext_lazy("Approved with an edit by %(people)s."),
+    "mixed": gettext_lazy("Decided action by action by %(people)s."),
+    "answered": gettext_lazy("Answered by %(people)s."),
+    "rejected": gettext_lazy("Rejected by %(people)s."),
+}
+SHORT: Mapping[str, object] = {  # without its people
+    "approved": gettext_lazy("Approved"),
+    "edited": gettext_lazy("Approved with an edit"),
+    "mixed": gettext_lazy("Decided"),
+    "answered": gettext_lazy("Answered"),
+    "rejected": gettext_lazy("Rejected"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldDecision:
+    """A decision that its people may undo until `at`."""
+
+    kind: str  # of the outcome that it will have
+    words: str  # `Approved by you and Bob Lindqvist.`
+    at: datetime
+    then: str  # what happens at the end: `Pays a refund €5.25, once`
+    mine: int  # the number of the reader's decision; 0 where they have none here
+    late: bool  # the deadline has passed, so that nobody can decide again after an undo
+
+    @property
+    def short(self) -> str:
+        return str(SHORT.get(self.kind, SHORT["mixed"]))
+
+    @property
+    def icon(self) -> str:
+        return "x" if self.kind == "rejected" else "check"
+
+
+def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldDecision | None:
+    """Describe the decision that waits at this gate; None where none does."""
+    if gate.settles_at is None or gate.status != Gate.Status.OPEN:
+        return None
+    kind = gate.settles_as
+    state = "rejected" if kind == "rejected" else "approved"
+    counting = [voice for voice in agreement.voices if voice.state == state]
+    words = str(HEADS.get(kind, HEADS["mixed"])) % {"people": listed(_names(counting))}
+    return HeldDecision(
+        kind=kind, words=words, at=gate.settles_at, then=_rejection(agreement) if kind == "rejected" else then,
+        mine=agreement.mine.pk if agreement.mine else 0, late=bool(gate.deadline and gate.deadline <= now),
+    )  # fmt: skip
+
+
+def short(gate: Gate) -> str:
+    """Say in a word what was decided at a gate where that waits for the end of its undo window; else ""."""
+    waits = gate.settles_at is not None and gate.status == Gate.Status.OPEN
+    return str(SHORT.get(gate.settles_as, SHORT["mixed"])) if waits else ""
+
+
+def _names(voices: Sequence[VoteLine]) -> list[str]:
+    return [_("you") for voice in voices if voice.you] + [voice.name for voice in voices if not voice.you]
+
+
+def _rejection(agreement: Agreement) -> str:
+    voice = next((each for each in agreement.voices if each.state == "rejected"), None)
+    if voice and voice.back_to:
+        return _("The agent tries again")
+    return _("The gate closes as rejected")

@@ -1,0 +1,185 @@
+"""The receipt of a decided gate: what ran under it, when, with what result, who decided it, and by which digests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.cards.action import Action
+from approvals.consequences import performed
+from approvals.consequences.performed import NotRun, PerformedEffect
+from approvals.models import Gate, Grant, Outcome, Unrun
+from approvals.presentation.decision_form import send_button
+from approvals.presentation.gate_facts.outcomes import GateEnding
+from approvals.presentation.text import untrusted
+from approvals.schema.redact import Redaction
+from checkpoints import actors
+from checkpoints.models import Run
+from checkpoints.runs.plans import PlanSpec
+
+MOST = 8  # values of a result that are shown
+OVER = (Run.Status.COMPLETED, Run.Status.CANCELLED)
+# State -> its words, the status that colours it, its icon.
+RESULTS: Mapping[str, tuple[object, str, str]] = {
+    "waiting": (gettext_lazy("Not yet"), "ahead", "clock"),
+    "never": (gettext_lazy("Did not run: the run has ended"), "expired", "x"),
+    "intended": (gettext_lazy("Under way"), "running", "play"),
+    "done": (gettext_lazy("Done"), "approved", "check"),
+    "failed": (gettext_lazy("Failed: nothing was done"), "rejected", "x"),
+    "unknown": (gettext_lazy("Unknown: it may have happened"), "open", "unknown"),
+    "abandoned": (gettext_lazy("Unknown; done again on a person's order"), "open", "unknown"),
+    "undoing": (gettext_lazy("Done; being undone"), "open", "undo"),
+    "undone": (gettext_lazy("Done, and undone later"), "undone", "undo"),
+    "kept": (gettext_lazy("Done; the run went another way"), "approved", "check"),
+}
+OPEN = ("waiting", "intended", "unknown", "undoing")  # a receipt with one of these may still change
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiptLine:
+    """One thing that was let run, and what became of it."""
+
+    number: int
+    effect: str  # the title of its step
+    step: str
+    action: Action | None
+    amount: str
+    state: str  # one of RESULTS
+    done: PerformedEffect | None
+    returned: Sequence[tuple[str, str]] = ()  # (place, value), with secrets masked; untrusted
+    error: str = ""  # untrusted
+
+    @property
+    def word(self) -> str:
+        return str(RESULTS[self.state][0])
+
+    @property
+    def status(self) -> str:
+        return RESULTS[self.state][1]
+
+    @property
+    def icon(self) -> str:
+        return RESULTS[self.state][2]
+
+    @property
+    def at(self) -> datetime | None:
+        """Return when it ended; when it began where it has not."""
+        return (self.done.undone_at or self.done.ended_at or self.done.begun_at) if self.done else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiptVoter:
+    """A person whose decision counted."""
+
+    name: str
+    verdict: str
+    at: datetime
+    seen: str  # the digest of the proposal that was on their screen, hex
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """The end of one gate, and the fate of what it let run."""
+
+    ending: GateEnding
+    lines: Sequence[ReceiptLine]
+    voters: Sequence[ReceiptVoter]
+    seen: str  # hex
+    to_run: str  # hex; empty where nothing may run
+    not_run: NotRun | None  # where it is late that nothing has begun
+    nothing: str  # why no line is there
+
+    @property
+    def open(self) -> bool:
+        """Tell whether it may still change."""
+        return any(line.state in OPEN for line in self.lines)
+
+
+def of_gate(gate: Gate, ending: GateEnding, plan: PlanSpec, veil: Redaction, *, sees_run: bool) -> Receipt | None:
+    """Build the receipt of a closed gate; None without an outcome. Needs its run, outcome, grants and decisions.
+
+    What was returned, and what failed, is the run's, and only for those who see it.
+    """
+    outcome: Outcome | None = getattr(gate, "outcome", None)
+    if outcome is None:
+        return None
+    grants = sorted(outcome.grants.all(), key=lambda each: each.pk)
+    found = performed.under([grant.pk for grant in grants])
+    over = gate.run.status in OVER
+    lines = [
+        _line(number, grant, outcome, plan, found.get(grant.pk), over=over, veil=veil if sees_run else None)
+        for number, grant in enumerate(grants, 1)
+    ]
+    return Receipt(
+        ending=ending, lines=lines, voters=_voters(outcome), seen=bytes(outcome.seen).hex(),
+        to_run=bytes(outcome.to_run).hex() if outcome.to_run else "",
+        not_run=late(gate) if grants and not found and not over else None,
+        nothing="" if grants else _("Nothing was let run."),
+    )  # fmt: skip
+
+
+def late(gate: Gate) -> NotRun | None:
+    """Say why nothing has begun of a gate of which people are told, or are about to be."""
+    return performed.why_not(gate) if Unrun.objects.late().filter(pk=gate.pk).exists() else None
+
+
+def _line(
+    number: int, grant: Grant, outcome: Outcome, plan: PlanSpec, done: PerformedEffect | None, *, over: bool,
+    veil: Redaction | None,
+) -> ReceiptLine:  # fmt: skip
+    card = outcome.proposal.card
+    found = card.action(grant.action) if grant.action else None
+    action = found if found and found.effect in ("", grant.effect) else None  # not another effect of the same action
+    own = not (plan.external and action and action.in_own_words(external=True))
+    said = send_button.amounts_of([action]) if action and own else []
+    return ReceiptLine(
+        number=number, effect=plan.title_of(grant.effect), step=grant.effect, action=action, amount=" ".join(said),
+        state=_state(done, over=over), done=done, error=done.error if done and veil is not None else "",
+        returned=_returned(done.result, veil) if done and veil is not None else (),
+    )  # fmt: skip
+
+
+def _state(done: PerformedEffect | None, *, over: bool) -> str:
+    if done is None:
+        return "never" if over else "waiting"
+    if done.status in ("done", "kept") and done.undo in ("intended", "unknown"):
+        return "undoing"
+    return done.status
+
+
+def _voters(outcome: Outcome) -> list[ReceiptVoter]:
+    return [
+        ReceiptVoter(
+            name=actors.of_user(each.user).name, verdict=str(each.get_verdict_display()), at=each.created_at,
+            seen=bytes(each.seen).hex(),
+        )
+        for each in outcome.decisions.all()
+    ]  # fmt: skip
+
+
+def _returned(result: Any, veil: Redaction) -> list[tuple[str, str]]:
+    """List the first values of what a step returned, in the form of agents.definition.outputs, with secrets masked."""
+    if not isinstance(result, dict):
+        return []
+    found: list[tuple[str, str]] = []
+    for name, value in result.items():
+        if name in (">", "@") or name.endswith("~"):  # where the run goes on; a splice
+            continue
+        field = name.rstrip("+")
+        found += _leaves(veil.within(field).masked(value, f"/{field}"), field)
+    return found[:MOST]
+
+
+def _leaves(value: Any, at: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict | list) and value:
+        pairs = value.items() if isinstance(value, dict) else enumerate(value, 1)
+        for name, inner in pairs:
+            yield from _leaves(inner, f"{at}, {name}")
+    elif value is not None and value != {} and value != []:
+        yield at, untrusted.plain(value if isinstance(value, str) else json.dumps(value), limit=120)

@@ -1,0 +1,107 @@
+"""The gate's page while a decision may still be undone, without any script."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from tests.factories import ann, bob, decide, make_gate, make_team, make_user
+from tests.harness.signed_in_clients import form_of, signed_in
+
+from .windows import end_window, make_held, now
+
+
+def shown(client: Client, gate: int) -> str:
+    answer = client.get(f"/gates/{gate}/")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def test_it_says_who_decided_what_happens_when_and_offers_the_undo() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    made = decide(gate, person)
+    page = shown(signed_in(person), gate.pk)
+    assert "Approved by you." in page
+    assert "Pays €120.00" in page or "Refunds €120.00" in page or "once, at" in page
+    assert 'data-as="countdown"' in page
+    assert f'action="/gates/{gate.pk}/undos/"' in page
+    assert f'name="decision" value="{made.pk}"' in page
+
+
+def test_a_colleague_sees_it_and_may_still_reject_it_and_has_no_undo() -> None:
+    team = make_team()
+    gate = make_held(team)
+    decide(gate, ann(team))
+    page = shown(signed_in(bob(team)), gate.pk)
+    assert "Approved by Ann Okafor." in page
+    assert "Until then you can still reject or edit it." in page
+    assert "/undos/" not in page
+
+
+def test_the_form_takes_it_back_and_leads_to_the_decision_again() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    made = decide(gate, person)
+    client = signed_in(person)
+    answer = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
+    assert (answer.status_code, answer["Location"]) == (303, f"/gates/{gate.pk}/#decide")
+    assert now(gate).settles_at is None
+    assert "Your decision" in shown(client, gate.pk)
+    again = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
+    assert again.status_code == 409
+    assert "There is nothing to undo." in again.content.decode()
+
+
+def test_too_late_it_says_so_on_the_page_of_the_closed_gate() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    made = decide(gate, person)
+    end_window(gate)
+    answer = signed_in(person).post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
+    assert answer.status_code == 409
+    assert "Too late to undo." in answer.content.decode()
+
+
+@pytest.mark.parametrize("number", ["", "x", "999999999999999999999", "-1"])
+def test_a_decision_by_another_number_or_none_at_all(number: str) -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    decide(gate, person)
+    answer = signed_in(person).post(f"/gates/{gate.pk}/undos/", {"decision": number})
+    assert answer.status_code == 303  # junk names none, so that it is the one that counts
+
+
+def test_after_the_decision_the_next_gate_offers_the_undo_of_the_last() -> None:
+    team = make_team()
+    first, second = make_held(team), make_held(team)
+    client = signed_in(ann(team))
+    answer = client.post(f"/gates/{first.pk}/decisions/", {**form_of(first), "follows": "yes", "follow": "yes"})
+    assert answer["Location"] == f"/gates/{second.pk}/?decided={first.pk}"
+    page = " ".join(client.get(answer["Location"]).content.decode().split())
+    assert "It takes effect at" in page
+    assert f'action="/gates/{first.pk}/undos/"' in page
+
+
+def test_a_policy_without_a_window_offers_none() -> None:
+    team = make_team()
+    gate, person = make_gate(team=team), ann(team)
+    decide(gate, person)
+    assert "/undos/" not in shown(signed_in(person), gate.pk)
+
+
+def test_in_the_inbox_it_waits_for_nobody_and_is_shown_with_its_countdown() -> None:
+    team = make_team()
+    gate = make_held(team)
+    decide(gate, ann(team))
+    other = bob(team)
+    page = " ".join(signed_in(other).get("/").content.decode().split())
+    assert "Approved, takes effect" in page
+    assert 'data-open-count="0"' in page
+    everything = " ".join(signed_in(other).get("/?queue=all").content.decode().split())
+    assert everything.count("Approved, takes effect") == 1
+
+
+def test_an_outsider_is_told_nothing() -> None:
+    gate = make_held(make_team())
+    assert signed_in(make_user("Eve")).post(f"/gates/{gate.pk}/undos/").status_code == 404
