@@ -4,9 +4,10 @@ Every second it wakes runs whose timer is due, closes gates whose undo window ha
 and for those whose worker is gone, closes gates past their deadline, cancels runs past theirs, carries out what was
 ordered for the runs that a run started, takes on runs whose external program is gone, lets idle threads of graphs wait,
 looks at approved gates that have not run, seals the audit and rings for a verification of it, and for messages to
-webhooks and people. A doorbell carries no authority, so two sweepers, or too many doorbells, do no harm. How often it rang for a
-run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell waits. A mark in Redis that
-is missing shows a flush: then it rings for all again. How many messages may wait in a queue is in agents.ringing.
+webhooks and people. A doorbell carries no authority, so two sweepers, or too many doorbells, do no harm. How often it
+rang for a run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell waits. A mark in
+Redis that is missing shows a flush: then it rings for all again. How many messages may wait in a queue is in
+agents.ringing.
 """
 
 from __future__ import annotations
