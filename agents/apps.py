@@ -23,6 +23,7 @@ class AgentsConfig(AppConfig):
         from .compatibility import preflight, validation
         from .moves import impact, impact_facts
         from .queries import repeats
+        from .questions import offering
         from .ringing import doorbell
         from .runs import retention
         from .threads import pending, removing
@@ -30,6 +31,7 @@ class AgentsConfig(AppConfig):
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.ringing.doorbell")
         validation.register()
+        offering.register()
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
         ringing.register(doorbell.ring_for_delivery)

@@ -6,16 +6,19 @@ from .looking import Looking
 from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
 from .proposal import Proposal
+from .readers import AgentQuestion, GateVisit
 from .tool import Tool
 from .upload import Upload
 from .webhook import Webhook
 
 __all__ = [
+    "AgentQuestion",
     "Attempt",
     "Decision",
     "Delivery",
     "Draft",
     "Gate",
+    "GateVisit",
     "Grant",
     "Looking",
     "Outcome",

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from approvals.cards.card import RISKS, Card
 from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
+from approvals.gates import questions
 from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Gate, Proposal
 from approvals.policy import authority, second_look
@@ -181,6 +182,11 @@ class AskedGate:
     @cached_property
     def conversation(self) -> conversation.Conversation:
         return conversation.conversation(self.gate, user=self.user, earlier=self.read.sees_run)
+
+    @cached_property
+    def unaskable(self) -> str:
+        """Say why the agent takes no questions here; "" where it does."""
+        return str(questions.why_not(self.gate))
 
     @cached_property
     def ended(self) -> outcomes.GateEnding | None:
