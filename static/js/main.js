@@ -10,6 +10,7 @@ import "./filters.js";
 import "./confirm.js";
 import "./gate-form.js";
 import "./draft.js";
+import "./conflict.js";
 import "./ask.js";
 import "./secret.js";
 import "./copy.js";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from typing import Any, Self
 
@@ -65,6 +66,11 @@ class AgentQuestion(models.Model):
 
     def __str__(self) -> str:
         return f"question {self.pk} at gate {self.gate_id}"
+
+    @staticmethod
+    def new_key() -> str:
+        """Return a key for a question that no form sent."""
+        return secrets.token_hex(16)
 
     def end(self, status: str, *, token: int | None = None) -> bool:
         """End a question that was asked: the only writer of `status`. False where it has ended before.

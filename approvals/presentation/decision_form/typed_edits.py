@@ -82,12 +82,12 @@ def rows(typed: TypedDecision, card: Card) -> list[dict[str, Any]]:
     return [*found, *map(dict, typed.rows), *unread]
 
 
-def carried_over(typed: TypedDecision, card: Card) -> TypedDecision:
-    """Read the typed texts again, against a card that has changed since, so that nothing typed is lost."""
+def carried_over(posted: Mapping[str, str], card: Card) -> TypedDecision:
+    """Read the merged texts, against a card that has changed since they were typed."""
     arguments = {}
     for action in card.actions:
         if action.editable:
-            filled = actions.form_of(action, typed.posted)
+            filled = actions.form_of(action, posted)
             if filled.value is not action.arguments:
                 arguments[action.id] = filled.value
-    return TypedDecision(posted=typed.posted, arguments=arguments)
+    return TypedDecision(posted=posted, arguments=arguments)
