@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import P, PathEx, Router, Schema
+from ninja import Router, Schema
 from pydantic import Field
 
 from agents.api.protocol import GateId, Key, actor_of, answer, kept, needs, once, one_of, own
@@ -20,7 +20,6 @@ from approvals.models import AgentQuestion, Gate
 from approvals.views.access import gate_or_404
 
 router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
-QuestionId = PathEx[int, P(title="Question", description="The question's number.", example=3)]
 
 
 class AskAgent(Order):
@@ -34,6 +33,7 @@ class AskAgent(Order):
 class SendAnswer(Order):
     """An answer, in the agent's own words."""
 
+    question: int = Field(description="The question's number.", ge=1, lt=2**63, examples=[3])
     text: str = Field(
         description="The answer, or the reason why there is none. People read it as text.",
         min_length=1,
@@ -90,18 +90,16 @@ def ask_agent(request: HttpRequest, gate_id: GateId, order: AskAgent, key: Key) 
 
 
 @router.post(
-    "/{int:gate_id}/questions/{int:question_id}/answers",
+    "/{int:gate_id}/answers",
     auth=needs(TokenScope.WORK),
     response={201: QuestionAnswer},
     summary="Answer a question",
 )
-def answer_question(
-    request: HttpRequest, gate_id: GateId, question_id: QuestionId, order: SendAnswer, key: Key
-) -> HttpResponse:
+def answer_question(request: HttpRequest, gate_id: GateId, order: SendAnswer, key: Key) -> HttpResponse:
     """Answer a question at your gate. Each question takes one answer."""
     gate = gate_or_404(request, gate_id)
     reach.to_work(gate.run_id, by=reader_of(request))
-    found = AgentQuestion.objects.filter(gate=gate, pk=question_id).first()
+    found = AgentQuestion.objects.filter(gate=gate, pk=order.question).first()
     if found is None:
         raise Http404("No such question")
 
@@ -109,7 +107,7 @@ def answer_question(
         found.gate = gate
         if not questions.end(found, order.text, by=actor_of(request), failed=order.failed):
             raise WorkRefused("This question has an answer already.")
-        return answer(_one(gate, question_id), http_status=201)
+        return answer(_one(gate, order.question), http_status=201)
 
     return once(request, key, do)
 

@@ -32,13 +32,12 @@ def test_a_program_answers_a_question_once_and_people_read_it(program: Program) 
     told = [decode(bytes(each.body)) for each in Delivery.objects.filter(kind="gate.question").order_by("pk")]
     assert [each["data"]["question"] for each in told][-2:] == [first["id"], second["id"]]
     assert "Why k1?" not in str(told)  # a wrong address gets no words
-    place = f"gates/{gate.pk}/questions/{first['id']}/answers"
-    made = program.post(place, {"text": "Because of <b>it</b>"}, key="a")
+    place, said = f"gates/{gate.pk}/answers", {"question": first["id"], "text": "Because of <b>it</b>"}
+    made = program.post(place, said, key="a")
     assert (made.status_code, made.json()["answer"]) == (201, "Because of <b>it</b>")
-    assert program.post(place, {"text": "Because of <b>it</b>"}, key="a").status_code == 201  # the same again
-    assert program.post(place, {"text": "Or not"}).status_code == 409
-    other = f"gates/{gate.pk}/questions/{second['id']}/answers"
-    assert program.post(other, {"text": "No", "failed": True}).status_code == 201
+    assert program.post(place, said, key="a").status_code == 201  # the same again
+    assert program.post(place, {**said, "text": "Or not"}).status_code == 409
+    assert program.post(place, {"question": second["id"], "text": "No", "failed": True}).status_code == 201
     page = browser.get(f"/gates/{gate.pk}/").content.decode()
     assert "Because of &lt;b&gt;it" in page
     assert "could not answer" in page
@@ -53,10 +52,9 @@ def test_nobody_else_answers_and_an_agent_cannot_ask(program: Program) -> None:
     mine = bearing(sent)
     asked = mine.post(f"/api/gates/{gate.pk}/questions", {"text": "Why?"}, content_type="application/json")
     assert asked.status_code == 201
-    place = f"/api/gates/{gate.pk}/questions/{asked.json()['id']}/answers"
+    said = {"question": asked.json()["id"], "text": "x"}
     other = Program()
-    assert other.client.post(place, {"text": "x"}, content_type="application/json").status_code == 404
+    assert other.client.post(f"/api/gates/{gate.pk}/answers", said, content_type="application/json").status_code == 404
     assert bearing(make_token(eve())[1]).get(f"/api/gates/{gate.pk}/questions").status_code == 404
     assert program.post(f"gates/{gate.pk}/questions", {"text": "Why?"}).status_code == 403
-    wrong = f"gates/{other.to_gate().pk}/questions/{asked.json()['id']}/answers"
-    assert other.post(wrong, {"text": "x"}).status_code == 404
+    assert other.post(f"gates/{other.to_gate().pk}/answers", said).status_code == 404
