@@ -174,6 +174,12 @@ class AskedGate:
         return agreement.agreement(self.gate, user=self.user, deciders=self.read.deciders)
 
     @property
+    def draft_is_older(self) -> bool:
+        """Tell whether the draft was typed over an earlier version, or at a gate that this one replaces."""
+        draft = self.draft
+        return draft is not None and (draft.gate_id, draft.proposal) != (self.gate.pk, self.gate.proposal)
+
+    @property
     def unsent_words(self) -> str:
         """Return the draft's comment, or its feedback to the agent."""
         fields = self.draft.fields if self.draft else {}

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from approvals.cards.action import REJECT
 from approvals.errors import Problem
 from approvals.gates.reading import ShownGate
-from approvals.models import Proposal
+from approvals.models import Draft, Gate, Proposal
 from approvals.presentation.decision_form import conflicts, posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import PostedDecision
@@ -39,15 +39,27 @@ def drafted(read: ShownGate, user: User) -> GatePage:
     if draft is None or draft.empty or draft.sent:
         return page
     page.draft = draft
-    looked_at = gate.proposals.filter(number=draft.proposal).first() or gate.standing()  # what was on the screen
+    looked_at = _on_screen(gate, draft)
+    if looked_at is None:
+        return page
     sent = posted.read_over(draft.fields, looked_at)
     if not page.may_send:
         page.unsent = typed_edits.rows(sent.typed, looked_at.card)
         return page
     fill(page, sent)
-    if looked_at.number != gate.proposal:
+    if looked_at.pk != page.proposal.pk:
         carry(page, sent, looked_at)
     return page
+
+
+def _on_screen(gate: Gate, draft: Draft) -> Proposal | None:
+    """Return the version that was on the screen; None for one of a gate that was replaced, where this one is closed."""
+    if draft.gate_id == gate.pk:
+        return gate.proposals.filter(number=draft.proposal).first() or gate.standing()
+    if gate.status != Gate.Status.OPEN:
+        return None
+    known = Proposal.objects.select_related("gate__run__plan", "gate__policy")
+    return known.filter(gate=draft.gate_id, number=draft.proposal).first()
 
 
 def carry(page: GatePage, sent: PostedDecision, looked_at: Proposal) -> None:
