@@ -19,7 +19,7 @@ from approvals.errors import Problem, problem
 from approvals.forms import Form, FormField, merging, names
 from checkpoints.values import json_pointer
 
-from . import actions
+from . import actions, left_out
 
 CONFLICT, COUNTS = "conflict.", "counts."  # before an input's name: what was typed, and whose value counts
 MINE, THEIRS = "mine", "theirs"
@@ -93,7 +93,8 @@ def merged(
     for action in before.actions:
         if not action.editable:
             continue
-        old, next_one = actions.form_of(action, posted), now.action(action.id)
+        typed, next_one = actions.form_of(action, posted), now.action(action.id)
+        old = actions.form_of(action, left_out.composed(posted, action, typed)[0])
         made = merging.merged(old, _drawn(next_one))
         secret = {each.name for each in old.fields if each.kind == "secret"}
         texts |= made.texts | names.drawn(posted, actions.prefix(action))

@@ -12,11 +12,11 @@ from approvals.cards import binding
 from approvals.cards.card import Card
 from approvals.decisions import edit_state, lost_race
 from approvals.models import Gate, GateVisit, Proposal
-from approvals.presentation.decision_form import actions
+from approvals.presentation.decision_form import actions, left_out
 from approvals.presentation.gate_facts import preconditions
 from checkpoints.values import json_pointer, patch
 
-from .asked_gate import AskedGate
+from .gate_form import GateForm
 
 WORDS = ("title", "amount", "for_whom", "resource", "risk", "summary")  # of a card, beside its actions
 
@@ -50,12 +50,21 @@ def words_between(before: Card, now: Card) -> list[dict[str, Any]]:
 class ShownChanges:
     """The changes that a gate's page shows."""
 
-    page: AskedGate
+    page: GateForm
 
     @cached_property
     def edits(self) -> Sequence[dict[str, Any]]:
-        """List people's edits in the agent's proposal."""
-        return actions.changes_between(self.page.first, self.page.card) if self.page.proposal.number > 1 else []
+        """List people's edits in the agent's proposal, each with a box that takes it back, where it is one field."""
+        page = self.page
+        if page.proposal.number == 1:
+            return []
+        forms = {sheet.action.id: sheet.form for sheet in page.sheets if sheet.form}
+        fields = {(name, each.pointer): each for name, form in forms.items() for each in form.fields}
+        rows = actions.changes_between(page.first, page.card)
+        posted = page.typed.posted
+        return [
+            left_out.boxed(row, fields.get((row["action"], row["place"])), row.get("before"), posted) for row in rows
+        ]
 
     @cached_property
     def beyond(self) -> Sequence[dict[str, Any]]:
