@@ -30,6 +30,7 @@ urlpatterns = [
     path("gates/<int:gate_id>/forms/", forms.create, name="gate_forms"),
     path("gates/<int:gate_id>/looking/", conversation.looking, name="gate_looking"),
     path("gates/<int:gate_id>/remarks/", conversation.create, name="gate_remarks"),
+    path("gates/<int:gate_id>/people/", conversation.people, name="gate_people"),
     path("gates/<int:gate_id>/questions/", conversation.ask, name="gate_questions"),
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/reveals/", reveals.create, name="gate_reveals"),

@@ -45,6 +45,7 @@ WORDS = {
     "gate.opened": _("asks for a decision at {step}"),
     "gate.edited": _("edited what {step} asks"),
     "gate.remarked": _("wrote a comment at {step}"),
+    "gate.mentioned": _("mentioned somebody at {step}"),
     "gate.question": _("asked the agent about {step}"),
     "gate.answered": _("answered a question about {step}"),
     "gate.unanswered": _("could not answer a question about {step}"),

@@ -24,7 +24,7 @@ from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.models import Plan
 
-from . import remarks
+from . import mentions, remarks
 
 ASKED, ANSWERED, FAILED = "gate.question", "gate.answered", "gate.unanswered"
 MOST_OPEN = 3  # without an answer, at one gate
@@ -76,6 +76,7 @@ def ask(gate: Gate, *, by: User, text: str, key: str) -> AgentQuestion:
         made = AgentQuestion.objects.create(gate=held, user=by, key=key)
         data = {"question": made.pk, "key": key}
         held.say("gate.question", by=actors.of_user(by), data=data, text=words)
+        mentions.tell(held, words, by=by)
         outbox.tell_question(held, made, kind=ASKED)
         transaction.on_commit(partial(_ring, made.pk, held.run.plan))
     return made

@@ -12,6 +12,8 @@ from checkpoints import actors
 from checkpoints.models import Event
 from checkpoints.values import canonical_json
 
+from . import mentions
+
 KIND = "gate.remarked"
 MOST = 4_000  # characters
 MOST_EACH = 200  # of one person at one gate
@@ -38,6 +40,7 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
                 ]
             )
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
+        mentions.tell(held, words, by=by)
     return True
 
 

@@ -13,7 +13,7 @@ from checkpoints.values import canonical_json
 QUIET = frozenset(
     {
         "checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked", "gate.question",
-        "gate.answered", "gate.unanswered",
+        "gate.answered", "gate.unanswered", "gate.mentioned",
     }
 )  # fmt: skip
 # Kinds that answer those who wait for a signal of the run; a busy run has many other events.

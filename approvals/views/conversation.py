@@ -11,11 +11,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.errors import Invalid
-from approvals.gates import questions, remarks
+from approvals.gates import mentions, questions, remarks
 from approvals.models import Looking
+from checkpoints.postgresql.sql import storable
 
 from .access import gate_or_404, page_or_404, private, reader_of, verified
 from .gates import show
+
+LONGEST = 60  # characters of the beginning of a name
 
 
 @require_POST
@@ -50,6 +53,16 @@ def _said(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> Htt
     if request.headers.get("HX-Request") == "true":
         return render(request, "approvals/discussion/remarks.html", {"page": page})
     return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#ask-back", status=303)
+
+
+@require_safe
+@private
+@verified
+def people(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show whom a comment may mention: `?q=` begins their name."""
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    found = mentions.offered(gate, storable(request.GET.get("q", "")[:LONGEST]), to=user)
+    return render(request, "approvals/discussion/people.html", {"people": found})
 
 
 @require_safe

@@ -12,6 +12,7 @@ import "./gate-form.js";
 import "./draft.js";
 import "./conflict.js";
 import "./ask.js";
+import "./mention.js";
 import "./secret.js";
 import "./copy.js";
 import "./gantt.js";
