@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .definition.agent import Agent, ChildResult, ChildRun, Done, Jump
     from .definition.decorators import effect, gate, observation, on_restore, step, undo, upcast, validator
+    from .definition.feedback import ReviewerQuestion
     from .errors import AgentError, ChildFailed, EffectFailed, EffectUnknown, Retry, SignalTimeout, StepFailed
 
 _HOMES = {
@@ -33,6 +34,7 @@ _HOMES = {
         "upcast",
         "validator",
     ),
+    "agents.definition.feedback": ("ReviewerQuestion",),
     "agents.errors": (
         "AgentError",
         "ChildFailed",
@@ -69,6 +71,7 @@ __all__ = [
     "Precondition",
     "Quote",
     "Retry",
+    "ReviewerQuestion",
     "SignalTimeout",
     "Splice",
     "StepFailed",

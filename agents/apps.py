@@ -24,6 +24,7 @@ class AgentsConfig(AppConfig):
         from .compatibility import preflight, validation
         from .moves import impact, impact_facts
         from .queries import receipts, repeats
+        from .questions import offering
         from .ringing import doorbell
         from .runs import retention
         from .serving import unrun
@@ -32,6 +33,7 @@ class AgentsConfig(AppConfig):
 
         run_needs_attention.connect(doorbell.on_attention, dispatch_uid="agents.ringing.doorbell")
         validation.register()
+        offering.register()
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
         performed.register(receipts.performed, unrun.why)

@@ -8,6 +8,7 @@ from celery import shared_task
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready, worker_shutdown
 
 from .moves import child_orders
+from .questions import answering
 from .runner import engine
 from .serving import announcing, deaf_workers, shared_process, warming
 
@@ -23,6 +24,12 @@ def children(run_id: int) -> None:
     """Carry out what the run ordered its children, and end them with it."""
     child_orders.carry_out(run_id)
     child_orders.end_with(run_id)
+
+
+@shared_task(name="agents.question", ignore_result=True)
+def question(number: int) -> None:
+    """Have an agent answer a person's question at a gate."""
+    answering.answer(number)
 
 
 @worker_init.connect

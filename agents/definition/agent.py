@@ -142,6 +142,9 @@ class Agent(metaclass=AgentType):
     signals: ClassVar[Mapping[str, Any]] = {}  # name -> the type of its value; None: it has none
     checkpoints: ClassVar[str] = "steps"  # when steps are saved: each, at "milestones", or before "effects" and gates
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions whose versions matter to the outcome
+    # A method that answers people's questions at an open gate, see agents.definition.feedback; None: it takes none.
+    answer: ClassVar[Callable[..., str] | None] = None
+    answers_within: ClassVar[float] = 60.0  # seconds
     calls_at: ClassVar[str] = ""  # a JSON Pointer into what a step writes, to the names of the tools called inside it
 
     def __init__(self, run: RunInfo, attempt: int, config: Any = None) -> None:

@@ -1,17 +1,23 @@
-"""Feedback of people and validators, as items of the state's list in which the agent reads them.
+"""People's words to the agent: feedback, as items of the state's list, and questions at an open gate.
 
 An item is `{"text", "by", "at", "gate"}`, or as much of it as the agent's items take; a list of texts gets the text.
 Feedback about one action also has its id and a JSON Pointer into its arguments: `action`, `pointer`. Items without
 these fields begin their text with the id.
+
+A question goes to the agent's method `answer`, which returns the answer as a text. Its parameters are fields of the
+state that the gate shows, and `question`, a ReviewerQuestion. It only reads: it has no `once`, and no effects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from agents.errors import AgentError
+from approvals.cards.card import Card
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values.json_pointer import pointer
@@ -19,6 +25,34 @@ from checkpoints.values.ops import Append
 
 from . import fields
 from .agent import Agent
+from .options import MARK
+
+ANSWER, QUESTION = "answer", "question"  # the method, and the parameter that gets what was asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaidAtGate:
+    """Something that was said at the gate before: a comment, a question, or the agent's own answer."""
+
+    text: str
+    by: str
+    at: datetime
+    agent: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewerQuestion:
+    """A question at an open gate.
+
+    `card` is the proposal as it stands, with people's edits, `state` the state that it asks for, as JSON values, and
+    `thread` what was said before, the oldest first.
+    """
+
+    text: str
+    by: str
+    card: Card
+    state: Mapping[str, Any]
+    thread: Sequence[SaidAtGate] = ()
 
 
 class Words(TypedDict, total=False):
@@ -101,3 +135,21 @@ def _forms(words: Words) -> Iterator[Any]:
         yield whole | {"gate": None}
         yield whole
     yield whole["text"]
+
+
+def answers(agent: type[Agent]) -> bool:
+    """Tell whether the agent answers questions: its method `answer` is no step."""
+    method = getattr(agent, ANSWER, None)
+    return callable(method) and not hasattr(method, MARK)
+
+
+def check_answer(agent: type[Agent]) -> None:
+    """Check the parameters of the agent's `answer`, and its time limit. Raises AgentError."""
+    if not answers(agent):
+        return
+    where = f"{agent.name}.{ANSWER}"
+    for name in list(inspect.signature(getattr(agent, ANSWER)).parameters)[1:]:
+        if name != QUESTION and name not in agent.State.model_fields:
+            raise AgentError(f"{where} reads {name}, which is not a field of the agent's State.")
+    if not agent.answers_within > 0:
+        raise AgentError(f"{where} has answers_within={agent.answers_within!r}; write seconds.")

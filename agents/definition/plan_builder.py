@@ -34,6 +34,7 @@ Steps = dict[str, tuple[Callable[..., Any], Declaration]]
 def plan_of(agent: type[Agent]) -> PlanSpec:
     """Return the agent's plan. Raises AgentError with a sentence that says what is wrong and where."""
     _check_agent(agent)
+    feedback.check_answer(agent)
     steps = steps_of(agent)
     if not steps:
         raise AgentError(f"{agent.__name__} has no steps; decorate a method with @step.")

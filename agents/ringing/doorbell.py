@@ -35,6 +35,7 @@ from .ring_pauses import EXPIRES
 
 TIMEOUT = 0.5  # seconds, to connect and to send
 PAUSE_AFTER_FAILURE = 1.0
+URGENT = 0  # a person waits
 LATER = 7  # the priority of what delays nobody's run
 log = structlog.get_logger()
 _quiet_until = 0.0
@@ -76,6 +77,11 @@ def ring_for_delivery(delivery: int) -> bool:
 def ring_for_notices() -> bool:
     """Ask any worker to write and send what people are to be told, after what is more urgent; as `ring`."""
     return _send("approvals.notify", [Bell(1, current_app.conf.task_default_queue, priority=LATER)])
+
+
+def ring_for_question(question: int, queue: str) -> bool:
+    """Ask a worker of the agent's version to answer a question at a gate; as `ring`."""
+    return not queue or _send("agents.question", [Bell(question, queue, URGENT)])
 
 
 def ring_for_children(run_id: int) -> bool:

@@ -10,7 +10,7 @@ message that waited for much longer than any pause is dropped when it is read: a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 FIRST, LONGEST = 1.0, 60.0  # seconds until what is still due is rung for again
@@ -44,6 +44,17 @@ class RecentRings:
         now = time.monotonic()
         for number, token in of:
             self.rang(number, token, now)
+
+    def ring_for_each(self, found: Iterable[tuple[int, int]], ring: Callable[[int], bool], *, most: int) -> int:
+        """Ring for the (number, token) that are not in their pause; return how many there were."""
+        now = time.monotonic()
+        quiet = set(self.quiet(now))
+        waiting = [each for each in found if each not in quiet][:most]
+        for number, token in waiting:
+            if not ring(number):
+                break  # the broker is down: nothing is lost, the next pass tries again
+            self.rang(number, token, now)
+        return len(waiting)
 
     def forget(self) -> None:
         """Forget all pauses, when the messages may be lost."""

@@ -13,7 +13,7 @@ agents.ringing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from psycopg import errors
 
 from agents.models import SweeperPass
 from agents.moves import cancel as cancelling
+from agents.questions import offering
 from agents.remote import go_on_without_program, lost_programs
 from agents.ringing import doorbell, due, queues
 from agents.ringing.ring_pauses import RecentRings
@@ -73,6 +74,7 @@ class Sweeper:
     alone: RecentRings = field(default_factory=RecentRings)  # external runs that were tried without their program
     sent: RecentRings = field(default_factory=RecentRings)  # deliveries, by their attempts
     told: RecentRings = field(default_factory=RecentRings)  # rings for notices, by what waits
+    asked: RecentRings = field(default_factory=RecentRings)  # questions at gates, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
     unended: RecentRings = field(default_factory=RecentRings)  # runs that could not be cancelled, by their token
     children: ChildSweep = field(default_factory=ChildSweep)
@@ -93,6 +95,7 @@ class Sweeper:
             "verifying": self.ring_for_verifications,
             "sending": self.ring_for_deliveries,
             "telling": self.ring_for_notices,
+            "asked": self.ring_for_questions,
             "expired": self.expire_gates,
             "ended": self.end_overdue,
             "children": self.children,
@@ -149,15 +152,19 @@ class Sweeper:
     def ring_for_verifications(self) -> int:
         """Ring for verifications of the audit that no worker works on; return how many there were."""
         idle = Verification.objects.idle().values_list("pk", "token")
-        return _ring_for_each(idle, doorbell.ring_for_verification, self.verifying)
+        return self.verifying.ring_for_each(idle, doorbell.ring_for_verification, most=AT_ONCE)
 
     def ring_for_deliveries(self) -> int:
         """Ring for messages to webhooks that are due and not in their pause; return how many there were."""
-        return _ring_for_each(Delivery.objects.first_due(), doorbell.ring_for_delivery, self.sent)
+        return self.sent.ring_for_each(Delivery.objects.first_due(), doorbell.ring_for_delivery, most=AT_ONCE)
+
+    def ring_for_questions(self) -> int:
+        """Ring for questions at gates that no worker has answered; return how many there were."""
+        return self.asked.ring_for_each(*offering.idle(AT_ONCE), most=AT_ONCE)
 
     def ring_for_notices(self) -> int:
         """Ring where people are to be told something; return whether they are. One message is enough for all."""
-        return _ring_for_each(notifying.waiting(), lambda _: doorbell.ring_for_notices(), self.told)
+        return self.told.ring_for_each(notifying.waiting(), lambda _: doorbell.ring_for_notices(), most=AT_ONCE)
 
     def upgrade(self) -> int:
         """Wake runs whose version is gone and that can be upgraded; return how many. The others are left alone.
@@ -246,20 +253,8 @@ class Sweeper:
             self._forget()
 
     def _forget(self) -> None:
-        for rung in (self.bells, self.kept_waiting, self.verifying, self.sent, self.told):
+        for rung in (self.bells, self.kept_waiting, self.verifying, self.sent, self.told, self.asked):
             rung.forget()
-
-
-def _ring_for_each(found: Iterable[tuple[int, int]], ring: Callable[[int], bool], bells: RecentRings) -> int:
-    """Ring for the (number, token) that are not in their pause; return how many there were."""
-    now = time.monotonic()
-    quiet = set(bells.quiet(now))
-    waiting = [each for each in found if each not in quiet][:AT_ONCE]
-    for number, token in waiting:
-        if not ring(number):
-            break  # the broker is down: nothing is lost, the next pass tries again
-        bells.rang(number, token, now)
-    return len(waiting)
 
 
 def _any_of(pauses: RecentRings, token: str) -> Q:

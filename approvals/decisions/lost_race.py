@@ -5,7 +5,7 @@ from __future__ import annotations
 from approvals.cards.binding import Row, body_rows
 from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
 from approvals.gates.reading import GateReading
-from approvals.models import Gate
+from approvals.models import Gate, Proposal
 from approvals.schema import redact
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import patch
@@ -39,6 +39,11 @@ def changes_since(gate: Gate, seen: bytes) -> list[Row]:
     looked_at, current = gate.proposals.filter(digest=seen).first(), gate.standing()
     if looked_at is None:
         return []
+    return between(gate, looked_at, current)
+
+
+def between(gate: Gate, looked_at: Proposal, current: Proposal) -> list[Row]:
+    """List what differs between two versions of what the gate asks, with secrets masked."""
     card, rows = current.card, body_rows(looked_at.content, current.content)
     patches = [looked_at.state_patch, current.state_patch]
     if any(edit_state.beyond(card, each) for each in patches):

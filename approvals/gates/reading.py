@@ -13,7 +13,20 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
-from approvals.models import Decision, Draft, Gate, Grant, Notice, Outcome, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models import (
+    Decision,
+    Draft,
+    Gate,
+    GateVisit,
+    Grant,
+    Notice,
+    Outcome,
+    Policy,
+    Proposal,
+    ReviewingTeam,
+    Webhook,
+)
+from approvals.models.draft import OF_GATE_OR_REPLACED
 from approvals.models.policy import people_named
 from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
@@ -79,9 +92,21 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     )
 
 
-_DRAFT = """
-SELECT json_build_object('id', id, 'proposal', proposal, 'body', encode(body, 'base64'), 'kept_at', kept_at)
-FROM approvals_draft WHERE gate_id = %s AND user_id = %s
+# The draft of this gate; else the newest of the withdrawn ones that it replaces, which asked the same.
+_DRAFT = f"""
+SELECT json_build_object(
+  'id', id, 'gate', gate_id, 'proposal', proposal, 'body', encode(body, 'base64'), 'kept_at', kept_at)
+FROM approvals_draft WHERE {OF_GATE_OR_REPLACED} AND user_id = %s ORDER BY gate_id DESC LIMIT 1
+"""  # noqa: S608 - constants
+# What this person saw of the gate, and of those by which the run asked at this step before, the newest first.
+_VISITS = """
+SELECT json_build_object('gate', visit.gate_id, 'proposal', visit.proposal, 'at', visit.at, 'before', visit.before,
+  'before_at', visit.before_at)
+FROM approvals_gate shown JOIN approvals_gate seen ON seen.run_id = shown.run_id
+JOIN approvals_gatevisit visit ON visit.gate_id = seen.id
+WHERE shown.id = %s AND visit.user_id = %s AND (seen.id = shown.id OR seen.id < shown.id AND (
+  seen.step = shown.step OR seen.id IN (SELECT to_gate_id FROM approvals_gate_replaces WHERE from_gate_id = shown.id)))
+ORDER BY seen.id DESC LIMIT 2
 """
 # The same people as LookingQuerySet.people.
 _LOOKING = """
@@ -133,7 +158,7 @@ class ShownGate:
     sees_run: bool  # False for a reviewer of another team, who sees only the gate
     # The reviewing teams in which they may decide, within their token's scope; None for an account switched off.
     decides: frozenset[int] | None
-    draft: Draft | None  # the reader's own
+    draft: Draft | None  # the reader's own, perhaps of a gate that this one replaces
     looking: list[User]  # other people who have it open now, by name
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
@@ -141,6 +166,7 @@ class ShownGate:
     beside: list[OpenBeside] = field(default_factory=list)  # other open gates; the oldest first
     told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
     unopened: bool = False  # whether the reader was told of it and had not opened its page since
+    visits: list[GateVisit] = field(default_factory=list)  # of this gate and earlier ones at its step, the newest first
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
@@ -172,6 +198,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
     decides = frozenset(beside["decides_in"] if within else ()) if to.is_active else None
     return ShownGate(
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
+        visits=[_visit(each) for each in beside["visits"]],
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
         beside=[OpenBeside.of(each) for each in beside["beside"]],
@@ -211,7 +238,8 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         replaced=seen.filter(replacements=pk).order_by("-pk").values("pk"),
         reviewers=reviewers.values("team"),
         reviewer_names=reviewers.values("team__name"),
-        draft=(_DRAFT, [pk, user]),
+        draft=(_DRAFT, [pk, pk, user]),
+        visits=(_VISITS, [pk, user]),
         looking=(_LOOKING, [pk, user]),
         approved_at=second_look.recent(user).values("created_at"),
         looked_twice=second_look.recent(user).values("second_look"),
@@ -225,4 +253,10 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
 
 def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:
     body, kept_at = b64decode(row["body"]), datetime.fromisoformat(row["kept_at"])
-    return Draft(pk=row["id"], gate=gate, user=reader, proposal=row["proposal"], body=body, kept_at=kept_at)
+    known = {"gate": gate} if row["gate"] == gate.pk else {"gate_id": row["gate"]}
+    return Draft(pk=row["id"], **known, user=reader, proposal=row["proposal"], body=body, kept_at=kept_at)
+
+
+def _visit(row: dict[str, Any]) -> GateVisit:
+    times = {name: row[name] and datetime.fromisoformat(row[name]) for name in ("at", "before_at")}
+    return GateVisit(gate_id=row["gate"], proposal=row["proposal"], before=row["before"], **times)

@@ -12,6 +12,8 @@ from checkpoints import actors
 from checkpoints.models import Event
 from checkpoints.values import canonical_json
 
+from . import mentions
+
 KIND = "gate.remarked"
 MOST = 4_000  # characters
 MOST_EACH = 200  # of one person at one gate
@@ -22,13 +24,7 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
 
     Whoever may see the gate may comment; a comment decides nothing. Raises Invalid for no words, or too many.
     """
-    words = text.replace("\r\n", "\n").strip()
-    if not words:
-        raise Invalid([problem(_("Write something first."), pointer="/text")])
-    if len(words) > MOST:
-        raise Invalid([problem(_("Write at most %(limit)s characters.") % {"limit": f"{MOST:,}"}, pointer="/text")])
-    if not 0 < len(key) <= 80 or not key.isprintable():
-        raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
+    words = checked(text, key)
     with transaction.atomic(durable=True):
         held = Gate.objects.select_for_update(of=["self"]).select_related("run", "policy", "team").get(pk=gate.pk)
         said = Event.objects.filter(run_id=held.run_id, kind=KIND, subject=held.subject, actor=actors.of_user(by).id)
@@ -44,4 +40,17 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
                 ]
             )
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
+        mentions.tell(held, words, by=by)
     return True
+
+
+def checked(text: str, key: str) -> str:
+    """Return what somebody writes at a gate as it is kept. Raises Invalid for no words, too many, or a bad key."""
+    words = text.replace("\r\n", "\n").strip()
+    if not words:
+        raise Invalid([problem(_("Write something first."), pointer="/text")])
+    if len(words) > MOST:
+        raise Invalid([problem(_("Write at most %(limit)s characters.") % {"limit": f"{MOST:,}"}, pointer="/text")])
+    if not 0 < len(key) <= 80 or not key.isprintable():
+        raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
+    return words

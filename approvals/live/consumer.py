@@ -9,7 +9,8 @@ server -> {"cursor", "kind", "subject", "run", "version", "title"}; {"kind": "he
           {"kind": "gate.looking", "subject": "looking:42"} where somebody opened a gate's page or left it
           {"kind": "run.spoke", "subject": "spoken:7"} where a running step reports progress (agents.steps.progress)
 client -> {"ping": true}, which a heartbeat answers at once
-          {"watch": ["run:7", "gate:42"], "looking": 42}; no "looking" while the page is out of sight
+          {"watch": ["run:7", "gate:42"], "looking": 42, "proposal": 3}: the gate and the version that the page
+          shows; no "looking" while it is out of sight
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.pace = FrameRate()
         self.told: deque[str] = deque(maxlen=1000)
         self.looking = self.noted = 0  # the gate in sight, and the one last recorded as such; 0: none
+        self.proposal = self.visited = 0  # the version of it that the page shows, and the one recorded as seen
         self.cursor = self.drawn_at = self.asked_cursor()
         self.known = self.cursor or Cursor()  # up to here the page knows everything
         access = await self.check()
@@ -140,6 +142,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return
         seen = content.get("looking")
         looking = seen if type(seen) is int and 0 < seen < 2**63 else 0
+        number = content.get("proposal")
+        self.proposal = number if type(number) is int and 0 < number < 2**31 else 0
         said = set(asked[:WATCHED]), looking
         if said == (self.watching, self.looking) and self.drawn_at is None:
             return  # nothing new is asked, and every heartbeat checks access
@@ -205,7 +209,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         gate = self.looking if access is not None and f"gate.{self.looking}" in access.watched else 0
         before, self.noted = self.noted, gate  # before the await: a disconnect meanwhile has to undo it too
         if access is not None and gate:
-            await database_sync_to_async(presence.look)(self.channel_name, gate, by=access.user)
+            new, self.visited = (gate, self.proposal) != (before, self.visited), self.proposal
+            await database_sync_to_async(presence.look)(
+                self.channel_name, gate, by=access.user, proposal=self.proposal if new else 0
+            )
         elif before:
             await database_sync_to_async(presence.away)(self.channel_name)
 

@@ -10,7 +10,12 @@ from checkpoints.models import Event, Run
 from checkpoints.values import canonical_json
 
 # Kinds of which only pages that show the subject hear: too many for all, or without effect on lists.
-QUIET = frozenset({"checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked"})
+QUIET = frozenset(
+    {
+        "checkpoint.saved", "checkpoint.noted", "checkpoint.note_removed", "gate.remarked", "gate.question",
+        "gate.answered", "gate.unanswered", "gate.mentioned",
+    }
+)  # fmt: skip
 # Kinds that answer those who wait for a signal of the run; a busy run has many other events.
 OF_SIGNALS = frozenset({"signal.received", *(f"run.{status}" for status in Run.Status if status not in Run.LIVE)})
 # Kinds after which the pages of the event's own person look whether their session is still open.

@@ -9,12 +9,14 @@ from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
 from .policy_change import PolicyChange
 from .proposal import Proposal
+from .readers import AgentQuestion, GateVisit
 from .receipt import Unrun
 from .tool import Tool
 from .upload import Upload
 from .webhook import Webhook
 
 __all__ = [
+    "AgentQuestion",
     "Attempt",
     "ChannelAddress",
     "ChannelState",
@@ -22,6 +24,7 @@ __all__ = [
     "Delivery",
     "Draft",
     "Gate",
+    "GateVisit",
     "Grant",
     "Looking",
     "Notice",

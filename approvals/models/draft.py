@@ -25,7 +25,10 @@ class NotKept(Exception):
 
 
 # Raw SQL, as nothing refers to a draft, and the ORM looks for what does.
-_DROP = "DELETE FROM approvals_draft WHERE gate_id = $1 AND user_id = $2 RETURNING id"
+OF_GATE_OR_REPLACED = (
+    "(gate_id = %s OR gate_id IN (SELECT to_gate_id FROM approvals_gate_replaces WHERE from_gate_id = %s))"
+)
+_DROP = f"DELETE FROM approvals_draft WHERE {OF_GATE_OR_REPLACED} AND user_id = $2 RETURNING id".replace("%s", "$1")  # noqa: S608 - constants
 
 
 class DraftQuerySet(models.QuerySet["Draft"]):
@@ -61,7 +64,7 @@ class DraftQuerySet(models.QuerySet["Draft"]):
         return made.kept_at
 
     def drop(self, gate: Gate, *, by: Any) -> int:
-        """Delete this person's draft; return how many there were."""
+        """Delete this person's draft, and any of the gates that this one replaces; return how many there were."""
         return len(run_sql(_DROP, [gate.pk, by.pk]))
 
     def outlived(self, kept: timedelta) -> DraftQuerySet:

@@ -1,6 +1,8 @@
-"""Takes comments at a gate, and shows who else looks at it."""
+"""Takes comments at a gate and questions to its agent, and shows who else looks at it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -9,11 +11,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.errors import Invalid
-from approvals.gates import remarks
+from approvals.gates import mentions, questions, remarks
 from approvals.models import Looking
+from checkpoints.postgresql.sql import storable
 
 from .access import gate_or_404, page_or_404, private, reader_of, verified
 from .gates import show
+
+LONGEST = 60  # characters of the beginning of a name
 
 
 @require_POST
@@ -21,9 +26,21 @@ from .gates import show
 @verified
 def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Record a comment at the gate."""
+    return _said(request, gate_id, remarks.remark)
+
+
+@require_POST
+@private
+@verified
+def ask(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Put a question to the gate's agent."""
+    return _said(request, gate_id, questions.ask)
+
+
+def _said(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> HttpResponse:
     page = page_or_404(request, gate_id)
     try:
-        remarks.remark(page.gate, by=page.user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))
+        say(page.gate, by=page.user, text=request.POST.get("text", ""), key=request.POST.get("key", ""))
     except Invalid as refusal:
         page.unsaid = request.POST.get("text", "")
         told = {
@@ -36,6 +53,16 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         return render(request, "approvals/discussion/remarks.html", {"page": page})
     return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#ask-back", status=303)
+
+
+@require_safe
+@private
+@verified
+def people(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show whom a comment may mention: `?q=` begins their name."""
+    gate, user = gate_or_404(request, gate_id), reader_of(request)
+    found = mentions.offered(gate, storable(request.GET.get("q", "")[:LONGEST]), to=user)
+    return render(request, "approvals/discussion/people.html", {"people": found})
 
 
 @require_safe

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from approvals.models import Delivery, Gate, Webhook
+from approvals.models import AgentQuestion, Delivery, Gate, Webhook
 from checkpoints.actors import Actor
 from checkpoints.layout.rows import new_id
 from checkpoints.models import Checkpoint
@@ -35,6 +35,17 @@ def tell(gate: Gate, kind: str, *, at: datetime, ended: str = "") -> None:
     """
     if gate.hooked:
         _tell(gate, kind, _listening(gate.team_id, gate.run.plan.agent), at=at, ended=ended)
+
+
+def tell_question(gate: Gate, question: AgentQuestion, *, kind: str) -> None:
+    """Write a delivery of a question to the gate's agent for each webhook that listens; each question is told once."""
+    hooks = _listening(gate.team_id, gate.run.plan.agent)
+    if hooks:
+        said = {
+            "question": question.pk, "gate": gate.pk, "run": gate.run_id, "agent": gate.run.plan.agent,
+            "team": gate.team_id, "step": gate.step,
+        }  # fmt: skip
+        _write(hooks, kind, said, at=datetime.now(UTC), gate=None)
 
 
 def tell_all(gates: Sequence[Gate], kind: str) -> None:

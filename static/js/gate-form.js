@@ -35,6 +35,11 @@ class GateForm extends HTMLElement {
     return [...this.form.elements].filter((field) => /^(args\.|state$)/.test(field.name) && "was" in field.dataset);
   }
 
+  // The boxes that leave a part of an action out: ticking one is an edit too.
+  boxes() {
+    return [...this.form.elements].filter((field) => /^(drop|restore)\./.test(field.name));
+  }
+
   entered(field, follow) {
     follow(field);
     this.says.entered();
@@ -61,6 +66,10 @@ class GateForm extends HTMLElement {
   }
 
   typed(field) {
+    if (this.boxes().includes(field)) {
+      this.ballots.follow(field);
+      this.asEdit();
+    }
     if (!this.fields().includes(field)) return;
     this.show(field);
     this.ballots.follow(field);
@@ -70,7 +79,7 @@ class GateForm extends HTMLElement {
   // An approval of changed values is an edit, and is shown as one.
   asEdit() {
     const edit = this.form.querySelector('[name="verdict"][value="edit"]');
-    const edited = this.fields().some((each) => changed(each));
+    const edited = this.fields().some((each) => changed(each)) || this.boxes().some((each) => each.checked);
     if (edit && edited && !this.rejecting()) edit.checked = true;
     if (edit?.checked && !edited) edit.checked = false;
   }
@@ -91,7 +100,8 @@ class GateForm extends HTMLElement {
   }
 
   edits(action) {
-    return this.fields().some((each) => action?.contains(each) && changed(each));
+    const boxes = this.boxes().some((each) => action?.contains(each) && each.checked);
+    return boxes || this.fields().some((each) => action?.contains(each) && changed(each));
   }
 
   // The server rendered a part of the form again: the inputs are new, their values are not.

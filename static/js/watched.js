@@ -13,10 +13,15 @@ export function concerns(element, fact) {
     watch.endsWith(".") ? fact.kind.startsWith(watch) : watch === fact.subject || watch === fact.run);
 }
 
+// The version of the proposal on the page, which the server remembers as seen.
+function shown() {
+  return Number(document.querySelector("hp-gate-form[data-proposal]")?.dataset.proposal ?? 0);
+}
+
 // What the server is told: the subjects of this page, and the gate that is being looked at.
 export function wanted() {
   const subjects = watched().flatMap((element) => element.dataset.watch.split(" "));
   const gate = document.querySelector("[data-watch^='looking:']")?.dataset.watch.slice(8);
-  const looking = gate && document.visibilityState === "visible" ? { looking: Number(gate) } : {};
+  const looking = gate && document.visibilityState === "visible" ? { looking: Number(gate), proposal: shown() } : {};
   return JSON.stringify({ watch: [...new Set(subjects.filter((subject) => subject.includes(":")))].sort(), ...looking });
 }

@@ -63,12 +63,15 @@ class AskedDrawing(Order):
     """A way to draw arguments, beside their exact values. The places are JSON Pointers to texts in the arguments."""
 
     kind: Annotated[str, known(*drawing.KINDS)] = Field(
-        description="diff: one text takes the place of another. command: a text as it will run.",
+        description="diff: one text takes the place of another. fields: an object beside the one that is there now, so "
+        "that people may leave single changes out. command: a text as it will run.",
         examples=["diff"],
         json_schema_extra={"enum": list(drawing.KINDS)},
     )
     at: str = Field(
-        description="The new text, or the command.", min_length=1, max_length=1000, examples=["/new_string"]
+        description="The new text, the new object (empty: all arguments), or the command.",
+        max_length=1000,
+        examples=["/new_string"],
     )
     before: str = Field("", description="Of a diff: the text that goes.", max_length=1000, examples=["/old_string"])
     name: str = Field(
@@ -77,7 +80,8 @@ class AskedDrawing(Order):
     words: str = Field("", description="Of a command: what the agent says of it.", max_length=1000, examples=[""])
     was: str = Field(
         "",
-        description="Of a diff without `before`: the text, and no place, that was there when you asked.",
+        description="Of fields, and of a diff without `before`: what was there when you asked, and no place: a text, "
+        "or an object as JSON.",
         max_length=200_000,
         examples=[""],
     )

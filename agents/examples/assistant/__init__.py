@@ -31,6 +31,7 @@ from agents import (
     EffectFailed,
     Jump,
     Quote,
+    ReviewerQuestion,
     StepFailed,
     effect,
     gate,
@@ -211,6 +212,14 @@ class Assistant(Agent):
                 if each.text
             ],
         )
+
+    answers_within = 120.0
+
+    def answer(self, question: ReviewerQuestion, messages: list[Message], calls: list[AnyCall]) -> str:
+        """Ask the model, with the conversation so far. It gets no tools, and nothing of it is kept."""
+        asked = assistant_words.asked(question, calls)
+        said = assistant_model.turn([*messages, *asked], [], self.progress)
+        return said.text or said.refusal
 
     @step(title="Pick the next call", writes=["messages", "calls", "there", "calling", "result", "heard"])
     def pick(

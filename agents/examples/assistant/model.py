@@ -61,7 +61,7 @@ def turn(messages: Sequence[Message], tools: list[dict[str, Any]], hear: Callabl
         raise StepFailed(word)
     body = {  # handed over as it is: the client's own walk over each message costs more than all the rest of a turn
         "messages": [wire(each) for each in messages],
-        "tools": tools,
+        **({"tools": tools} if tools else {}),
         "stream_options": {"include_usage": True},
     }
     with _meaning():

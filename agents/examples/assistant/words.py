@@ -13,7 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from agents import ReviewerQuestion
 from agents.examples.refunds.reading.text import invisible, one_line
+from checkpoints.values.canonical_json import canonical
 from checkpoints.values.patch import changes
 
 from .state import AnyCall, Decision, Feedback, Getting, Listing, Message, Running, There, Usage, Writing
@@ -49,7 +51,23 @@ RISKS = (  # program names, the level, and why
     (REACHING, "high", "Can reach other machines: {}"),
     (WRAPPING, "medium", "Runs another command through {}"),
 )
+ASKED = """A person who decides about your calls has a question. Answer it in a few plain sentences, from what you know.
+You have no tools now, and nothing is done by your answer."""
 SHORT = 2_000  # characters of a changed value that the model is told
+
+
+def asked(question: ReviewerQuestion, calls: Sequence[AnyCall]) -> list[Message]:
+    """Return what the model is told so that it answers a reviewer: its calls wait, and what was said at the gate."""
+    waiting = [gave(call, "A person is looking at this call. It has not been made.") for call in calls]
+    said = [
+        Message(
+            role="assistant" if each.agent else "user", content=each.text if each.agent else f"{each.by}: {each.text}"
+        )
+        for each in question.thread
+    ]
+    now = canonical({each.id: each.arguments for each in question.card.actions}).decode()
+    last = f"{ASKED}\n\nThe calls as they stand now: {now[:SHORT]}\n\n{question.by} asks: {question.text}"
+    return [*waiting, *said, Message(role="user", content=last)]
 
 
 def title_of(task: str) -> str:

@@ -19,6 +19,7 @@ from agents import (
     AgentError,
     Card,
     Jump,
+    ReviewerQuestion,
     StepFailed,
     effect,
     gate,
@@ -35,6 +36,7 @@ from approvals.english import counted
 
 from . import cards as refunds_cards
 from . import doubts as refunds_doubts
+from . import explaining as refunds_explaining
 from . import payments as refunds_payments
 from . import risk as refunds_risk
 from . import rules as refunds_rules
@@ -256,6 +258,26 @@ class Refunds(Agent):
         """Take a paid refund back; as often as it is asked."""
         if payment:
             refunds_payments.cancel(payment.id)
+
+    def answer(
+        self,
+        question: ReviewerQuestion,
+        ticket: Ticket,
+        facts: Facts,
+        order: Order | None,
+        proposal: Proposal | None,
+        feedback: list[Feedback],
+        ruling: Ruling,
+    ) -> str:
+        """Answer a reviewer from the facts, and from the proposal as people have edited it."""
+        if order is None:
+            return refunds_explaining.lacking(ticket, facts)
+        made = refunds_rules.draft(
+            order, facts.reason, refunds_rules.words_in_sight(ticket.text), feedback, ruling=ruling
+        )
+        now = question.state.get("proposal") or proposal
+        shown = None if now is None else Proposal.model_validate(now)
+        return refunds_explaining.explained(question.text, ticket, facts, order, shown, made)
 
     def _look_up(self, number: str) -> Order | None:
         """Return the order, with what others were given back of its payment; None if there is no such order.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from functools import partial
 from typing import Any
 
 from approvals import forms
@@ -17,6 +18,7 @@ from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.runs.plans import in_words
 from checkpoints.values import json_pointer, patch
 
+from . import left_out
 from .drawn_arguments import DrawnArguments, drawn_of
 from .pinned_values import PinnedValue, pinned_of
 from .verdict_choice import Ballot
@@ -107,7 +109,7 @@ def sheets(
                 number=number,
                 action=action,
                 pinned=pinned,
-                drawn=drawn_of(action),
+                drawn=_drawn(action, form, typed.posted),
                 form=form,
                 values=[each for each in values if not each.pinned],
                 shown=None if form or values else without(action.masked, action.pinned),
@@ -118,6 +120,24 @@ def sheets(
             )
         )
     return found
+
+
+def _drawn(action: Action, form: Form | None, posted: Mapping[str, str]) -> list[DrawnArguments]:
+    """Draw the arguments, with a box beside each change that may be left out."""
+    fields = {each.pointer: each for each in form.fields} if form else {}
+    found = drawn_of(action, _openings(form), partial(left_out.stretches_in, posted))
+    return [
+        replace(
+            each, rows=[left_out.boxed(row, fields.get(row["pointer"]), row.get("before"), posted) for row in each.rows]
+        )
+        for each in found
+    ]
+
+
+def _openings(form: Form | None) -> dict[str, str]:
+    """Return pointer -> input of the form's fields of which a part may be left out."""
+    fields = form.fields if form else ()
+    return {each.pointer: each.name for each in fields if left_out.takes(each) and each.kind in ("text", "long")}
 
 
 def changes_of(action: Action, before: Any, after: Any) -> list[dict[str, Any]]:
@@ -179,5 +199,6 @@ def changes_between(old: Card, new: Card) -> list[dict[str, Any]]:
             continue
         several = len(new.actions) > 1
         for row in changes_of(action, earlier.arguments, action.arguments):
-            rows.append({**row, "pointer": (f"/{action.id}" if several else "") + row["pointer"]})
+            place = (f"/{action.id}" if several else "") + row["pointer"]
+            rows.append({**row, "pointer": place, "action": action.id, "place": row["pointer"]})
     return rows

@@ -16,6 +16,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json, json_pointer, patch
 
 from . import actions, answer_forms, whole_state
+from .conflicts import CONFLICT
 from .posted import SHOWN
 
 ABOUT_THE_FORM = frozenset(
@@ -44,7 +45,8 @@ def _mask_inputs(fields: dict[str, str], form: Form, veil: Redaction) -> None:
         if field.kind == "secret":
             fields.pop(field.name, None)
         elif field.kind == "json":
-            _mask(fields, field.name, veil.at(field.pointer))
+            for name in (field.name, CONFLICT + field.name):
+                _mask(fields, name, veil.at(field.pointer))
 
 
 def _about_the_form(name: str) -> bool:

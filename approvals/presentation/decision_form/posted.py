@@ -17,8 +17,9 @@ from approvals.models import Proposal
 from approvals.presentation.gate_facts import preconditions
 from approvals.schema.redact import OPEN, Redaction
 
-from . import answer_forms, typed_edits, verdict_choice, whole_state
+from . import answer_forms, conflicts, typed_edits, verdict_choice, whole_state
 from .actions import TypedDecision
+from .conflicts import OpenConflict
 from .verdict_choice import CONTRADICTED, UNCHANGED, UNFILLED, UNSENT, ChosenVerdict
 
 ANSWER = "answer."  # before an answer's id, where answers are choices beside the verdicts
@@ -46,6 +47,7 @@ class PostedDecision:
     each: Mapping[str, ChosenVerdict] = field(default_factory=dict)  # by action id, where each is decided by itself
     confirm: Mapping[str, Sequence[int]] = field(default_factory=dict)  # choice -> ids of effects ticked to repeat
     decision: Mapping[str, Any] = field(default_factory=dict)
+    conflicts: Mapping[str, OpenConflict] = field(default_factory=dict)  # by input
 
     @property
     def rejects_each(self) -> bool:
@@ -78,14 +80,24 @@ def read(
     `state` is the one that this version asks for, where the whole of it could be edited; `veil` hides its
     secrets.
     """
-    form = as_edit(form, card)
-    sent = _read(form, card, state, veil)
+    open_ones = conflicts.found_in(form)
+    form = as_edit(conflicts.settled(form, open_ones), card)
+    sent = opposing(_read(form, card, state, veil), open_ones, card)
     choice = BACK + card.on_reject if sent.choice == BACK else sent.choice
     beside: dict[str, Any] = {"shown": form.get(SHOWN + choice) or UNSHOWN, "second_look": "second_look" in form}
     beside["confirm"] = list(sent.confirm.get(choice, ()))
     if "preconditions" in sent.decision:
         beside["dropped"] = preconditions.dropped(card, sent.only_if or ())
     return replace(sent, decision={**sent.decision, **beside})
+
+
+def opposing(sent: PostedDecision, open_ones: Mapping[str, OpenConflict], card: Card) -> PostedDecision:
+    """Return it with its conflicts, which are problems of what approves while they are undecided."""
+    if not open_ones:
+        return sent
+    left = conflicts.undecided(open_ones, card) if sent.chosen in ("approve", "edit", EACH) else []
+    said = [each for each in sent.typed.errors if each["message"] != str(UNCHANGED)] if left else sent.typed.errors
+    return replace(sent, conflicts=open_ones, typed=replace(sent.typed, errors=[*left, *said]))
 
 
 def confirmed_in(form: Mapping[str, str]) -> dict[str, list[int]]:

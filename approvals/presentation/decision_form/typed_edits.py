@@ -14,8 +14,10 @@ from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 from checkpoints.values.patch import same
 
-from . import actions, whole_state
+from . import actions, left_out, whole_state
 from .actions import TypedDecision
+
+EDITS = ("args.", left_out.STRETCH, left_out.BACK)  # begin the names of what edits an action
 
 
 def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str, str], list[Problem]]:
@@ -26,11 +28,15 @@ def read(form: Mapping[str, str], card: Card) -> tuple[dict[str, Any], dict[str,
     for action in card.actions:
         if not action.editable:
             continue
-        filled = actions.form_of(action, form)
+        typed = actions.form_of(action, form)
+        texts, twice = left_out.composed(form, action, typed)
+        filled = typed if texts == form else actions.form_of(action, texts)
+        problems += twice
         problems += [problem(said, action=action.id, pointer=place) for place, said in filled.errors.items()]
         if filled.value is not action.arguments and not same(filled.value, action.arguments):
             arguments[action.id] = filled.value
-        kept |= filled.touched | forms.names.drawn(form, actions.prefix(action))
+        prefix = actions.prefix(action)
+        kept |= typed.touched | forms.names.drawn(form, prefix) | left_out.boxes_in(form, prefix)
     return arguments, kept, problems
 
 
@@ -43,7 +49,7 @@ def changed_in(form: Mapping[str, str], card: Card) -> list[str]:
 
 def without_edits(form: Mapping[str, str]) -> dict[str, str]:
     """Return the form without edits, so that every field is as proposed."""
-    return {name: text for name, text in form.items() if name != whole_state.NAME and not name.startswith("args.")}
+    return {name: text for name, text in form.items() if name != whole_state.NAME and not name.startswith(EDITS)}
 
 
 def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], list[Problem]]:
@@ -82,12 +88,12 @@ def rows(typed: TypedDecision, card: Card) -> list[dict[str, Any]]:
     return [*found, *map(dict, typed.rows), *unread]
 
 
-def carried_over(typed: TypedDecision, card: Card) -> TypedDecision:
-    """Read the typed texts again, against a card that has changed since, so that nothing typed is lost."""
+def carried_over(posted: Mapping[str, str], card: Card) -> TypedDecision:
+    """Read the merged texts, against a card that has changed since they were typed."""
     arguments = {}
     for action in card.actions:
         if action.editable:
-            filled = actions.form_of(action, typed.posted)
+            filled = actions.form_of(action, posted)
             if filled.value is not action.arguments:
                 arguments[action.id] = filled.value
-    return TypedDecision(posted=typed.posted, arguments=arguments)
+    return TypedDecision(posted=posted, arguments=arguments)

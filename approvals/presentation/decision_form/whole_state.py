@@ -14,16 +14,18 @@ from django.utils.translation import gettext as _
 from approvals.cards.card import Card
 from approvals.decisions.edit_state import PART, fault, taken_at
 from approvals.errors import Problem
-from approvals.forms import EDITABLE
+from approvals.forms import EDITABLE, MISSING, merging
 from approvals.forms.texts import as_json
 from approvals.models import Gate, Proposal
 from approvals.schema import redact
 from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import spec_of
-from checkpoints.values import canonical_json, patch
+from checkpoints.values import canonical_json, json_pointer, patch
 
+from . import conflicts
 from .actions import TypedDecision
+from .conflicts import OpenConflict, ShownConflict
 
 NAME = "state"  # of the text area
 
@@ -93,7 +95,7 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redacti
     if not isinstance(value, dict):
         return replace(typed, errors=[fault(_("Write the whole state: an object with its fields."))])
     try:
-        value = veil.kept(value, dict(state or {}))
+        value = _settled(form, veil.kept(value, dict(state or {})), state or {})
     except ValueRefused as refused:
         return replace(typed, errors=[fault(f"{refused.reason}.", refused.pointer)])
     if state is not None and patch.same(value, dict(state)):
@@ -108,27 +110,46 @@ def carried(
     *,
     before: Mapping[str, Any] | None,
     now: Mapping[str, Any] | None,
-) -> TypedDecision:
-    """Return `typed` with the text that was sent over the state `before`, merged into the current state.
+) -> tuple[TypedDecision, dict[str, OpenConflict]]:
+    """Return `typed` with the text that was sent over the state `before`, merged into the current one, and conflicts.
 
-    A field that the reader did not change has its current value. A text that is no state is kept as it is.
+    A text that is no state is kept as it is.
     """
     text = sent.posted.get(NAME, "")
     if not text or now is None:
-        return typed
+        return typed, {}
     if sent.state is None or before is None:
-        return replace(typed, posted={**typed.posted, NAME: text})
-    names = [*now, *(name for name in sent.state if name not in now)]
-    mine = {name: _merged(name, before, now, sent.state) for name in names}
-    merged = {name: value for name, (there, value) in mine.items() if there}
+        return replace(typed, posted={**typed.posted, NAME: text}), {}
+    merged, opposed = merging.values(dict(before), dict(sent.state), dict(now))
     rows = veil.rows(patch.changes(dict(now), merged))
     kept = {**typed.posted, NAME: written(merged, veil)}
-    return replace(typed, posted=kept, state=merged if rows else None, rows=rows)
+    shown = veil.masked(merged, named=True)
+    found = {conflicts.of_state(at): OpenConflict(mine=_json(shown, at)) for at in opposed}
+    return replace(typed, posted=kept, state=merged if rows else None, rows=rows), found
 
 
-def _merged(name: str, before: Mapping[str, Any], now: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[bool, Any]:
-    """Return (whether the field is there, its value)."""
-    there = name in mine
-    untouched = there == (name in before) and (not there or patch.same(mine[name], before[name]))
-    chosen = now if untouched else mine
-    return name in chosen, chosen.get(name)
+def conflict_shown(name: str, each: OpenConflict, state: Mapping[str, Any], veil: Redaction) -> ShownConflict:
+    """Return a conflict of the whole state for the page."""
+    at = conflicts.pointer_of(name)
+    label = " ".join(json_pointer.tokens(at))
+    theirs = _json(veil.masked(dict(state), named=True), at)
+    return ShownConflict(
+        name=name, action=_("Whole state"), label=label, mine=each.mine, theirs=theirs, counts=each.counts,
+        field="whole-state",
+    )  # fmt: skip
+
+
+def _json(state: Any, at: str) -> str:
+    value = json_pointer.get(state, at, MISSING)
+    return _("(not there)") if value is MISSING else as_json(value)
+
+
+def _settled(form: Mapping[str, str], value: dict[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the typed state with the current values where their sender takes those."""
+    for name, each in conflicts.found_in(form).items():
+        at = conflicts.pointer_of(name) if conflicts.is_of_state(name) else ""
+        if not at or each.counts != conflicts.THEIRS or not json_pointer.has(value, at):
+            continue
+        now = json_pointer.get(dict(state), at, MISSING)
+        value = patch.apply([{"op": "remove", "path": at}], value) if now is MISSING else patch.put(value, at, now)
+    return value

@@ -1,24 +1,22 @@
-"""Reads the conversation about a gate: comments at it, and reviewers' words at the run's earlier gates."""
+"""Reads the conversation about a gate: what is said at it, and reviewers' words at the run's earlier gates.
+
+A question to the agent stands with its answer, wherever in time that came.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from approvals.gates import remarks
+from approvals.gates import questions, thread
+from approvals.gates.thread import HERE, SHOWN, ThreadEvent
 from approvals.models import Gate
 from checkpoints import actors
-from checkpoints.models import Event
-from checkpoints.postgresql.prepared_rows import prepared
-from checkpoints.values import canonical_json
 
-SHOWN = 50  # latest entries of each part
 HOW = {
     "approve": _("reviewer, approved"),
     "edit": _("reviewer, approved with an edit"),
@@ -26,6 +24,15 @@ HOW = {
     "answer": _("reviewer, answered"),
     "mixed": _("reviewer, decided action by action"),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentAnswer:
+    """The agent's answer to a question, or its failure to give one. `text` is None where the words were erased."""
+
+    at: datetime
+    text: str | None
+    failed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +45,8 @@ class ConversationEntry:
     text: str | None
     how: str = ""  # what they did: "reviewer, rejected"
     gate: int = 0
+    question: int = 0  # its number, where it was put to the agent
+    answer: AgentAnswer | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,38 +59,30 @@ class Conversation:
 
 def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
     """Read it in one statement. `earlier`: with the words at the run's other gates, for readers who may see them."""
-    rows = _of_run(gate.run_id) if earlier else _of_gate(gate.run_id, gate.subject)
-    here = [each for each in rows if each.subject == gate.subject and each.kind == remarks.KIND]
-    before = [each for each in rows if each.subject != gate.subject and each.kind == "gate.decided"]
+    rows = thread.of_run(gate) if earlier else thread.of_gate(gate)[::-1]
+    here = [each for each in rows if each.gate == gate.pk and each.kind in HERE]
+    before = [each for each in rows if each.gate != gate.pk and each.kind == thread.DECIDED]
+    answers = {each.question: _answer(each) for each in here if each.by_agent}
+    said = [each for each in here if not each.by_agent]
     return Conversation(
-        here=[_said(each, user) for each in here[:SHOWN][::-1]],
+        here=[_said(each, user, answers.get(each.question)) for each in said[:SHOWN][::-1]],
         before=[_said(each, user) for each in before[:SHOWN][::-1]],
     )
 
 
-def _words(**where: Any) -> QuerySet[Event]:
-    found = Event.objects.filter(**where, kind__in=(remarks.KIND, "gate.decided"), text_digest__isnull=False)
-    return found.select_related("words").order_by("-id")[: 2 * SHOWN]
+def _answer(event: ThreadEvent) -> AgentAnswer:
+    return AgentAnswer(at=event.at, text=event.text, failed=event.kind == questions.FAILED)
 
 
-@prepared
-def _of_run(run: Any) -> QuerySet[Event]:
-    return _words(run_id=run)
-
-
-@prepared
-def _of_gate(run: Any, subject: Any) -> QuerySet[Event]:
-    return _words(run_id=run, subject=subject)
-
-
-def _said(event: Event, user: User) -> ConversationEntry:
-    words = getattr(event, "words", None)
-    decided = "" if event.kind == remarks.KIND else str(canonical_json.decode(bytes(event.data)).get("kind", ""))
+def _said(event: ThreadEvent, user: User, answer: AgentAnswer | None = None) -> ConversationEntry:
+    decided = str(event.data.get("kind", "")) if event.kind == thread.DECIDED else ""
     return ConversationEntry(
-        who=event.actor_name or event.actor,
+        who=event.who,
         you=event.actor == actors.of_user(user).id,
         at=event.at,
-        text=bytes(words.text).decode(errors="replace") if words is not None else None,
+        text=event.text,
         how=str(HOW.get(decided, "")),
-        gate=int(event.subject.partition(":")[2]),
+        gate=event.gate,
+        question=event.question,
+        answer=answer if event.question else None,
     )

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from approvals.cards.card import RISKS, Card
 from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
+from approvals.gates import questions
 from approvals.gates.beside import OpenBeside
 from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Gate, Proposal
@@ -197,6 +198,12 @@ class AskedGate:
         return agreement.agreement(self.gate, self.proposal, user=self.user, deciders=self.read.deciders)
 
     @property
+    def draft_is_older(self) -> bool:
+        """Tell whether the draft was typed over an earlier version, or at a gate that this one replaces."""
+        draft = self.draft
+        return draft is not None and (draft.gate_id, draft.proposal) != (self.gate.pk, self.gate.proposal)
+
+    @property
     def unsent_words(self) -> str:
         """Return the draft's comment, or its feedback to the agent."""
         fields = self.draft.fields if self.draft else {}
@@ -205,6 +212,11 @@ class AskedGate:
     @cached_property
     def conversation(self) -> conversation.Conversation:
         return conversation.conversation(self.gate, user=self.user, earlier=self.read.sees_run)
+
+    @cached_property
+    def unaskable(self) -> str:
+        """Say why the agent takes no questions here; "" where it does."""
+        return str(questions.why_not(self.gate))
 
     @cached_property
     def ended(self) -> outcomes.GateEnding | None:

@@ -4,27 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from approvals.decisions import edit_state
-from approvals.presentation.decision_form import actions
+from approvals.cards import binding
+from approvals.cards.card import Card
+from approvals.decisions import edit_state, lost_race
+from approvals.models import Gate, GateVisit, Proposal
+from approvals.presentation.decision_form import actions, left_out
 from approvals.presentation.gate_facts import preconditions
 from checkpoints.values import json_pointer, patch
 
-from .asked_gate import AskedGate
+from .gate_form import GateForm
+
+WORDS = ("title", "amount", "for_whom", "resource", "risk", "summary")  # of a card, beside its actions
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinceLook:
+    """The difference from what the reader saw last. `gate`: the earlier one at which that was; 0: this one."""
+
+    at: datetime
+    rows: Sequence[dict[str, Any]]
+    gate: int = 0
+
+
+def seen_before(visits: Sequence[GateVisit], gate: Gate) -> tuple[int, int, datetime] | None:
+    """Return (gate, version, when) of what was seen last that is not what the gate asks now; None for nothing."""
+    for visit in visits:
+        own = visit.gate_id == gate.pk
+        seen = visit.seen_before(gate.proposal) if own else (visit.proposal, visit.at)
+        if seen is not None:
+            return visit.gate_id, *seen
+    return None
+
+
+def words_between(before: Card, now: Card) -> list[dict[str, Any]]:
+    """List the differences of two cards' words, as rows for a diff."""
+    two = [{name: getattr(card, name) for name in WORDS if getattr(card, name)} for card in (before, now)]
+    return patch.changes(*two)
 
 
 @dataclass
 class ShownChanges:
     """The changes that a gate's page shows."""
 
-    page: AskedGate
+    page: GateForm
 
     @cached_property
     def edits(self) -> Sequence[dict[str, Any]]:
-        """List people's edits in the agent's proposal."""
-        return actions.changes_between(self.page.first, self.page.card) if self.page.proposal.number > 1 else []
+        """List people's edits in the agent's proposal, each with a box that takes it back, where it is one field."""
+        page = self.page
+        if page.proposal.number == 1:
+            return []
+        forms = {sheet.action.id: sheet.form for sheet in page.sheets if sheet.form}
+        fields = {(name, each.pointer): each for name, form in forms.items() for each in form.fields}
+        rows = actions.changes_between(page.first, page.card)
+        posted = page.typed.posted
+        return [
+            left_out.boxed(row, fields.get((row["action"], row["place"])), row.get("before"), posted) for row in rows
+        ]
 
     @cached_property
     def beyond(self) -> Sequence[dict[str, Any]]:
@@ -42,6 +82,35 @@ class ShownChanges:
         effects = [step for step in self.page.plan.steps if step.kind == "effect"]
         reads = {step.name: sorted(names.intersection(step.reads)) for step in effects}
         return [(name, fields) for name, fields in reads.items() if fields]
+
+    @cached_property
+    def since_look(self) -> SinceLook | None:
+        """Return what others changed in what is asked since the reader last looked; None where nothing is new."""
+        page = self.page
+        found = seen_before(page.read.visits, page.gate)
+        if not page.open or found is None:
+            return None
+        gate, number, at = found
+        if gate == page.gate.pk and page.proposal.by_id == page.user.pk:
+            return None  # they made it themselves
+        looked_at = Proposal.objects.filter(gate=gate, number=number).first()
+        if looked_at is None:
+            return None
+        rows = words_between(looked_at.card, page.card)
+        if gate == page.gate.pk:
+            rows += lost_race.between(page.gate, looked_at, page.proposal)
+        else:
+            bodies = binding.body_rows(looked_at.content, page.proposal.content)
+            rows += edit_state.hidden(bodies, page.card, page.veil)
+        return SinceLook(at=at, rows=self._named(rows), gate=gate if gate != page.gate.pk else 0) if rows else None
+
+    def _named(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the rows, each with its action's id before its place where there are several."""
+        if len(self.page.card.actions) < 2:
+            return [dict(row) for row in rows]
+        ids = [str(row.get("of", "")).partition(":")[2] for row in rows]
+        places = [f"/{one}{row['pointer']}" if one else row["pointer"] for one, row in zip(ids, rows, strict=True)]
+        return [{**row, "pointer": place} for row, place in zip(rows, places, strict=True)]
 
     @property
     def in_world(self) -> list[dict[str, Any]]:

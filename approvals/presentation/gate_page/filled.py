@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from approvals.cards.action import REJECT
 from approvals.errors import Problem
 from approvals.gates.reading import ShownGate
-from approvals.models import Proposal
-from approvals.presentation.decision_form import posted, typed_edits, whole_state
+from approvals.models import Draft, Gate, Proposal
+from approvals.presentation.decision_form import conflicts, posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import PostedDecision
 
@@ -39,22 +39,37 @@ def drafted(read: ShownGate, user: User) -> GatePage:
     if draft is None or draft.empty or draft.sent:
         return page
     page.draft = draft
-    looked_at = gate.proposals.filter(number=draft.proposal).first() or gate.standing()  # what was on the screen
+    looked_at = _on_screen(gate, draft)
+    if looked_at is None:
+        return page
     sent = posted.read_over(draft.fields, looked_at)
     if not page.may_send:
         page.unsent = typed_edits.rows(sent.typed, looked_at.card)
         return page
     fill(page, sent)
-    if looked_at.number != gate.proposal:
+    if looked_at.pk != page.proposal.pk:
         carry(page, sent, looked_at)
     return page
 
 
+def _on_screen(gate: Gate, draft: Draft) -> Proposal | None:
+    """Return the version that was on the screen; None for one of a gate that was replaced, where this one is closed."""
+    if draft.gate_id == gate.pk:
+        return gate.proposals.filter(number=draft.proposal).first() or gate.standing()
+    if gate.status != Gate.Status.OPEN:
+        return None
+    known = Proposal.objects.select_related("gate__run__plan", "gate__policy")
+    return known.filter(gate=draft.gate_id, number=draft.proposal).first()
+
+
 def carry(page: GatePage, sent: PostedDecision, looked_at: Proposal) -> None:
-    """Carry texts typed over an earlier version into a page with the current one, so that none is lost."""
-    fields = typed_edits.carried_over(sent.typed, page.card)
+    """Merge texts typed over an earlier version into a page with the current one, so that none is lost."""
+    texts, open_ones = conflicts.merged(sent.typed.posted, looked_at.card, page.card, sent.conflicts)
+    fields = typed_edits.carried_over(texts, page.card)
     before, now = (whole_state.state_of(each) for each in (looked_at, page.proposal))
-    page.typed = whole_state.carried(fields, sent.typed, whole_state.veil_of(page.gate), before=before, now=now)
+    veil = whole_state.veil_of(page.gate)
+    page.typed, of_state = whole_state.carried(fields, sent.typed, veil, before=before, now=now)
+    page.sent = replace(sent, conflicts={**open_ones, **of_state})
 
 
 def blank(fields: Mapping[str, str], proposal: Proposal) -> bool:
@@ -64,4 +79,5 @@ def blank(fields: Mapping[str, str], proposal: Proposal) -> bool:
     ticked = {*(sent.only_if or ()), *(each.id for each in offered if each.required)}
     entered = any(fields.get(name, "").strip() for name in ("comment", "feedback"))
     entered = entered or any(each.reason.strip() or each.response.strip() for each in sent.each.values())
+    entered = entered or bool(sent.conflicts)
     return not (sent.chosen or sent.answer or sent.confirm or sent.typed.posted or entered or ticked != suggested)

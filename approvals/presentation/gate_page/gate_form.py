@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from approvals.presentation.decision_form import actions, answer_forms, faults, verdict_choice, whole_state
+from approvals.presentation.decision_form import actions, answer_forms, conflicts, faults, verdict_choice, whole_state
 
 from .asked_gate import AskedGate
 
@@ -45,6 +45,16 @@ class GateForm(AskedGate):
     def several(self) -> bool:
         """Tell whether the actions are decided one by one."""
         return bool(self.ballots)
+
+    @cached_property
+    def conflicts(self) -> list[conflicts.ShownConflict]:
+        """List what the reader typed over an earlier version where others changed the same."""
+        if not self.may_send:
+            return []
+        state, found = self.standing_state or {}, self.sent.conflicts
+        of_state = [(name, each) for name, each in found.items() if conflicts.is_of_state(name)]
+        whole = [whole_state.conflict_shown(name, each, state, self.veil) for name, each in of_state]
+        return [*conflicts.shown(found, self.sheets), *whole]
 
     @property
     def can_edit(self) -> bool:

@@ -6,10 +6,10 @@ a page has room for. The end is always there, so that nothing is pushed out of s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import groupby
+from itertools import count, groupby
 from typing import Literal
 
 from checkpoints.values.list_alignment import shared_ends
@@ -32,6 +32,7 @@ class Line:
     new: int = 0
     count: int = 0
     of: str = ""  # of what is counted: same, gone or put
+    hunk: int = 0  # the number of its change, from 1; 0 for an unchanged line
 
     @property
     def number(self) -> int:
@@ -65,19 +66,41 @@ def unended(before: str, after: str) -> bool:
     return bool(before and after) and before.endswith("\n") != after.endswith("\n")
 
 
-def _all(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
+def without(before: str, after: str, dropped: Container[int]) -> str:
+    """Return the new text with some of its changes, by their numbers in `compared`, left as the old text has them."""
+    old, new = _raw(before), _raw(after)
+    lines: list[str] = []
+    for verb, a, b, c, d, number in _changes(split(before), split(after)):
+        lines += old[a:b] if verb != "equal" and number in dropped else new[c:d]
+    whole = [line if line.endswith("\n") else f"{line}\n" for line in lines[:-1]]  # a text's last line may have no end
+    return "".join([*whole, *lines[-1:]])
+
+
+def _raw(text: str) -> list[str]:
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int, int]]:
+    """Yield (verb, place in the old lines, its end, place in the new, its end, number of the change from 1)."""
     head, tail = shared_ends(old, new)
-    yield from _same(old, range(head), 0)
+    yield "equal", 0, head, 0, head, 0
     middle = old[head : len(old) - tail], new[head : len(new) - tail]
     whole = max(map(len, middle)) > COMPARED
-    replaced = [("replace", 0, len(middle[0]), 0, len(middle[1]))]
+    replaced = [("replace", 0, len(middle[0]), 0, len(middle[1]))] if any(middle) else []
+    numbers = count(1)
     for verb, a, b, c, d in replaced if whole else SequenceMatcher(None, *middle).get_opcodes():
+        yield verb, head + a, head + b, head + c, head + d, 0 if verb == "equal" else next(numbers)
+    yield "equal", len(old) - tail, len(old), len(new) - tail, len(new), 0
+
+
+def _all(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
+    for verb, a, b, c, d, number in _changes(old, new):
         if verb == "equal":
-            yield from _same(old, range(head + a, head + b), c - a)
+            yield from _same(old, range(a, b), c - a)
         else:
-            yield from (Line("gone", old[at], old=at + 1) for at in range(head + a, head + b))
-            yield from (Line("put", new[at], new=at + 1) for at in range(head + c, head + d))
-    yield from _same(old, range(len(old) - tail, len(old)), len(new) - len(old))
+            yield from (Line("gone", old[at], old=at + 1, hunk=number) for at in range(a, b))
+            yield from (Line("put", new[at], new=at + 1, hunk=number) for at in range(c, d))
 
 
 def _same(old: Sequence[str], places: range, ahead: int) -> Iterator[Line]:
@@ -100,7 +123,7 @@ def _without_blanks(lines: Iterator[Line]) -> Iterator[Line]:
     for (kind, blank), run in groupby(lines, key=lambda line: (line.kind, not line.text.strip() and not line.count)):
         found = list(run)
         if blank and len(found) > BLANK:
-            yield Line("blank", count=len(found), of=kind)
+            yield Line("blank", count=len(found), of=kind, hunk=found[0].hunk)
         else:
             yield from found
 

@@ -53,8 +53,8 @@ AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
 TOKENS = {*OWN, "token-revocations", "browser-removals"}
-SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
-ON_GATES = {"decisions", "undos", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
+SPEAKS = {"gate_questions", "gate_remarks", "checkpoint-notes"}  # who may see it may speak of it; it decides nothing
+ON_GATES = {"decisions", "undos", "gate_drafts", "gate_forms", "gate_impacts", "gate_questions", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
     {"run-impacts", "run-forms", "agent-runs", *TOKENS, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agents.questions import answering
+from approvals.gates import questions, thread
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories import ann, decide
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate, state
@@ -88,3 +90,21 @@ def test_what_was_answered_in_its_place_is_what_the_next_turn_sees_under_its_cal
     answers = {each["tool_call_id"]: each["content"] for each in endpoint.conversation if each["role"] == "tool"}
     assert "Sunday." in answers[mine]
     assert "Later." in answers[theirs]
+
+
+def test_the_model_answers_a_question_at_the_gate_without_tools_and_the_conversation_stays_as_it_was(
+    endpoint: Endpoint,
+) -> None:
+    run = begun(endpoint, calling(WRITE))
+    before = state(run)
+    gate = open_gate(run)
+    asked = questions.ask(gate, by=ann(run.team), text="Why notes.md?", key="k")
+    endpoint.script.append(Reply("Because it is where notes go."))
+    assert answering.answer(asked.pk)
+    [_, answered] = thread.of_gate(gate)
+    assert (answered.kind, answered.text) == ("gate.answered", "Because it is where notes go.")
+    sent = endpoint.requests[-1]
+    assert "tools" not in sent
+    assert "Ann Okafor asks: Why notes.md?" in sent["messages"][-1]["content"]
+    assert sent["messages"][-2]["role"] == "tool"  # an endpoint refuses a call without its answer
+    assert state(run) == before

@@ -17,7 +17,9 @@ from agents.examples import sending
 from agents.examples.refunds import Refunds, payments
 from agents.examples.refunds.state import Proposal, Reason, Refund, Reply
 from agents.moves import rewind
+from agents.questions import answering
 from agents.runs.start import start_run
+from approvals.gates import questions, thread
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.approvals.cards.preconditions.watched_world import world_rows
@@ -195,3 +197,17 @@ def test_only_the_providers_own_no_is_a_no(answer: httpx.Response, monkeypatch: 
     monkeypatch.setattr(payments, "provider", lambda: client)
     with pytest.raises(EffectUnknown):
         Refunds(RunInfo(0, ""), 1).find_refund(proposal("1.00"), key="k")
+
+
+def test_a_question_at_the_gate_is_answered_from_the_facts_and_from_the_amount_as_it_stands() -> None:
+    run = make_refund_run("01")
+    gate = open_gate(run)
+    for key, text in enumerate(["Why this amount?", "Which card?", "Is it raining?"]):
+        assert answering.answer(questions.ask(gate, by=ann(run.team), text=text, key=str(key)).pk)
+    amount, card, rain = [each.text or "" for each in thread.of_gate(gate) if each.by_agent]
+    assert "I read the mail of" in amount
+    assert "is left" in amount
+    assert "The money goes back to the card ending" in card
+    assert "I read the mail" not in card
+    assert "I have no model" in rain
+    assert [each.kind for each in thread.of_gate(gate)].count("gate.unanswered") == 0

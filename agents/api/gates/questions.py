@@ -1,0 +1,136 @@
+"""Questions to the agent at a gate: reading them, asking one, and answering one as the program that asks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents.api.protocol import GateId, Key, actor_of, answer, kept, needs, once, one_of, own
+from agents.api.runs.moves import Order
+from agents.models import TokenScope
+from agents.queries.access import reader_of
+from agents.remote import reach
+from agents.work_errors import WorkRefused
+from approvals.gates import questions, thread
+from approvals.models import AgentQuestion, Gate
+from approvals.views.access import gate_or_404
+
+router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
+
+
+class AskAgent(Order):
+    """A question to the agent."""
+
+    text: str = Field(
+        description="The question.", min_length=1, max_length=4_000, examples=["Why 120.00, and not 100.00?"]
+    )
+
+
+class SendAnswer(Order):
+    """An answer, in the agent's own words."""
+
+    question: int = Field(description="The question's number.", ge=1, lt=2**63, examples=[3])
+    text: str = Field(
+        description="The answer, or the reason why there is none. People read it as text.",
+        min_length=1,
+        max_length=questions.LONGEST_ANSWER,
+        examples=["The invoice names 120.00."],
+    )
+    failed: bool = Field(False, description="Whether the text says why you cannot answer.", examples=[False])
+
+
+class QuestionAnswer(Schema):
+    """A question to the agent, with its answer."""
+
+    id: int = Field(description="The question's number.", examples=[3])
+    gate: int = Field(description="The gate at which it was asked.", examples=[42])
+    status: Annotated[str, one_of(AgentQuestion.Status)] = Field(
+        description="failed: the agent could not answer.", examples=["asked"]
+    )
+    by: str = Field(description="Who asked.", examples=["Ann Okafor"])
+    at: datetime = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
+    text: str | None = Field(description="The question; null: its words were erased.", examples=["Why 120.00?"])
+    answer: str | None = Field(
+        description="The agent's words, or why there is no answer: data, never markup. null: none yet, or erased.",
+        examples=[None],
+    )
+
+
+class QuestionAnswers(Schema):
+    """The questions at a gate."""
+
+    items: list[QuestionAnswer] = Field(description="The newest 50, the oldest of them first.")
+
+
+@router.get("/{int:gate_id}/questions", response=QuestionAnswers, summary="List questions to the agent")
+def list_questions(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """Return what people have asked the agent at this gate. A program answers those that are `asked`."""
+    return answer(QuestionAnswers(items=_told(gate_or_404(request, gate_id))))
+
+
+@router.post(
+    "/{int:gate_id}/questions",
+    auth=needs(TokenScope.DECIDE),
+    response={201: QuestionAnswer},
+    summary="Ask the agent",
+)
+def ask_agent(request: HttpRequest, gate_id: GateId, order: AskAgent, key: Key) -> HttpResponse:
+    """Ask the agent a question. The gate stays open, and may be decided before the answer comes."""
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+
+    def do() -> HttpResponse:
+        asked = questions.ask(gate, by=reader, text=order.text, key=own(request, key) or AgentQuestion.new_key())
+        return answer(_one(gate, asked.pk), http_status=201)
+
+    return kept(request, key, do)
+
+
+@router.post(
+    "/{int:gate_id}/answers",
+    auth=needs(TokenScope.WORK),
+    response={201: QuestionAnswer},
+    summary="Answer a question",
+)
+def answer_question(request: HttpRequest, gate_id: GateId, order: SendAnswer, key: Key) -> HttpResponse:
+    """Answer a question at your gate. Each question takes one answer."""
+    gate = gate_or_404(request, gate_id)
+    reach.to_work(gate.run_id, by=reader_of(request))
+    found = AgentQuestion.objects.filter(gate=gate, pk=order.question).first()
+    if found is None:
+        raise Http404("No such question")
+
+    def do() -> HttpResponse:
+        found.gate = gate
+        if not questions.end(found, order.text, by=actor_of(request), failed=order.failed):
+            raise WorkRefused("This question has an answer already.")
+        return answer(_one(gate, order.question), http_status=201)
+
+    return once(request, key, do)
+
+
+def _one(gate: Gate, number: int) -> QuestionAnswer:
+    return next(each for each in _told(gate) if each.id == number)
+
+
+def _told(gate: Gate) -> list[QuestionAnswer]:
+    said = thread.of_gate(gate)
+    answers = {each.question: each for each in said if each.by_agent}
+    return [
+        QuestionAnswer(
+            id=each.question, gate=gate.pk, by=each.who, at=each.at, text=each.text,
+            status=_status(answers.get(each.question)),
+            answer=answers[each.question].text if each.question in answers else None,
+        )
+        for each in said
+        if each.kind == questions.ASKED
+    ]  # fmt: skip
+
+
+def _status(answered: thread.ThreadEvent | None) -> str:
+    if answered is None:
+        return AgentQuestion.Status.ASKED
+    return AgentQuestion.Status.FAILED if answered.kind == questions.FAILED else AgentQuestion.Status.ANSWERED

@@ -1,0 +1,1 @@
+"""Questions that people ask an agent at an open gate."""

@@ -1,0 +1,60 @@
+"""A question to a program elsewhere: it reads it over the API, hears of it by webhook, and answers it once."""
+
+from __future__ import annotations
+
+import pytest
+
+from approvals.models import Delivery
+from checkpoints.models import Event
+from checkpoints.values.canonical_json import decode
+from tests.agents.remote.outside_program import Program
+from tests.approvals.webhooks.made_webhooks import make_webhook
+from tests.factories import ann, decide, eve
+from tests.factories.tokens import bearing, make_token
+from tests.harness.signed_in_clients import signed_in
+
+
+@pytest.fixture
+def program() -> Program:
+    """A program whose run waits at its gate."""
+    return Program()
+
+
+def test_a_program_answers_a_question_once_and_people_read_it(program: Program) -> None:
+    gate = program.to_gate()
+    make_webhook(team=gate.team)
+    browser = signed_in(ann(gate.team))
+    assert "The question goes to" in browser.get(f"/gates/{gate.pk}/").content.decode()
+    for key in ("k1", "k2"):
+        browser.post(f"/gates/{gate.pk}/questions/", {"text": f"Why {key}?", "key": key})
+    first, second = program.client.get(f"/api/gates/{gate.pk}/questions").json()["items"]
+    assert (first["text"], first["by"], first["status"], first["answer"]) == ("Why k1?", "Ann Okafor", "asked", None)
+    told = [decode(bytes(each.body)) for each in Delivery.objects.filter(kind="gate.question").order_by("pk")]
+    assert [each["data"]["question"] for each in told][-2:] == [first["id"], second["id"]]
+    assert "Why k1?" not in str(told)  # a wrong address gets no words
+    place, said = f"gates/{gate.pk}/answers", {"question": first["id"], "text": "Because of <b>it</b>"}
+    made = program.post(place, said, key="a")
+    assert (made.status_code, made.json()["answer"]) == (201, "Because of <b>it</b>")
+    assert program.post(place, said, key="a").status_code == 201  # the same again
+    assert program.post(place, {**said, "text": "Or not"}).status_code == 409
+    assert program.post(place, {"question": second["id"], "text": "No", "failed": True}).status_code == 201
+    page = browser.get(f"/gates/{gate.pk}/").content.decode()
+    assert "Because of &lt;b&gt;it" in page
+    assert "could not answer" in page
+    event = Event.objects.get(subject=gate.subject, kind="gate.answered")
+    assert event.actor == f"agent:{program.agent}"
+    decide(gate, ann(gate.team))
+
+
+def test_nobody_else_answers_and_an_agent_cannot_ask(program: Program) -> None:
+    gate = program.to_gate()
+    _, sent = make_token(ann(gate.team), team=gate.team)
+    mine = bearing(sent)
+    asked = mine.post(f"/api/gates/{gate.pk}/questions", {"text": "Why?"}, content_type="application/json")
+    assert asked.status_code == 201
+    said = {"question": asked.json()["id"], "text": "x"}
+    other = Program()
+    assert other.client.post(f"/api/gates/{gate.pk}/answers", said, content_type="application/json").status_code == 404
+    assert bearing(make_token(eve())[1]).get(f"/api/gates/{gate.pk}/questions").status_code == 404
+    assert program.post(f"gates/{gate.pk}/questions", {"text": "Why?"}).status_code == 403
+    assert other.post(f"gates/{other.to_gate().pk}/answers", said).status_code == 404
