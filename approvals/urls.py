@@ -17,10 +17,18 @@ from .views import (
     inbox,
     reveals,
 )
+from .views.lists import bulk, saved_views, snoozes
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
     path("inbox/list/", inbox.listing, name="inbox_list"),
+    path("inbox/bulk/", bulk.preview, name="bulk-previews"),
+    path("inbox/bulk/decisions/", bulk.create, name="bulk-decisions"),
+    path("inbox/bulk/progress/", bulk.progress, name="bulk_progress"),
+    path("inbox/bulk/<int:order_id>/", bulk.page, name="bulk"),
+    path("inbox/views/", saved_views.page, name="views"),
+    path("inbox/views/<int:view_id>/", saved_views.change, name="view"),
+    path("gates/<int:gate_id>/snoozes/", snoozes.create, name="gate_snoozes"),
     path("gates/<int:gate_id>/", gates.page, name="gate"),
     path("gates/<int:gate_id>/status/", gates.status, name="gate_status"),
     path("gates/<int:gate_id>/preview/", gates.preview, name="gate_preview"),

@@ -67,6 +67,7 @@ class PolicyForm(VersionedForm[Policy]):
             "reason_required",
             "step_up",
             "tokens_decide",
+            "bulk_risk",
             "deadline",
             "on_expiry",
             "withdraw_after",

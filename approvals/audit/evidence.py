@@ -28,7 +28,8 @@ GATE = (
     "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness",
 )  # fmt: skip
 POLICY = ("team_id", "name", "version", *SETTINGS)
-NEWER = {"tokens_decide": True}  # left out where they are as in rows of a release that does not know them
+# Left out where they are as in rows of a release that does not know them.
+NEWER = {"tokens_decide": True, "bulk_risk": "low"}
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch")
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",

@@ -31,6 +31,7 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         "repeats": sorted(decision.confirmed),
         "dropped": sorted(set(submission.dropped)),
         "second_look": decision.second_look,
+        "bulk": submission.bulk,
     }
     data = {
         "kind": decision.verdict,

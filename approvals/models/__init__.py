@@ -2,6 +2,7 @@ from .decision import Decision
 from .delivery import Attempt, Delivery
 from .draft import Draft
 from .gate import Gate
+from .inbox import BulkItem, BulkOrder, SavedView, Snooze
 from .looking import Looking
 from .outcome import Grant, Outcome
 from .policy import Policy, ReviewingTeam
@@ -12,6 +13,8 @@ from .webhook import Webhook
 
 __all__ = [
     "Attempt",
+    "BulkItem",
+    "BulkOrder",
     "Decision",
     "Delivery",
     "Draft",
@@ -22,6 +25,8 @@ __all__ = [
     "Policy",
     "Proposal",
     "ReviewingTeam",
+    "SavedView",
+    "Snooze",
     "Tool",
     "Upload",
     "Webhook",

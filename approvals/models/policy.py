@@ -25,6 +25,7 @@ PAUSE = timedelta(minutes=10)
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause",
+    "bulk_risk",
 )  # fmt: skip
 _NAMES = "SELECT name FROM approvals_policy WHERE team_id = $1"
 
@@ -75,6 +76,11 @@ class Policy(models.Model):
     class OnExpiry(models.TextChoices):
         EXPIRE = "expire", _("Expire: nothing runs, the agent is told that nobody answered in time")
         APPROVE = "approve", _("Approve when nobody answered in time")
+
+    class BulkRisk(models.TextChoices):
+        NONE = "none", _("None: each gate is decided by itself")
+        LOW = "low", _("Low risk")
+        MEDIUM = "medium", _("Low and medium risk")
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
     name = models.SlugField(max_length=60)
@@ -128,6 +134,18 @@ class Policy(models.Model):
     )
     # The pause after the second rejection of the same, see approvals.policy.pacing.
     pause = models.DurationField(default=PAUSE, db_default=PAUSE, null=True, blank=True)
+    # The highest risk at which several gates may be decided together, see approvals.policy.bulk.
+    bulk_risk = models.CharField(
+        _("decided together up to"),
+        max_length=6,
+        choices=BulkRisk.choices,
+        default=BulkRisk.LOW,
+        db_default=BulkRisk.LOW,
+        help_text=_(
+            "Reviewers may decide several gates of one kind together from the inbox, if none has a higher risk. High "
+            "and critical risk are always decided one by one."
+        ),
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

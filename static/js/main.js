@@ -7,6 +7,8 @@ import "./live.js";
 import "./signed-out.js";
 import "./inbox.js";
 import "./filters.js";
+import "./picks.js";
+import "./bulk.js";
 import "./confirm.js";
 import "./gate-form.js";
 import "./draft.js";
