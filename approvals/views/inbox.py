@@ -18,7 +18,7 @@ from approvals.consequences import impact_sources
 from approvals.gates import snoozing
 from approvals.gates.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, SNOOZED, QueueFilters, ReaderReach
 from approvals.live.page_frame import reach_of
-from approvals.models import BulkOrder, Decision, Gate, Looking, Outcome, SavedView
+from approvals.models import Decision, Gate, Looking, Outcome, SavedView
 from approvals.presentation import inbox, matched
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.postgresql.capped_count import Capped
@@ -51,7 +51,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
     user, now, reach = reader_of(request), timezone.now(), reach_of(request)
-    asked, views = asked_for(request, reach, opens=opens)
+    asked, own = asked_for(request, reach, opens=opens)
     found, *closed = reach.lists((asked.queue, SHOWN + 1, asked.wanted), *just_closed(asked))
     shown, lingering = found[:SHOWN], [gate for gates in closed for gate in reversed(gates)]
     finish([gate for gate in shown if gate.status != Gate.Status.OPEN] if asked.closed else lingering)
@@ -69,7 +69,7 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
     dated = not (asked.closed or asked.wanted.sort)
     rest = bounds(asked, groups[-1].key, now) if len(found) > SHOWN and groups and dated else []
     wholes = {queue: (queue, QueueFilters()) for queue in COUNTED}
-    saved = {view.pk: _counted(view) for view in views[:VIEWS]}
+    saved = {view.pk: _counted(view) for view in own.views[:VIEWS]}
     counted, agents = reach.figures(dict.fromkeys([*wholes.values(), *saved.values(), *rest]), agents_of=asked.queue)
     counts = {queue: counted[whole] for queue, whole in wholes.items()}
     if rest:
@@ -84,11 +84,10 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
         "here": asked.query(after=asked.wanted.after), "shown": SHOWN,
         "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",
         "queues": rail(asked, counts),
-        "views": [(view, counted.get(saved.get(view.pk, (MINE, QueueFilters())))
-                   if view.pk in saved else None) for view in views],
+        "views": [(view, counted[saved[view.pk]] if view.pk in saved else None) for view in own.views],
         "mine": counts[MINE], "risks": Gate.Risk.choices, "orders": ORDERS.items(),
         "agents": sorted({*agents, asked.wanted.agent} - {""}),
-        "picks": not asked.closed and any(row.pick for row in rows), "stopped": stopped(user),
+        "picks": not asked.closed and any(row.pick for row in rows), "stopped": own.stopped,
         "teams_seen": list(reach.teams.items()),
     }  # fmt: skip
 
@@ -131,11 +130,6 @@ def grouped(asked: InboxFilters, rows: list[inbox.InboxRow], lingering: list[inb
         label = str(ORDERS[asked.wanted.sort])
     rows = [*rows, *lingering]
     return [inbox.InboxGroup(key=asked.wanted.sort or DECIDED, label=label, rows=rows)] if rows else []
-
-
-def stopped(user: Any) -> BulkOrder | None:
-    """Return the reader's last bulk decision that has not come to its end."""
-    return BulkOrder.objects.filter(user=user, finished_at=None).order_by("-pk").first()
 
 
 def bounds(asked: InboxFilters, last: str, now: datetime) -> list[tuple[str, QueueFilters]]:

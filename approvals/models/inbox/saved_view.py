@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
-
-
-class SavedViewQuerySet(models.QuerySet["SavedView"]):
-    """Queries of saved views."""
-
-    def seen_by(self, user: int, teams: Collection[int]) -> SavedViewQuerySet:
-        """Select a person's own and those shared with their teams; their own first, by name."""
-        seen = self.filter(Q(user=user) | Q(team__in=list(teams))).select_related("user", "team")
-        own = models.Case(models.When(user=user, then=0), default=1)
-        return seen.order_by(own, "name", "pk")
 
 
 class SavedView(models.Model):
@@ -30,8 +18,6 @@ class SavedView(models.Model):
     team = models.ForeignKey(Group, null=True, blank=True, on_delete=models.CASCADE, related_name="+")  # shared with
     opens = models.BooleanField(default=False, db_default=False)  # the inbox opens with it
     created_at = models.DateTimeField(db_default=Now())
-
-    objects = SavedViewQuerySet.as_manager()
 
     class Meta:
         constraints = [

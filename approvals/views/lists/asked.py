@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from django.contrib.auth.models import User
-from django.db.models import Q
+from django.contrib.auth.models import Group, User
+from django.db.models import F, Q
+from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from approvals.gates.queues import ALL, BY_ME, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, SORTS, QueueFilters, ReaderReach
-from approvals.models import Gate, SavedView
+from approvals.models import BulkOrder, Gate, SavedView
+from checkpoints.postgresql.batch_query import BatchStatement, columns
+from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import words_of
 
 # Queue -> (name, icon, words for an empty one).
@@ -102,14 +106,50 @@ class InboxFilters:
         return urlencode({each: value for each, value in self.said.items() if each != name})
 
 
-def asked_for(request: HttpRequest, reach: ReaderReach, *, opens: bool = False) -> tuple[InboxFilters, list[SavedView]]:
-    """Read the address, and the views that the reader sees. `opens`: an address that says nothing opens their view."""
-    views = list(SavedView.objects.seen_by(reach.user, reach.teams))
+@dataclass(frozen=True, kw_only=True)
+class OwnLists:
+    """What a reader keeps beside the queues."""
+
+    views: list[SavedView]  # those that they see, their own first
+    stopped: int | None  # their last bulk decision that has not come to its end
+
+    @classmethod
+    def of(cls, reach: ReaderReach) -> OwnLists:
+        """Read it, in one statement."""
+        found = _own(reach.user, list(reach.teams))
+        views = [_view(row) for row in found["views"]]
+        views.sort(key=lambda view: (view.user_id != reach.user, view.name.casefold(), view.pk))
+        return cls(views=views, stopped=next(iter(found["stopped"]), None))
+
+
+@prepared
+def _own(user: Any, teams: Any) -> BatchStatement:
+    seen = SavedView.objects.filter(Q(user=user) | OneOf(F("team"), teams))
+    names = {name: name for name in ("id", "name", "query", "opens", "user_id", "team_id")}
+    who = {name: f"user__{name}" for name in ("username", "first_name", "last_name")}
+    under_way = BulkOrder.objects.filter(user=user, finished_at=None).order_by("-pk")
+    return columns(
+        views=seen.values(one=JSONObject(**names, **who, team="team__name")),
+        stopped=under_way.values("pk")[:1],
+    )
+
+
+def _view(row: dict[str, Any]) -> SavedView:
+    user = User(pk=row["user_id"], **{name: row.pop(name) for name in ("username", "first_name", "last_name")})
+    team = row.pop("team")
+    view = SavedView(**row)
+    view.user, view.team = user, Group(pk=row["team_id"], name=team) if team else None
+    return view
+
+
+def asked_for(request: HttpRequest, reach: ReaderReach, *, opens: bool = False) -> tuple[InboxFilters, OwnLists]:
+    """Read the address, and what the reader keeps. `opens`: an address that says nothing opens the view they chose."""
+    own = OwnLists.of(reach)
     number = _number(request.GET.get("view", ""))
-    found = next((view for view in views if view.pk == number), None)
+    found = next((view for view in own.views if view.pk == number), None)
     if opens and not any(name in request.GET for name in (*NAMED, "view")):
-        found = next((view for view in views if view.opens and view.user_id == reach.user), None)
-    return InboxFilters.of(request.GET.dict(), view=found), views
+        found = next((view for view in own.views if view.opens and view.user_id == reach.user), None)
+    return InboxFilters.of(request.GET.dict(), view=found), own
 
 
 def remember(request: HttpRequest, response: HttpResponse, asked: InboxFilters) -> None:

@@ -17,7 +17,7 @@ from approvals.models import SavedView
 from approvals.views.access import private, reader_of
 from checkpoints.postgresql.sql import storable
 
-from .asked import InboxFilters
+from .asked import InboxFilters, OwnLists
 
 MOST = 50  # of one person
 
@@ -37,7 +37,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def _show(request: HttpRequest, *, why: str = "", status: int = 200) -> HttpResponse:
     reach = reach_of(request)
-    views = list(SavedView.objects.seen_by(reach.user, reach.teams))
+    views = OwnLists.of(reach).views
     context = {
         "own": [view for view in views if view.user_id == reach.user],
         "shared": [view for view in views if view.user_id != reach.user],
