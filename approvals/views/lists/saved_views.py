@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from approvals.live.page_frame import reach_of
 from approvals.models import SavedView
@@ -26,12 +26,10 @@ class NotSaved(Exception):
     """A view that was not saved; the message says why."""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """List the views that the reader sees; a POST saves a new one."""
-    if request.method == "POST":
-        return _create(request)
+    """List the views that the reader sees."""
     return _show(request)
 
 
@@ -46,7 +44,10 @@ def _show(request: HttpRequest, *, why: str = "", status: int = 200) -> HttpResp
     return render(request, "approvals/inbox/views.html", context, status=status)
 
 
-def _create(request: HttpRequest) -> HttpResponse:
+@require_POST
+@private
+def create(request: HttpRequest) -> HttpResponse:
+    """Save what the reader looks at as a view of their own."""
     reader, query = reader_of(request), InboxFilters.of(request.POST.dict()).query()
     try:
         if SavedView.objects.filter(user=reader).count() >= MOST:

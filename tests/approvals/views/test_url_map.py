@@ -15,7 +15,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from approvals.models import Gate
+from approvals.models import BulkOrder, Gate, SavedView
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from checkpoints.runs import notes
@@ -29,9 +29,11 @@ from tests.harness.signed_in_clients import form_of, signed_in
 # Others' addresses, and those that answer anybody.
 ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device"})
+LISTS = frozenset({"inbox", "inbox_list", "bulk_progress", "views", "jump", "runs", "agents", "tokens", "device"})
 # Whoever is signed in writes what is their own.
 OWN = frozenset({"token-issuances", "device-codes", "device-confirmations", "device-refusals"})
+OWN |= {"bulk-previews", "bulk-decisions", "view-savings"}  # gates are named in the form: see tests/approvals/bulk
+PERSONAL = frozenset({"bulk"})  # shown to one person, whatever others may see
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
@@ -39,7 +41,7 @@ FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who 
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
-TOKENS = {*OWN, "token-revocations"}
+TOKENS = {*OWN, "token-revocations", "view-changes", "gate_snoozes"}
 SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
@@ -83,10 +85,24 @@ def token() -> int:
     return make_token(ann(gate().team))[0].pk
 
 
+@cache
+def view() -> int:
+    """Somebody's own view."""
+    return SavedView.objects.create(user=ann(gate().team), name="Mine").pk
+
+
+@cache
+def order() -> int:
+    """Somebody's own bulk decision."""
+    made = BulkOrder.objects.create(user=ann(gate().team), key="k", verdict="approve", comment=b"", request=b"")
+    return made.pk
+
+
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
     values["pointer"] = "/order"
+    values |= {"view_id": view(), "order_id": order()}
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
@@ -123,7 +139,7 @@ def test_it_takes_nothing_without_the_sessions_own_token(route: str) -> None:
     assert Event.objects.count() == before
 
 
-@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in FORMS])
+@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in FORMS | PERSONAL])
 def test_whoever_opens_every_address_orders_nothing(route: str) -> None:
     """As the scanners of mail do."""
     there, before = address(route), (Event.objects.count(), Gate.objects.get(pk=gate().pk).version)
@@ -186,7 +202,7 @@ def test_a_reader_may_not_write(route: str) -> None:
     assert (found.status, found.version, found.run.status) == ("open", gate().version, "waiting")
 
 
-@pytest.mark.parametrize("route", LOOKED_AT)
+@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in PERSONAL])
 def test_what_it_shows_is_kept_by_no_cache(route: str) -> None:
     team = gate().team
     reader = make_user("Bob", team, may=(MAY_MOVE,)) if OURS[route] in FORMS else make_user("Rita Reader", team)
