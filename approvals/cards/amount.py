@@ -17,7 +17,7 @@ DECIMAL_COMMA = re.compile(r"\d{1,3}(?:\.\d{3})*,\d{1,2}", re.ASCII)
 
 
 class Delay(TypedDict):
-    """What it costs that a gate waits."""
+    """The cost of a gate's waiting."""
 
     amount: str  # a plain number
     currency: str  # its ISO 4217 code

@@ -24,6 +24,8 @@ from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import looked_for
 
+from .queue_orders import AFTER, COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT
+
 MINE, GROUPS, ALL = "mine", "groups", "all"  # open: those that wait for the reader, those of their groups, all they see
 DECIDED = "decided"
 MINE_DECIDED = "mine_decided"  # decided gates that the reader could have decided
@@ -31,8 +33,9 @@ BY_ME = "by_me"  # gates on which the reader decided, the last one first
 SNOOZED = "snoozed"  # open gates that the reader put off
 # Queue of open gates -> the reader's own rows that lead to them. A claim's queue plugs in here, as a line of its own.
 PERSONAL = {
-    SNOOZED: "approvals_snooze p JOIN approvals_gate g ON g.id = p.gate_id"
-    " WHERE p.user_id = %s AND p.until > statement_timestamp()",
+    SNOOZED: """
+      FROM approvals_snooze p JOIN approvals_gate g ON g.id = p.gate_id
+      WHERE p.user_id = %s AND p.until > statement_timestamp()""",
 }
 CLOSED = (DECIDED, MINE_DECIDED)
 
@@ -60,23 +63,6 @@ _SHOWN = (
     "run__lineage", "run__plan__agent", "run__plan__external", "step", "amount_currency", "amount_value",
     "policy__bulk_risk",
 )  # fmt: skip
-_RANK = "CASE WHEN g.risk = 'critical' THEN 0 WHEN g.risk = 'high' THEN 1 WHEN g.risk = 'medium' THEN 2 ELSE 3 END"
-_URGENT = "deadline, opened_at, id"
-_NEWEST = "closed_at DESC, id DESC"
-_SAID_LAST = "said DESC"
-# The orders of a queue of open gates; amounts of one currency stand together, since they cannot be compared.
-SORTS = {
-    "": _URGENT,
-    "oldest": "opened_at, id",
-    "amount": "amount_currency DESC, amount_value DESC, id DESC",
-    "risk": "rank, opened_at, id",
-    "delay": "delay_currency DESC, delay_value DESC, id DESC",
-}
-_COLUMNS = (
-    "g.id, g.deadline, g.opened_at, g.closed_at, g.amount_currency, g.amount_value, g.delay_currency, g.delay_value,"
-    f" {_RANK} AS rank"
-)
-
 # The first gates of each policy or team, along the index of its gates in that order.
 _STRETCH = """(
 SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL (
@@ -84,7 +70,7 @@ SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN
   ORDER BY {order} LIMIT %s) q)"""
 # The gates to which rows of the reader's own lead, as far as they still see them.
 _OWN = """(
-SELECT {columns} FROM {rows} AND {which}
+SELECT {columns} {rows} AND {which}
   AND (g.team_id = ANY(%s::bigint[]) OR g.policy_id = ANY(%s::bigint[])){condition}
 ORDER BY {order} LIMIT %s)"""
 _SAID = """(
@@ -96,7 +82,7 @@ ORDER BY {order} LIMIT %s)"""
 _WAITING = f"""
 SELECT q.id FROM ({{}}) s(id, separation) CROSS JOIN LATERAL (
   SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g WHERE g.policy_id = s.id AND {_OPEN}{_MAY}{_WAITS}
-  ORDER BY {_URGENT} LIMIT %s) q
+  ORDER BY {URGENT} LIMIT %s) q
 ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
 """  # noqa: S608 - constants
 
@@ -119,7 +105,7 @@ class QueueFilters:
         condition, values = self._condition()
         if not self.after:
             return [(condition, values)]
-        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in _AFTER[order]]  # not translated: SQL
+        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in AFTER[order]]  # not translated: SQL
         return [(condition + begin, values + more) for begin, more in begins]
 
     def _condition(self) -> tuple[str, list[Any]]:
@@ -145,37 +131,6 @@ class QueueFilters:
             parts.append("g.closed_at >= statement_timestamp() - make_interval(secs => %s)")
             values.append(self.closed_within)
         return "".join(f" AND {part}" for part in parts), values
-
-
-def _of_last(column: str) -> str:
-    return f"(SELECT {column} FROM approvals_gate WHERE id = %s)"  # noqa: S608 - constants
-
-
-def _unless_due(column: str, first: str) -> str:
-    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")  # not translated: SQL
-
-
-def _beyond(sign: str, *columns: str) -> str:
-    """Return the condition that a row comes after the last one in these columns, all in one direction."""
-    before = [_of_last(each.replace("g.", "")) for each in columns]
-    return f"({', '.join(columns)}) {sign} ({', '.join(before)})"
-
-
-# Each begins in the index where the gate before stands: one value at a time, as no index serves a row of a subquery.
-# Gates without a deadline come last, as a stretch of their own.
-_AFTER = {
-    _URGENT: [
-        _beyond(">", "g.deadline", "g.opened_at", "g.id"),
-        "g.deadline IS NULL AND (g.opened_at, g.id) >"
-        f" ({_unless_due('opened_at', repr('-infinity'))}, {_unless_due('id', '0')})",
-    ],
-    _NEWEST: [_beyond("<", "g.closed_at", "g.id")],
-    SORTS["oldest"]: [_beyond(">", "g.opened_at", "g.id")],
-    SORTS["amount"]: [_beyond("<", "g.amount_currency", "g.amount_value", "g.id")],
-    SORTS["risk"]: [_beyond(">", _RANK, "g.opened_at", "g.id")],
-    SORTS["delay"]: [_beyond("<", "g.delay_currency", "g.delay_value", "g.id")],
-    _SAID_LAST: ["d.id < (SELECT max(l.id) FROM approvals_decision l WHERE l.gate_id = %s AND l.user_id = d.user_id)"],
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +191,7 @@ class ReaderReach:
         values: list[Any] = []
         for sql, named, own in self._stretches(queue):
             for condition, more in wanted.conditions(order):
-                parts.append(sql.format(columns=_COLUMNS, condition=condition, order=order, **named))
+                parts.append(sql.format(columns=COLUMNS, condition=condition, order=order, **named))
                 values += [*own, *more, most]
         together = " UNION ALL ".join(parts)
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
@@ -244,8 +199,8 @@ class ReaderReach:
     @staticmethod
     def _order(queue: str, wanted: QueueFilters) -> str:
         if queue == BY_ME:
-            return _SAID_LAST
-        return _NEWEST if queue in CLOSED else SORTS.get(wanted.sort, _URGENT)
+            return SAID_LAST
+        return NEWEST if queue in CLOSED else SORTS.get(wanted.sort, URGENT)
 
     def _stretches(self, queue: str) -> list[tuple[str, dict[str, str], list[Any]]]:
         """Return the SQL of each part of a queue, what is filled into it, and its first values."""

@@ -25,6 +25,7 @@ from checkpoints.values import json_pointer
 
 from . import next_gate
 from .access import page_or_404, private, reader_of, shown_or_404, verified
+from .lists.asked import followed
 
 PART = 50_000  # characters of one value on one page
 
@@ -57,7 +58,7 @@ def show(
 
 def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     """Return the gate's place in the reader's own queue, and its neighbours there."""
-    frame, wanted = page_frame.of(request), next_gate.followed(request)
+    frame, wanted = page_frame.of(request), followed(request)
     queue = frame.queue if frame else []
     if wanted != QueueFilters():  # in another order than the frame, or only some of it
         queue = page_frame.reach_of(request).ids(MINE, most=MOST + 1, wanted=wanted)

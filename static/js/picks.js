@@ -75,7 +75,7 @@ class Picks extends HTMLElement {
     const alone = rows.filter((row) => row.dataset.alike === first.dataset.alike && row.dataset.alone);
     const together = rows.filter((row) => !others.includes(row) && !alone.includes(row));
     this.say("[data-bulk-count]", ngettext("%(count)s gate selected", "%(count)s gates selected", rows.length));
-    this.say("[data-bulk-sum]", sums(rows));
+    this.say("[data-bulk-sum]", sums(together));
     this.say("[data-bulk-why]", why(together, alone, others));
     this.say("[data-bulk-approve]", together.length ? gettext("Approve %(count)s…", { count: together.length }) : gettext("Approve…"));
     for (const button of this.querySelectorAll("[data-bulk]")) {

@@ -34,7 +34,7 @@ class BulkChoice(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BulkSubmission:
-    """What a person sends: one verdict and one reason for all of these gates."""
+    """A sent bulk decision: one verdict and one reason for all of these gates."""
 
     key: str
     verdict: str
@@ -46,7 +46,7 @@ class BulkSubmission:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkResult:
-    """How far one gate of a bulk decision has come."""
+    """The state of one gate of a bulk decision."""
 
     item: BulkItem
     gate: Gate | None  # None where the sender may not see it
@@ -60,7 +60,7 @@ class BulkResult:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkProgress:
-    """How far a bulk decision has come."""
+    """The state of a bulk decision."""
 
     order: BulkOrder
     results: Sequence[BulkResult]

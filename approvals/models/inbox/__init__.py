@@ -1,4 +1,4 @@
-"""What people keep for their own inbox: bulk decisions, saved views and snoozed gates."""
+"""Keeps people's own of the inbox: bulk decisions, saved views and snoozed gates."""
 
 from .bulk import BulkItem, BulkOrder
 from .saved_view import SavedView

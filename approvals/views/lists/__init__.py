@@ -1,1 +1,1 @@
-"""What a reader does with lists of gates: bulk decisions, saved views and snoozed gates."""
+"""Acts on lists of gates: bulk decisions, saved views and snoozed gates."""

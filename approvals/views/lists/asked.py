@@ -19,7 +19,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from approvals.gates.queues import ALL, BY_ME, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, SORTS, QueueFilters, ReaderReach
+from approvals.gates.queue_orders import SORTS
+from approvals.gates.queues import ALL, BY_ME, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
 from approvals.models import BulkOrder, Gate, SavedView
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
@@ -49,7 +50,7 @@ COOKIE = "holdpoint_list"
 
 @dataclass(frozen=True, kw_only=True)
 class InboxFilters:
-    """What an address asks for; junk is ignored."""
+    """The queue, filters and order of an address; junk is ignored."""
 
     queue: str
     wanted: QueueFilters = field(default_factory=QueueFilters)
@@ -108,7 +109,7 @@ class InboxFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnLists:
-    """What a reader keeps beside the queues."""
+    """The reader's own lists beside the queues."""
 
     views: list[SavedView]  # those that they see, their own first
     stopped: int | None  # their last bulk decision that has not come to its end

@@ -11,7 +11,8 @@ from django.db import connection, transaction
 from approvals.cards import amount
 from approvals.cards.amount import NONE, Amount
 from approvals.errors import CardRefused
-from approvals.gates.queues import ALL, BY_ME, GROUPS, MINE, SNOOZED, SORTS, QueueFilters, ReaderReach
+from approvals.gates.queue_orders import SORTS
+from approvals.gates.queues import ALL, BY_ME, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
 from approvals.models import Gate, Snooze
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.signed_in_clients import signed_in
@@ -92,7 +93,7 @@ def test_what_waiting_costs_stands_in_the_row_and_nothing_is_written_where_none_
     plain = make_gate(team=team)
     assert b"cost_of_delay" not in bytes(plain.card)
     make_gate(team=team, card=make_card(cost_of_delay={"amount": "350", "currency": "EUR", "per": "hour"}))
-    assert "€350.00</bdi> an hour" in signed_in(ann(team)).get("/?sort=delay").content.decode()
+    assert "waiting costs <bdi>€350.00</bdi> an hour" in signed_in(ann(team)).get("/?sort=delay").content.decode()
 
 
 def plan_of(reach: ReaderReach, queue: str, wanted: QueueFilters) -> str:
