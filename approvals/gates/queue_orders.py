@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-RANK = "CASE WHEN g.risk = 'critical' THEN 0 {} {} ELSE 3 END".format(  # not translated: SQL
-    "WHEN g.risk = 'high' THEN 1",  # not translated: SQL
-    "WHEN g.risk = 'medium' THEN 2",  # not translated: SQL
-)
+_RANKED = enumerate(("critical", "high", "medium"))
+_RANKS = " ".join(f"WHEN g.risk = '{risk}' THEN {place}" for place, risk in _RANKED)  # not translated: SQL
+RANK = f"CASE {_RANKS} ELSE 3 END"
 URGENT = "deadline, opened_at, id"
 NEWEST = "closed_at DESC, id DESC"
 SAID_LAST = "said DESC"  # of the reader's own decisions
@@ -17,17 +16,9 @@ SORTS = {
     "risk": "rank, opened_at, id",
     "delay": "delay_currency DESC, delay_value DESC, id DESC",
 }
-_PLAIN = (
-    "id",
-    "deadline",
-    "opened_at",
-    "closed_at",
-    "amount_currency",
-    "amount_value",
-    "delay_currency",
-    "delay_value",
-)
-COLUMNS = ", ".join([*(f"g.{name}" for name in _PLAIN), f"{RANK} AS rank"])
+_AMOUNTS = ("amount_currency", "amount_value", "delay_currency", "delay_value")
+COLUMNS = ", ".join(f"g.{name}" for name in ("id", "deadline", "opened_at", "closed_at", *_AMOUNTS))
+COLUMNS += f", {RANK} AS rank"  # not translated: SQL
 
 
 def _of_last(column: str) -> str:
