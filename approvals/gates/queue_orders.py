@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _RANKED = enumerate(("critical", "high", "medium"))
 _RANKS = " ".join(f"WHEN g.risk = '{risk}' THEN {place}" for place, risk in _RANKED)  # not translated: SQL
-RANK = f"CASE {_RANKS} ELSE 3 END"
+RANK = f"CASE {_RANKS} ELSE 3 END"  # not translated: SQL
 URGENT = "deadline, opened_at, id"
 NEWEST = "closed_at DESC, id DESC"
 SAID_LAST = "said DESC"  # of the reader's own decisions

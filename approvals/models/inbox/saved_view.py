@@ -15,7 +15,10 @@ class SavedView(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=60)
     query = models.CharField(max_length=600, default="", blank=True)  # as in the address of the inbox
-    team = models.ForeignKey(Group, null=True, blank=True, on_delete=models.CASCADE, related_name="+")  # shared with
+    # Shared with its people. Without a constraint, which would lock a second table while it is made.
+    team = models.ForeignKey(
+        Group, null=True, blank=True, on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
     opens = models.BooleanField(default=False, db_default=False)  # the inbox opens with it
     created_at = models.DateTimeField(db_default=Now())
 

@@ -5,10 +5,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('approvals', '0003_bulk_risk'),
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("approvals", "0003_bulk_risk"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -41,27 +39,6 @@ class Migration(migrations.Migration):
                 ('order', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='approvals.bulkorder')),
             ],
         ),
-        migrations.CreateModel(
-            name='SavedView',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=60)),
-                ('query', models.CharField(blank=True, default='', max_length=600)),
-                ('opens', models.BooleanField(db_default=False, default=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('team', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='auth.group')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Snooze',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('until', models.DateTimeField()),
-                ('gate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='snoozes', to='approvals.gate')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-        ),
         migrations.AddIndex(
             model_name='bulkorder',
             index=models.Index(models.F('created_at'), name='bulk_by_age'),
@@ -73,17 +50,5 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='bulkitem',
             constraint=models.UniqueConstraint(fields=('order', 'gate_id'), name='one_bulk_item_per_gate'),
-        ),
-        migrations.AddConstraint(
-            model_name='savedview',
-            constraint=models.UniqueConstraint(fields=('user', 'name'), name='view_name_is_taken_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='savedview',
-            constraint=models.UniqueConstraint(condition=models.Q(('opens', True)), fields=('user',), name='one_view_opens_the_inbox'),
-        ),
-        migrations.AddConstraint(
-            model_name='snooze',
-            constraint=models.UniqueConstraint(fields=('user', 'gate'), name='one_snooze_per_person_and_gate'),
         ),
     ]
