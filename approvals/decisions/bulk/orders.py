@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from approvals.decisions.submission import COMMENT_LIMIT, NO_THEN, Submission, Then, Verdict, check_key
-from approvals.errors import Invalid, Problem, problem
-from approvals.models import BulkItem, BulkOrder, Decision, Gate
+from approvals.errors import Invalid, NotAllowed, Problem, problem
+from approvals.models import BulkItem, BulkOrder, Decision, Gate, Policy
 from approvals.policy.bulk import MOST
 from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.values import digests
@@ -95,8 +95,11 @@ class BulkProgress:
 def take(sent: BulkSubmission, *, by: User) -> BulkOrder:
     """Store a bulk decision, which `carrying_out` then carries out; the same person's same key gives the same one.
 
-    Raises Invalid for what no such decision can be, and for a key that was used for another.
+    Raises NotAllowed for a person who may decide no gate, and Invalid for what no such decision can be, or a key that
+    was used for another.
     """
+    if not Policy.objects.decided_by(by).exists():
+        raise NotAllowed
     check_key(Submission(seen=b"", key=sent.key))
     if faults := _faults(sent):
         raise Invalid(faults)

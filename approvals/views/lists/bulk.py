@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -14,7 +15,7 @@ from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.decisions.submission import Then, Verdict
-from approvals.errors import Invalid
+from approvals.errors import Invalid, NotAllowed
 from approvals.models import BulkOrder
 from approvals.policy import step_up
 from approvals.policy.bulk import MOST
@@ -64,6 +65,8 @@ def create(request: HttpRequest) -> HttpResponse:
         )  # fmt: skip
         try:
             order = orders.take(sent, by=reader)
+        except NotAllowed as refusal:
+            raise PermissionDenied(str(refusal)) from refusal
         except Invalid as refusal:
             numbers = [each.gate for each in choices]
             return _show(request, numbers, faults=refusal.errors, status=422)
