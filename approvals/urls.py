@@ -21,11 +21,20 @@ from .views import (
 )
 from .views.account import profile as account_profile
 from .views.account import sessions as account_sessions
+from .views.lists import bulk, saved_views, snoozes
 from .views.reaching import browsers, chat, waiting
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
     path("inbox/list/", inbox.listing, name="inbox_list"),
+    path("inbox/bulk/", bulk.preview, name="bulk-previews"),
+    path("inbox/bulk/decisions/", bulk.create, name="bulk-decisions"),
+    path("inbox/bulk/progress/", bulk.progress, name="bulk_progress"),
+    path("inbox/bulk/<int:order_id>/", bulk.page, name="bulk"),
+    path("inbox/views/", saved_views.page, name="views"),
+    path("inbox/views/savings/", saved_views.create, name="view-savings"),
+    path("inbox/views/<int:view_id>/changes/", saved_views.change, name="view-changes"),
+    path("gates/<int:gate_id>/snoozes/", snoozes.create, name="gate_snoozes"),
     path("gates/<int:gate_id>/", gates.page, name="gate"),
     path("gates/<int:gate_id>/status/", gates.status, name="gate_status"),
     path("gates/<int:gate_id>/preview/", gates.preview, name="gate_preview"),

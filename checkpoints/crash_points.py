@@ -72,6 +72,7 @@ OF_BESIDE = (  # of gates that are open beside their run
 )
 OF_SETTLING = ("before_settled", "after_settled", "before_undone", "after_undone")  # of gates with an undo window
 OF_QUESTIONS = ("question_taken", "question_answered")  # of a worker that has an agent answer a question
+OF_BULK = "bulk_item"  # after one gate of a bulk decision was decided or refused
 OF_AUDITS = "audit_step"  # after the seals of one step of a verification were checked
 OF_PRUNES = ("prune_removed", "prune_line_done", "prune_chunks")  # and "artifact_aside", of files
 OF_UNNEEDED = "prune_unneeded"  # of other apps: after a batch of them was deleted, before its commit

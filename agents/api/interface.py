@@ -23,7 +23,7 @@ from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 
 from . import deliveries, device, events, webhooks
-from .gates import choices, decisions, outcomes, preflights, questions, receipts, tools, undos
+from .gates import bulk, choices, decisions, outcomes, preflights, questions, receipts, tools, undos
 from .programs import posted_gates, versions, withdrawals, work
 from .protocol import body_sizes, etags, problem_details, problems, throttling
 from .runs import agents, checkpoints, comparisons, effects, moves, names, runs, waits
@@ -182,8 +182,8 @@ ROUTERS = {
         moves.router, waits.router, names.router,
     ],
     "/gates": [
-        posted_gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, undos.router,
-        receipts.router, withdrawals.router, questions.router,
+        posted_gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, bulk.router,
+        undos.router, receipts.router, withdrawals.router, questions.router,
     ],
     "/agents": [agents.router, versions.router],
     "/tools": [tools.router],

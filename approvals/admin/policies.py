@@ -131,6 +131,7 @@ class PolicyForm(VersionedForm[Policy]):
             "step_up",
             "step_up_method",
             "tokens_decide",
+            "bulk_risk",
             "deadline",
             "on_expiry",
             "undo_window",

@@ -34,7 +34,7 @@ PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requiremen
 NEWER = {
     "tokens_decide": True, "step_up_method": "any", "denials": 1, "stages": "", "rules": "", "requirements": "",
     "auto_sample": 10, "leaves": "title", "remind_before": None, "remind_share": 25, "undo_window": None,
-    "settles_at": None, "settles_as": "", "shown": "",
+    "settles_at": None, "settles_as": "", "shown": "", "bulk_risk": "low",
 }  # fmt: skip
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",

@@ -15,8 +15,9 @@ from approvals.errors import CardRefused
 from approvals.schema import redact, validate
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
-from . import action, chart, precondition, quote
+from . import action, amount, chart, precondition, quote
 from .action import Action
+from .amount import Delay
 from .chart import Chart
 from .precondition import Precondition
 from .quote import Quote
@@ -54,6 +55,7 @@ class Card:
     summary: str = ""  # the agent's own words
     for_whom: str = ""
     amount: str = ""  # display text
+    cost_of_delay: Delay | None = None  # what it costs that nobody decides
     resource: str = ""
     risk: str = "medium"
     reasons: Sequence[str] = ()  # why the risk is what it is
@@ -108,11 +110,13 @@ class Card:
         return any(action.settled for action in self.actions)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with every field."""
+        """Return a JSON object with every field; `cost_of_delay` only where it is stated."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
         lists_of = ("actions", "quotes", "charts", "preconditions")
         nested = {name: [each.to_json() for each in plain[name]] for name in lists_of}
+        if self.cost_of_delay is None:
+            del plain["cost_of_delay"]
         return {**plain, **lists, **nested}
 
     @classmethod
@@ -164,6 +168,7 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
         f"{name!r} cannot be undone, so no rejection goes back to it"
         for name in sorted({*whole.back_to, whole.on_reject} & final)
     ]
+    faults += filter(None, [amount.fault_of_delay(whole.cost_of_delay)])
     if whole.risk not in RISKS:
         faults.append(f"risk {whole.risk!r} is none of {', '.join(RISKS)}")
     if faults:

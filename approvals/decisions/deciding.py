@@ -80,13 +80,13 @@ def decide(
     except _RecordedBefore as before:
         return before.decision
     except DecisionRefused as refusal:
-        _record_refusal(gate, submission, by, refusal)
+        record_refusal(gate, submission, by, refusal)
         if isinstance(refusal, NotAllowed):
             ask_again(gate.pk)
         raise
     except NotVerified as fault:
         frozen = NotVerifiable()
-        _record_refusal(gate, submission, by, frozen)
+        record_refusal(gate, submission, by, frozen)
         raise frozen from fault
 
 
@@ -110,11 +110,12 @@ def _record(
     looks_again = not prepared.rejects and (streak is not None or needs.second_look)
     if looks_again and not submission.second_look:
         raise SecondLookNeeded(streak.count, streak.seconds) if streak else SecondLookNeeded(0, 0)
+    looked_twice = looks_again or bool(submission.bulk and submission.second_look)  # over the whole list
     # Before the lock, which must not wait for an agent's code. What other runs of the lineage do meanwhile is read
     # again under the lock.
     foreseen = submission.shown or reading.acted
     stamp, impact = (impact_sources.stamp_of(gate.run), impact_of(prepared)) if foreseen else ("", None)
-    if not gate.move(proposal=reading.proposal.number):
+    if not gate.move(proposal=reading.proposal.number, by=by.pk):
         _return_same(gate.decisions.filter(user=by), by, submission, request)
         raise lost_race(read(gate_id), submission.seen) or StaleGate([], "")
     # Under the gate's lock now: what others have decided can no longer change.
@@ -131,7 +132,7 @@ def _record(
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
     shown = impact.mark if impact and submission.shown and gate.policy.undo_window else ""
-    decision = _write(prepared, by, request, repeats, shown=shown, second_look=looks_again)
+    decision = _write(prepared, by, request, repeats, shown=shown, second_look=looked_twice)
     close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
@@ -238,7 +239,7 @@ def _alike(prepared: PreparedDecision, proposal: Proposal) -> dict[str, str]:
     return plain | dict.fromkeys(prepared.next.changed if prepared.next else (), str(Verdict.EDIT))
 
 
-def _record_refusal(gate: Gate, submission: Submission, by: User, refusal: DecisionRefused) -> None:
+def record_refusal(gate: Gate, submission: Submission, by: User, refusal: DecisionRefused) -> None:
     """Record the refusal as an event, in a transaction of its own, since the attempt's is rolled back by now."""
     known = submission.verdict if submission.verdict in Verdict.values else ""
     data = {"kind": refusal.code, "verdict": known, **refusal.facts()}

@@ -86,6 +86,7 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         "second_look": decision.second_look,
         "denials": needs.denials if needs.denials > 1 else 0,
         "rules": list(needs.rules),
+        "bulk": submission.bulk,
     }
     data = {
         "kind": decision.verdict,

@@ -46,14 +46,18 @@ class Submission:
     shown: str = ""  # the mark of the impact that was shown; empty where none was
     confirm: Sequence[int] = ()  # numbers of effects that were done before and may be done once more
     second_look: bool = False  # they looked once more, after a streak of fast approvals
+    bulk: int = 0  # the number of the bulk decision that it is part of
 
     def __post_init__(self) -> None:
         if self.verdicts is not None and not self.verdict:
             object.__setattr__(self, "verdict", Verdict.MIXED)
 
     def digest(self) -> bytes:
-        """Return the digest of all but the key and the mark. Raises Invalid for what JSON cannot hold."""
-        content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown")}
+        """Return the digest of all but the key, the mark and the bulk decision.
+
+        Raises Invalid for what JSON cannot hold.
+        """
+        content = {name: value for name, value in vars(self).items() if name not in ("key", "seen", "shown", "bulk")}
         try:
             return digests.of_value({**content, "confirm": sorted(set(self.confirm)), "seen": self.seen.hex()})
         except ValueRefused as refused:

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from approvals.audit import evidence
-from approvals.cards import binding
+from approvals.cards import amount, binding
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal
 from approvals.policy import pacing, required, tally
@@ -25,14 +25,13 @@ from checkpoints.models import Hold, Run
 from checkpoints.postgresql.insert_rows import insertion, next_ids
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.sql import Statement
-from checkpoints.postgresql.text_search import terms
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
 from checkpoints.store import Snapshot, claims
 from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
-from . import automatic, beside
+from . import automatic, beside, search_terms
 
 _TITLE = 200
 
@@ -195,7 +194,8 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         step=asked.step.name,
         kind=asked.kind,
         title=heading(asked.card.title) or asked.step.title,
-        terms=terms(asked.card.title, asked.card.for_whom, asked.card.resource, asked.card.amount),
+        terms=search_terms.of_card(asked.card, asked.run.started_by_id, asked.asked_by),
+        **_sizes(asked),
         risk=raised(asked.card.risk, needs),
         awaits=tally.asked_now(tally.tally(needs, ())) if not asked.policy.plain else [],
         asked_by_id=asked.asked_by,
@@ -208,6 +208,18 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         deadline=None if deadline is None else at + deadline,
         opened_at=at,
     )
+
+
+def _sizes(asked: NewGate) -> dict[str, Any]:
+    """Return the columns by which the inbox orders gates. An external program's own amount is no size to go by."""
+    card, outside = asked.card, asked.run.plan.external
+    own = outside and (not card.actions or any(each.in_own_words(external=True) for each in card.actions))
+    paid = amount.NONE if own else amount.read(card.amount)
+    delay = amount.of_delay(card.cost_of_delay)
+    return {
+        "amount_currency": paid.currency, "amount_value": paid.value,
+        "delay_currency": delay.currency, "delay_value": delay.value,
+    }  # fmt: skip
 
 
 def raised(risk: str, needs: Requirements) -> str:

@@ -15,18 +15,30 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 
-from approvals.models import Decision, Gate, Policy
+from approvals.models import Decision, Gate, Policy, Snooze
 from approvals.policy import separation
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, teams_where, teams_with
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import looked_for
 
-MINE, ALL, DECIDED = "mine", "all", "decided"
+from .queue_orders import AFTER, COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT
+
+MINE, GROUPS, ALL = "mine", "groups", "all"  # open: those that wait for the reader, those of their groups, all they see
+DECIDED = "decided"
 MINE_DECIDED = "mine_decided"  # decided gates that the reader could have decided
 MINE_HELD = "mine_held"  # gates that the reader could decide, with a decision that may still be undone
+BY_ME = "by_me"  # gates on which the reader decided, the last one first
+SNOOZED = "snoozed"  # open gates that the reader put off
+# Queue of open gates -> the reader's own rows that lead to them. A claim's queue plugs in here, as a line of its own.
+PERSONAL = {
+    SNOOZED: """
+      FROM approvals_snooze p JOIN approvals_gate g ON g.id = p.gate_id
+      WHERE p.user_id = %s AND p.until > statement_timestamp()""",
+}
+CLOSED = (DECIDED, MINE_DECIDED)
 
 MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
 NAMED = 300  # gates whose agents are offered in the filter
@@ -45,9 +57,11 @@ _WAITS = (
   AND NOT EXISTS (
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
     WHERE d.gate_id = g.id AND d.user_id = %s AND d.counts AND o.number = g.proposal)
+  AND NOT EXISTS (
+    SELECT FROM approvals_snooze z WHERE z.gate_id = g.id AND z.user_id = %s AND z.until > statement_timestamp())
 """
 )
-_OWN = {MINE: _WAITS, MINE_DECIDED: "", MINE_HELD: " AND g.settles_at IS NOT NULL"}
+_OF_READER = {MINE: _WAITS, MINE_DECIDED: "", MINE_HELD: " AND g.settles_at IS NOT NULL"}
 _AGENTS = """
 SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
 JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY p.agent
@@ -55,20 +69,29 @@ JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.pl
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
     "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
-    "awaits", "settles_at", "settles_as", "run__lineage", "run__plan__agent", "run__plan__external",
+    "awaits", "settles_at", "settles_as", "run__lineage", "run__plan__agent", "run__plan__external", "step",
+    "amount_currency", "amount_value", "policy__bulk_risk",
 )  # fmt: skip
-_URGENT = "deadline, opened_at, id"
-_NEWEST = "closed_at DESC, id DESC"
-
 # The first gates of each policy or team, along the index of its gates in that order.
 _STRETCH = """(
 SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL (
-  SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_gate g WHERE g.{} = s.id AND {}{}
-  ORDER BY {} LIMIT %s) q)"""
+  SELECT {columns} FROM approvals_gate g WHERE g.{column} = s.id AND {which}{condition}
+  ORDER BY {order} LIMIT %s) q)"""
+# The gates to which rows of the reader's own lead, as far as they still see them.
+_OWN = """(
+SELECT {columns} {rows} AND {which}
+  AND (g.team_id = ANY(%s::bigint[]) OR g.policy_id = ANY(%s::bigint[])){condition}
+ORDER BY {order} LIMIT %s)"""
+_SAID = """(
+SELECT {columns}, d.id AS said FROM approvals_decision d JOIN approvals_gate g ON g.id = d.gate_id
+WHERE d.user_id = %s AND NOT EXISTS (
+  SELECT FROM approvals_decision n WHERE n.gate_id = d.gate_id AND n.user_id = d.user_id AND n.id > d.id)
+  AND (g.team_id = ANY(%s::bigint[]) OR g.policy_id = ANY(%s::bigint[])){condition}
+ORDER BY {order} LIMIT %s)"""
 _WAITING = f"""
 SELECT q.id FROM ({{}}) s(id, separation) CROSS JOIN LATERAL (
   SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g WHERE g.policy_id = s.id AND {_OPEN}{_MAY}{_WAITS}
-  ORDER BY {_URGENT} LIMIT %s) q
+  ORDER BY {URGENT} LIMIT %s) q
 ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
 """  # noqa: S608 - constants
 
@@ -83,13 +106,15 @@ class QueueFilters:
     after: int = 0  # the id of the gate before the first one
     closed_within: float = 0  # seconds; 0 for any time
     due: datetime | None = None  # the latest deadline; None: no bound
+    sort: str = ""  # one of SORTS
+    people: tuple[tuple[str, tuple[int, ...]], ...] = ()  # word -> ids of the people whose names it begins
 
     def conditions(self, order: str) -> list[tuple[str, list[Any]]]:
         """Return the filter as SQL on a gate `g`, with its parameters, for each stretch of the order that it takes."""
         condition, values = self._condition()
         if not self.after:
             return [(condition, values)]
-        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in _AFTER[order]]  # not translated: SQL
+        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in AFTER[order]]  # not translated: SQL
         return [(condition + begin, values + more) for begin, more in begins]
 
     def _condition(self) -> tuple[str, list[Any]]:
@@ -105,7 +130,7 @@ class QueueFilters:
             )
             values.append(self.agent)
         if self.words.strip():
-            words, gate, run = looked_for(self.words)
+            words, gate, run = looked_for(self.words, dict(self.people))
             parts.append(f"({MATCHES} OR g.id = %s OR g.run_id = %s)")
             values += [words, gate, run]
         if self.due:
@@ -115,26 +140,6 @@ class QueueFilters:
             parts.append("g.closed_at >= statement_timestamp() - make_interval(secs => %s)")
             values.append(self.closed_within)
         return "".join(f" AND {part}" for part in parts), values
-
-
-def _of_last(column: str) -> str:
-    return f"(SELECT {column} FROM approvals_gate WHERE id = %s)"  # noqa: S608 - constants
-
-
-def _unless_due(column: str, first: str) -> str:
-    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")  # not translated: SQL
-
-
-# Each begins in the index where the gate before stands: one value at a time, as no index serves a row of a subquery.
-# Gates without a deadline come last, as a stretch of their own.
-_AFTER = {
-    _URGENT: [
-        f"(g.deadline, g.opened_at, g.id) > ({_of_last('deadline')}, {_of_last('opened_at')}, {_of_last('id')})",
-        "g.deadline IS NULL AND (g.opened_at, g.id) >"
-        f" ({_unless_due('opened_at', repr('-infinity'))}, {_unless_due('id', '0')})",
-    ],
-    _NEWEST: [f"(g.closed_at, g.id) < ({_of_last('closed_at')}, {_of_last('id')})"],
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,22 +200,39 @@ class ReaderReach:
 
     def _select(self, queue: str, most: int, wanted: QueueFilters) -> tuple[str, list[Any]]:
         """Return the SQL statement that selects the ids of a queue, and its values."""
-        closed, mine = queue in (DECIDED, MINE_DECIDED), queue in _OWN
-        order = _NEWEST if closed else _URGENT
-        which = (_CLOSED if closed else _OPEN) + (_MAY if mine else "") + _OWN.get(queue, "")
-        who = [self.user] * which.count("%s")
+        order = self._order(queue, wanted)
         parts: list[str] = []
         values: list[Any] = []
-        for column, owners, separate in self._sources(queue):
+        for sql, named, own in self._stretches(queue):
             for condition, more in wanted.conditions(order):
-                parts.append(_STRETCH.format(column, which, condition, order))
-                values += [owners, separate, *who, *more, most]
+                parts.append(sql.format(columns=COLUMNS, condition=condition, order=order, **named))
+                values += [*own, *more, most]
         together = " UNION ALL ".join(parts)
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
 
+    @staticmethod
+    def _order(queue: str, wanted: QueueFilters) -> str:
+        if queue == BY_ME:
+            return SAID_LAST
+        return NEWEST if queue in CLOSED else SORTS.get(wanted.sort, URGENT)
+
+    def _stretches(self, queue: str) -> list[tuple[str, dict[str, str], list[Any]]]:
+        """Return the SQL of each part of a queue, what is filled into it, and its first values."""
+        seen = [list(self.teams), [pk for pk, _, _ in self.policies]]
+        if queue == BY_ME:
+            return [(_SAID, {}, [self.user, *seen])]
+        if queue in PERSONAL:
+            return [(_OWN, {"rows": PERSONAL[queue], "which": _OPEN}, [self.user, *seen])]
+        which = (_CLOSED if queue in CLOSED else _OPEN) + (_MAY if queue in _OF_READER else "") + _OF_READER.get(queue, "")
+        who = [self.user] * which.count("%s")
+        return [
+            (_STRETCH, {"column": column, "which": which}, [owners, separate, *who])
+            for column, owners, separate in self._sources(queue)
+        ]
+
     def _sources(self, queue: str) -> list[tuple[str, list[int], list[bool]]]:
         """Return (column, ids, separation) for each column along which the queue is read. No gate is in two of them."""
-        mine = queue in _OWN
+        mine = queue in _OF_READER or queue == GROUPS
         policies = [(pk, separate) for pk, team, separate in self.policies if mine or team not in self.teams]
         by_policy = ("policy_id", [pk for pk, _ in policies], [separate for _, separate in policies])
         return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]
@@ -226,8 +248,10 @@ def _row(columns: Collection[str], values: Collection[list[Any]]) -> tuple[Any, 
 @prepared
 def _named(gates: Any, reader: Any) -> QuerySet[Gate]:
     mine = Decision.objects.filter(gate=OuterRef("pk"), user=reader, counts=True, proposal__number=OuterRef("proposal"))
-    listed: QuerySet[Any] = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan")
+    listed: QuerySet[Any] = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan", "policy")
+    put_off = Snooze.objects.running().filter(gate=OuterRef("pk"), user=reader)
     marked: QuerySet[Gate] = listed.annotate(reader_decided=Exists(mine)).only(*_SHOWN)
+    marked = marked.annotate(snoozed_until=Subquery(put_off.values("until")))
     return marked
 
 

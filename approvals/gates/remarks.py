@@ -39,6 +39,7 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
                     )
                 ]
             )
+        held.found_by(by.pk)
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
         mentions.tell(held, words, by=by)
     return True

@@ -3,6 +3,7 @@ from .decision import Decision
 from .delivery import Attempt, Delivery
 from .draft import Draft
 from .gate import Gate
+from .inbox import BulkItem, BulkOrder, SavedView, Snooze
 from .looking import Looking
 from .notifications import ChannelAddress, ChannelState, Notice, NoticeCursor, NotificationPreference
 from .outcome import Grant, Outcome
@@ -18,6 +19,8 @@ from .webhook import Webhook
 __all__ = [
     "AgentQuestion",
     "Attempt",
+    "BulkItem",
+    "BulkOrder",
     "ChannelAddress",
     "ChannelState",
     "Decision",
@@ -36,7 +39,9 @@ __all__ = [
     "Profile",
     "Proposal",
     "ReviewingTeam",
+    "SavedView",
     "SignedIn",
+    "Snooze",
     "Tool",
     "Unrun",
     "Upload",

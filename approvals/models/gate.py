@@ -16,8 +16,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
-from django.db.models import Count, F, Q
-from django.db.models.functions import Now
+from django.db.models import Case, Count, F, Q, Value, When
+from django.db.models.functions import Concat, Now
 from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import Card
@@ -27,6 +27,7 @@ from checkpoints.access import permissions
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.postgresql.text_search import person_term
 from checkpoints.store import Snapshot
 
 from .proposal import Proposal
@@ -41,16 +42,24 @@ WAYS = (  # see checkpoints.access.permissions
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
 LATEST = (F("closed_at").desc(), F("id").desc())
+LONGEST = ("opened_at", "id")
+LARGEST = (F("amount_currency").desc(), F("amount_value").desc(), F("id").desc())
+COSTLIEST = (F("delay_currency").desc(), F("delay_value").desc(), F("id").desc())
+RISK_RANK = Case(*(When(risk=name, then=place) for place, name in enumerate(("critical", "high", "medium"))), default=3)
+RISKIEST = (RISK_RANK, F("opened_at"), F("id"))
 
 
 # Raw SQL for its RETURNING, so that the row need not be read again. $2 the status or null, $3 the proposal that must be
 # current or null, $4 whether the deadline must have passed, $5 null or the version at which the undo window must have
-# passed. A decision that waits for the end of its undo window keeps the deadline away.
+# passed, $6 a word by which the gate is found from now on, or null. A decision that waits for the end of its undo window
+# keeps the deadline away.
 _MOVE = """
 UPDATE approvals_gate SET version = version + 1, status = coalesce($2::text, status),
   closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END,
   settles_at = CASE WHEN $2::text IS NULL THEN settles_at END,
-  settles_as = CASE WHEN $2::text IS NULL THEN settles_as ELSE '' END
+  settles_as = CASE WHEN $2::text IS NULL THEN settles_as ELSE '' END,
+  terms = CASE WHEN strpos(' ' || terms || ' ', ' ' || $6::text || ' ') > 0 THEN terms
+    ELSE concat_ws(' ', terms, $6::text) END
 WHERE id = $1 AND status = 'open'
   AND ($3::int IS NULL OR proposal = $3::int AND (deadline IS NULL OR deadline > statement_timestamp()))
   AND (NOT $4::boolean OR deadline <= statement_timestamp() AND settles_at IS NULL)
@@ -125,6 +134,11 @@ class Gate(models.Model):
     title = models.CharField(max_length=200)
     terms = models.TextField(default="", db_default="")  # the words of its row, for the search
     risk = models.CharField(max_length=8, choices=Risk.choices, default=Risk.MEDIUM)
+    # For the inbox's orders alone, read from the card: without a currency there is no amount.
+    amount_currency = models.CharField(max_length=3, default="", db_default="", editable=False)
+    amount_value = models.DecimalField(max_digits=24, decimal_places=6, default=0, db_default=0, editable=False)
+    delay_currency = models.CharField(max_length=3, default="", db_default="", editable=False)
+    delay_value = models.DecimalField(max_digits=24, decimal_places=6, default=0, db_default=0, editable=False)
     card = models.BinaryField()  # canonical JSON, see approvals.cards.card
     deadline = models.DateTimeField(null=True)
     # Ids of the teams, and negated ids of the people, who are asked now; empty: all of the policy's. For queues.
@@ -158,6 +172,11 @@ class Gate(models.Model):
             # The orders in which approvals.gates.queues reads, so that only rows that are shown are sorted.
             models.Index("team", *URGENT, name="gate_of_team", condition=OPEN),
             models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
+            *(
+                models.Index(owner, *order, name=f"gate_of_{owner}_{name}", condition=OPEN)
+                for owner in ("team", "policy")
+                for name, order in (("oldest", LONGEST), ("amount", LARGEST), ("delay", COSTLIEST), ("risk", RISKIEST))
+            ),
             models.Index("team", *LATEST, name="gate_of_team_closed", condition=~OPEN),
             models.Index("policy", *LATEST, name="gate_of_policy_closed", condition=~OPEN),
             models.Index(
@@ -215,16 +234,18 @@ class Gate(models.Model):
         return list(seen.order_by("-pk").values_list("pk", flat=True))
 
     def move(
-        self, *, proposal: int | None = None, status: str | None = None, due: bool = False, settled: int | None = None
+        self, *, proposal: int | None = None, status: str | None = None, due: bool = False, settled: int | None = None,
+        by: int | None = None,
     ) -> bool:
         """Move the gate: the only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
 
         With `proposal`, only where that is the current one and the deadline has not passed; with `status`, the gate
         closes. `due`: only past its deadline. `settled`: only past its undo window, and unchanged since this version.
-        Returns False where the gate is not open, or one of these does not hold. Afterwards this row is locked until the
-        transaction ends, and this object is up to date.
+        `by`: the id of a person by whom it is found from now on. Returns False where the gate is not open, or one of
+        these does not hold. Afterwards this row is locked until the transaction ends, and this object is up to date.
         """
-        moved = run_sql(_MOVE, [self.pk, status, proposal, due, settled])
+        word = None if by is None else person_term(by)
+        moved = run_sql(_MOVE, [self.pk, status, proposal, due, settled, word])
         if moved:
             for name, value in zip(_MOVED, moved[0], strict=True):
                 setattr(self, name, value)
@@ -241,6 +262,11 @@ class Gate(models.Model):
         """Forget the decision that waits for the end of its undo window. Only after `move` has locked the row."""
         self.settles_at, self.settles_as = None, ""
         Gate.objects.filter(pk=self.pk).update(settles_at=None, settles_as="")
+    def found_by(self, person: int) -> None:
+        """Let the gate be found by this person from now on. In the caller's transaction, which has locked the row."""
+        word = person_term(person)
+        if word not in self.terms.split():
+            Gate.objects.filter(pk=self.pk).update(terms=Concat("terms", Value(f" {word}")))
 
     def supersede(self) -> int:
         """Raise the number of the current proposal and return it. Only after `move` has locked the row."""

@@ -27,7 +27,7 @@ SAMPLE = 10  # percent
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "step_up_method",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
-    "auto_sample", "leaves", "remind_before", "remind_share", "undo_window",
+    "auto_sample", "leaves", "remind_before", "remind_share", "undo_window", "bulk_risk",
 )  # fmt: skip
 _REACH = """
 SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
@@ -103,6 +103,11 @@ class Policy(models.Model):
         TITLE = "title", _("Its title too")
         FACTS = "facts", _("Its title and facts: amount, for whom, risk, and the actions' names")
         ALL = "all", _("All that the actions show, except for secrets")
+
+    class BulkRisk(models.TextChoices):
+        NONE = "none", _("None: each gate is decided by itself")
+        LOW = "low", _("Low risk")
+        MEDIUM = "medium", _("Low and medium risk")
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
     name = models.SlugField(max_length=60)
@@ -183,6 +188,18 @@ class Policy(models.Model):
     )
     # How long a decision may be undone before it takes effect; null: it takes effect at once.
     undo_window = models.DurationField(null=True, blank=True)
+    # The highest risk at which several gates may be decided together, see approvals.policy.bulk.
+    bulk_risk = models.CharField(
+        _("decided together up to"),
+        max_length=6,
+        choices=BulkRisk.choices,
+        default=BulkRisk.LOW,
+        db_default=BulkRisk.LOW,
+        help_text=_(
+            "Reviewers may decide several gates of one kind together from the inbox, if none has a higher risk. High "
+            "and critical risk are always decided one by one."
+        ),
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

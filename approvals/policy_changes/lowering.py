@@ -59,6 +59,11 @@ def _says_more(before: Any, after: Any) -> bool:
     return said.index(after) > said.index(before)
 
 
+def _riskier(before: Any, after: Any) -> bool:
+    risks = list(Policy.BulkRisk.values)
+    return risks.index(after) > risks.index(before)
+
+
 def _never(before: Any, after: Any) -> bool:
     return False
 
@@ -82,6 +87,7 @@ SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
     "remind_before": (gettext_lazy("Remind before the deadline"), _never),
     "remind_share": (gettext_lazy("Remind at"), _never),
     "undo_window": (gettext_lazy("Undo window"), _less_or_none),
+    "bulk_risk": (gettext_lazy("Decided together up to"), _riskier),
     "withdraw_after": (gettext_lazy("Withdraw if offline"), _never),
 }
 STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns

@@ -24,13 +24,14 @@ from approvals.cards.stored import card_of
 from approvals.consequences import sentences
 from approvals.impact.result import Repeat
 from approvals.models import Gate
+from approvals.policy import bulk
 from approvals.presentation.drawing import times
 from approvals.presentation.drawing.repeats import moment
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
 from .gate_facts import outcomes, settling
-from .text import size_limit, untrusted
+from .text import amounts, size_limit, untrusted
 
 DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
 
@@ -70,6 +71,14 @@ class InboxRow:
     looking: tuple[str, ...] = ()  # names of other people who have its page in sight
     said: bool = False  # the reader has already decided; others must agree
     awaits: str = ""  # whose approval is needed now, where a policy has roles
+    pick: bool = False  # the reader may select it for a bulk decision
+    alike: str = ""  # the same for gates of one kind
+    alone: str = ""  # why it can only be decided by itself
+    currency: str = ""  # of its amount as a number; empty: none
+    value: str = ""
+    delayed: str = ""  # what it costs an hour that it waits
+    snoozed: str = ""  # until when the reader put it off, as HTML
+    found: str = ""  # where the words of the search were found, if the row does not show it
     before: tuple[str, ...] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
     language: str | None = field(default_factory=get_language)
 
@@ -136,14 +145,19 @@ def row(
     lingering: bool = False,
     repeats: Sequence[Repeat] = (),
     awaits: str = "",
+    decides: bool = False,
+    found: str = "",
 ) -> InboxRow:
     """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats.
 
-    `awaits`: whose approval is needed now, where a policy has roles.
+    `awaits`: whose approval is needed now, where a policy has roles; `decides`: the reader may select it for a bulk
+    decision; `found`: where the words of a search are in it.
     """
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     group = due(gate, now)
     ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
+    pick = decides and gate.status == Gate.Status.OPEN and not gate.reader_decided and not lingering
+    provenance, put_off = Provenance.of(gate), getattr(gate, "snoozed_until", None)
     return InboxRow(
         number=gate.pk,
         group=group,
@@ -156,7 +170,15 @@ def row(
         risk=gate.risk,
         kind=gate.kind,
         asked=bytes(gate.card),
-        provenance=Provenance.of(gate),
+        provenance=provenance,
+        pick=pick,
+        alike=bulk.kind_of(gate) if pick else "",
+        alone=bulk.why_alone(gate) if pick else "",
+        currency=gate.amount_currency,
+        value=str(gate.amount_value) if gate.amount_currency else "",
+        delayed=_delayed(gate),
+        snoozed=times.element(put_off, "clock") if put_off and not ended else "",
+        found=found,
         opened=times.element(gate.opened_at, "ago"),
         closed=times.element(ended.at if ended else None, "ago"),
         deadline=times.element(gate.deadline, "until" if group == "hour" else "clock"),
@@ -170,6 +192,12 @@ def row(
         awaits="" if ended else awaits,
         before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     )
+
+
+def _delayed(gate: Gate) -> str:
+    """Write what it costs an hour that a gate waits, as its agent states it."""
+    delay = gate.asked.cost_of_delay
+    return amounts.written(delay["amount"], delay["currency"]) if delay and not gate.closed_at else ""
 
 
 def due(gate: Gate, now: datetime) -> str:
@@ -196,14 +224,36 @@ def grouped(rows: Iterable[InboxRow]) -> list[InboxGroup]:
     return [InboxGroup(key=key, label=str(label), rows=by[key]) for key, label in GROUPS if by[key]]
 
 
-def summary(groups: Sequence[InboxGroup], *, whole: Capped | None = None, filtered: bool = False) -> str:
+BY_CURRENCY = ("amount", "delay")  # orders in which each currency is a group of its own
+
+
+def by_currency(rows: Iterable[InboxRow], sort: str) -> list[InboxGroup]:
+    """Put rows that are in this order into a group for each currency, as amounts of two cannot be compared."""
+    by: dict[str, list[InboxRow]] = {}
+    for each in rows:
+        delay = each.card.cost_of_delay
+        unit = each.currency if sort == "amount" else str(delay["currency"]) if delay else ""
+        by.setdefault(unit, []).append(each)
+    words = {
+        "amount": (_("%(currency)s, the largest first"), _("No amount in one currency")),
+        "delay": (_("%(currency)s an hour, the costliest first"), _("No cost of delay stated")),
+    }[sort]
+    return [
+        InboxGroup(key=unit.lower() or "none", label=words[0] % {"currency": unit} if unit else words[1], rows=found)
+        for unit, found in by.items()
+    ]
+
+
+def summary(
+    groups: Sequence[InboxGroup], *, whole: Capped | None = None, filtered: bool = False, dated: bool = True
+) -> str:
     """Write `14 open, 3 of them due within the hour.` `whole`: how many the queue holds, where not all are shown.
 
-    `filtered`: filters are set, so that none shown does not mean that none waits.
+    `filtered`: filters are set, so that none shown does not mean that none waits. `dated`: the groups are by due date.
     """
     shown = sum(group.open for group in groups)
-    soon = sum(group.open for group in groups if group.key == "hour")
-    if filtered:
+    soon = sum(group.open for group in groups if group.key == "hour" and dated)
+    if filtered and whole is not None:
         return _("%(shown)s shown of %(whole)s open.") % {"shown": shown, "whole": whole}
     if not shown:
         return _("Nothing waits for you.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,10 +22,12 @@ from approvals.presentation.gate_page.filled import drafted
 from approvals.presentation.gate_page.page import GatePage
 from approvals.presentation.text import files, state_tree, untrusted
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
+from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.values import json_pointer
 
 from . import next_gate
 from .access import page_or_404, private, reader_of, shown_or_404, verified
+from .lists.asked import followed
 
 PART = 50_000  # characters of one value on one page
 
@@ -66,15 +69,18 @@ def show(
 
 def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:
     """Return the gate's place in the reader's own queue, and its neighbours there."""
-    frame = page_frame.of(request)
+    frame, wanted = page_frame.of(request), followed(request)
     queue = frame.queue if frame else []
+    if wanted != QueueFilters():  # in another order than the frame, or only some of it
+        queue = page_frame.reach_of(request).ids(MINE, most=MOST + 1, wanted=wanted)
     if frame is None or gate_id not in queue:  # just decided: go on after its place; far down the queue: from the start
         whole = frame is not None and not frame.waiting.more
-        after = page_frame.reach_of(request).ids(MINE, most=1, wanted=QueueFilters(after=gate_id)) if whole else []
+        after = page_frame.reach_of(request).ids(MINE, most=1, wanted=replace(wanted, after=gate_id)) if whole else []
         return {"next": (after or queue)[0]} if after or queue else {}
     at = queue.index(gate_id)
+    total = Capped(min(len(queue), MOST), len(queue) > MOST)
     return {
-        "number": at + 1, "total": str(frame.waiting),
+        "number": at + 1, "total": str(total),
         "previous": queue[at - 1] if at else None, "next": queue[at + 1] if at + 1 < len(queue) else None,
     }  # fmt: skip
 

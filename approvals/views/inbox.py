@@ -2,78 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, MINE_HELD, QueueFilters, ReaderReach
+from approvals.gates import snoozing
+from approvals.gates.queues import (
+    ALL,
+    DECIDED,
+    GROUPS,
+    MINE,
+    MINE_DECIDED,
+    MINE_HELD,
+    SNOOZED,
+    QueueFilters,
+    ReaderReach,
+)
 from approvals.live import page_frame
 from approvals.live.page_frame import reach_of
-from approvals.models import Decision, Gate, Looking, Outcome
+from approvals.models import Decision, Gate, Looking, Outcome, SavedView
 from approvals.policy import stage_words
-from approvals.presentation import inbox
+from approvals.presentation import inbox, matched
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.postgresql.capped_count import MOST, Capped
 
 from .access import private, reader_of
+from .lists.asked import ORDERS, QUEUES, InboxFilters, asked_for, remember
+from .lists.snoozes import just_put_off
 
 SHOWN = 40
 NAMED = 3  # approved gates that have not run, by their titles
-# Queue -> (name, icon, words for an empty one).
-QUEUES = {
-    MINE: (gettext_lazy("Mine"), "inbox", gettext_lazy("You are all caught up")),
-    ALL: (gettext_lazy("All visible to me"), "list", gettext_lazy("No gate is open just now")),
-    DECIDED: (gettext_lazy("Decided"), "check", gettext_lazy("Nothing has been decided yet")),
-}
-SEARCHED = 200  # characters
-
-
-@dataclass(frozen=True, kw_only=True)
-class InboxFilters:
-    """The queue and filters in an address; junk is ignored."""
-
-    queue: str
-    wanted: QueueFilters = field(default_factory=QueueFilters)
-
-    @classmethod
-    def of(cls, request: HttpRequest) -> InboxFilters:
-        said = {name: request.GET.get(name, "").strip() for name in ("queue", "risk", "agent", "q", "after")}
-        after = said["after"]
-        return cls(
-            queue=said["queue"] if said["queue"] in QUEUES else MINE,
-            wanted=QueueFilters(
-                risk=said["risk"] if said["risk"] in Gate.Risk.values else "",
-                agent=said["agent"][:100],
-                words=said["q"][:SEARCHED],
-                after=int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0,
-            ),
-        )
-
-    @property
-    def filtered(self) -> bool:
-        return bool(self.wanted.risk or self.wanted.agent or self.wanted.words)
-
-    def query(self, *, after: int = 0) -> str:
-        """Write these filters as an address's query; `after`: for the page that follows that gate."""
-        wanted = self.wanted
-        said = {"queue": self.queue, "risk": wanted.risk, "agent": wanted.agent, "q": wanted.words, "after": after}
-        return urlencode({name: value for name, value in said.items() if value})
+COUNTED = (MINE, GROUPS, ALL, SNOOZED)
+VIEWS = 8  # saved views whose gates are counted
 
 
 @require_safe
 @private
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the inbox; `?queue=` names another queue than one's own, `?q=`, `?risk=` and `?agent=` filter it."""
-    return render(request, "approvals/inbox/page.html", context_of(request))
+    """Show the inbox; `?queue=` or `?view=` names what, `?q=`, `?risk=`, `?agent=` and `?sort=` shape it."""
+    context = context_of(request, opens=True) | put_off(request)
+    response = render(request, "approvals/inbox/page.html", context)
+    remember(request, response, context["asked"])
+    return response
 
 
 @require_safe
@@ -83,47 +62,48 @@ def listing(request: HttpRequest) -> HttpResponse:
     return render(request, "approvals/inbox/list_update.html", context_of(request))
 
 
-def context_of(request: HttpRequest) -> dict[str, Any]:
-    user, now, asked, reach = reader_of(request), timezone.now(), InboxFilters.of(request), reach_of(request)
+def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
+    user, now, reach = reader_of(request), timezone.now(), reach_of(request)
+    asked, own = asked_for(request, reach, opens=opens)
     found, *closed = reach.lists((asked.queue, SHOWN + 1, asked.wanted), *just_closed(asked))
     shown, lingering = found[:SHOWN], [gate for gates in closed for gate in reversed(gates)]
-    finish(shown if asked.queue == DECIDED else lingering)
-    looking = {} if asked.queue == DECIDED else Looking.objects.people([gate.pk for gate in shown], but=user)
-    before = {} if asked.queue == DECIDED else impact_sources.beside(shown)
-    awaits = {} if asked.queue == DECIDED else stage_words.awaited(shown)
+    finish([gate for gate in shown if gate.status != Gate.Status.OPEN] if asked.closed else lingering)
+    looking = {} if asked.closed else Looking.objects.people([gate.pk for gate in shown], but=user)
+    before = {} if asked.closed else impact_sources.beside(shown)
+    awaits = {} if asked.closed else stage_words.awaited(shown)
+    decides = {policy for policy, *_ in reach.policies}
     rows = [
         inbox.row(
             gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ()),
-            awaits=awaits.get(gate.pk, ""),
+            awaits=awaits.get(gate.pk, ""), decides=gate.policy_id in decides, found=matched.where(gate, asked.wanted),
         )
         for gate in shown
     ]  # fmt: skip
-    if asked.queue != DECIDED:
-        rows += [inbox.row(gate, now=now, lingering=True) for gate in lingering]
-        groups = inbox.grouped(rows)
-    else:
-        groups = [inbox.InboxGroup(key=DECIDED, label=gettext("Newest first"), rows=rows)] if rows else []
-    rest = bounds(asked, groups[-1].key, now) if len(found) > SHOWN and groups else []
-    wholes = {queue: (queue, QueueFilters()) for queue in (MINE, ALL)}
-    counted, agents = reach.figures(dict.fromkeys([*wholes.values(), *rest]), agents_of=asked.queue)
+    groups = grouped(asked, rows, [inbox.row(gate, now=now, lingering=True) for gate in lingering])
+    dated = not (asked.closed or asked.wanted.sort)
+    rest = bounds(asked, groups[-1].key, now) if len(found) > SHOWN and groups and dated else []
+    wholes = {queue: (queue, QueueFilters()) for queue in COUNTED}
+    saved = {view.pk: _counted(view) for view in own.views[:VIEWS]}
+    counted, agents = reach.figures(dict.fromkeys([*wholes.values(), *saved.values(), *rest]), agents_of=asked.queue)
     counts = {queue: counted[whole] for queue, whole in wholes.items()}
     if rest:
         groups[-1] = replace(groups[-1], whole=within([counted[each] for each in rest], least=len(groups[-1].rows)))
     request.waiting = counts[MINE]  # type: ignore[attr-defined]
     return {
-        "queue": asked.queue, "asked": asked, "heading": QUEUES[asked.queue][0],
+        "queue": asked.queue, "asked": asked, "heading": asked.view or QUEUES[asked.queue][0],
         "groups": groups, "empty": QUEUES[asked.queue][2], "last": None if rows else last_closed(reach),
-        "summary": inbox.summary(groups, whole=counts.get(asked.queue), filtered=asked.filtered)
-        if asked.queue != DECIDED else "",
+        "summary": "" if asked.closed else inbox.summary(
+            groups, whole=counts.get(asked.queue), filtered=asked.filtered, dated=dated
+        ),
         "here": asked.query(after=asked.wanted.after), "shown": SHOWN,
         "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",
-        "queues": [
-            {"key": key, "label": label, "icon": icon, "count": counts.get(key), "current": key == asked.queue}
-            for key, (label, icon, _) in QUEUES.items()
-        ],
         "unrun": unrun_of(request),
-        "mine": counts[MINE], "risks": Gate.Risk.choices,
+        "queues": rail(asked, counts),
+        "views": [(view, counted[saved[view.pk]] if view.pk in saved else None) for view in own.views],
+        "mine": counts[MINE], "risks": Gate.Risk.choices, "orders": ORDERS.items(),
         "agents": sorted({*agents, asked.wanted.agent} - {""}),
+        "picks": not asked.closed and any(row.pick for row in rows), "stopped": own.stopped,
+        "teams_seen": list(reach.teams.items()),
     }  # fmt: skip
 
 
@@ -136,12 +116,52 @@ def unrun_of(request: HttpRequest) -> dict[str, Any]:
     return {"number": Capped(min(len(numbers), MOST), len(numbers) > MOST), "named": named, "any": bool(numbers)}
 
 
+def put_off(request: HttpRequest) -> dict[str, Any]:
+    """Return what the notice about a gate that was just put off shows."""
+    snooze = just_put_off(request)
+    if snooze is None:
+        return {}
+    return {
+        "put_off": snooze, "put_off_by": Provenance.of(snooze.gate), "put_off_short": snoozing.shortened(snooze),
+    }  # fmt: skip
+
+
+def _counted(view: SavedView) -> tuple[str, QueueFilters]:
+    """Return what to count for a view. A closed queue is not counted in the rail; its own filters are."""
+    asked = InboxFilters.of({}, view=view)
+    return asked.queue, replace(asked.wanted, sort="")
+
+
+def rail(asked: InboxFilters, counts: dict[str, Capped]) -> list[dict[str, Any]]:
+    """List the queues; the snoozed ones only where there are any."""
+    return [
+        {"key": key, "label": label, "icon": icon, "count": counts.get(key),
+         "current": key == asked.queue and not asked.view}
+        for key, (label, icon, _) in QUEUES.items()
+        if key != SNOOZED or counts[SNOOZED] or asked.queue == SNOOZED
+    ]  # fmt: skip
+
+
+def grouped(asked: InboxFilters, rows: list[inbox.InboxRow], lingering: list[inbox.InboxRow]) -> list[inbox.InboxGroup]:
+    """Put the rows into groups: by due date, by currency, or all of them under the name of their order."""
+    if asked.closed:
+        label = gettext("Newest first")
+    elif not asked.wanted.sort:
+        return inbox.grouped([*rows, *lingering])
+    elif asked.wanted.sort in inbox.BY_CURRENCY:
+        return inbox.by_currency([*rows, *lingering], asked.wanted.sort)
+    else:
+        label = str(ORDERS[asked.wanted.sort])
+    rows = [*rows, *lingering]
+    return [inbox.InboxGroup(key=asked.wanted.sort or DECIDED, label=label, rows=rows)] if rows else []
+
+
 def bounds(asked: InboxFilters, last: str, now: datetime) -> list[tuple[str, QueueFilters]]:
     """Return what to count for the size of the last group, which goes on on the next page: see `within`.
 
     All gates up to its end, and those due before it, which are few and first in the index; those due later are neither.
     """
-    after, until = (None, None) if asked.queue == DECIDED else inbox.due_within(last, now)
+    after, until = inbox.due_within(last, now)
     return [(asked.queue, replace(asked.wanted, due=each)) for each in ([until, after] if after else [until])]
 
 
@@ -151,7 +171,7 @@ def within(counts: list[Capped], *, least: int) -> Capped:
     return Capped(max(total.number - before, least), any(each.more for each in counts))
 
 
-def finish(gates: list[Gate]) -> None:
+def finish(gates: Sequence[Gate]) -> None:
     """Prefetch how these gates ended, in two statements."""
     outcomes, decisions = Outcome.objects.select_related("proposal"), Decision.objects.select_related("user")
     prefetch_related_objects(gates, Prefetch("outcome", outcomes), Prefetch("outcome__decisions", decisions))
@@ -162,14 +182,14 @@ def just_closed(asked: InboxFilters) -> list[tuple[str, int, QueueFilters]]:
 
     Those whose decision may still be undone are shown until it takes effect.
     """
-    if asked.wanted.after or asked.queue == DECIDED:
+    if asked.wanted.after or asked.queue not in (MINE, GROUPS, ALL):
         return []
     wanted = QueueFilters(
         risk=asked.wanted.risk, agent=asked.wanted.agent, words="", closed_within=inbox.LINGERS.total_seconds()
     )
-    if asked.queue != MINE:
+    if asked.queue == ALL:
         return [(DECIDED, SHOWN, wanted)]
-    return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0))]
+    return [(MINE_DECIDED, SHOWN, wanted), (MINE_HELD, SHOWN, replace(asked.wanted, after=0, sort=""))]
 
 
 def last_closed(reach: ReaderReach) -> Any:

@@ -5,18 +5,20 @@ The choice is a box beside the button that sends, ticked until the reader untick
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals.gates.queues import MINE, QueueFilters
+from approvals.gates.queues import MINE, QueueFilters, ReaderReach
 from approvals.live import page_frame
 from approvals.models import Gate
 from approvals.presentation.gate_facts import outcomes, settling
 from approvals.presentation.gate_facts.provenance import Provenance
 
 from .access import reader_of
+from .lists.asked import followed
 
 COOKIE = "holdpoint_follow"
 YEAR = 365 * 24 * 60 * 60  # seconds
@@ -36,12 +38,25 @@ def after(request: HttpRequest, gate_id: int) -> HttpResponse:
         return HttpResponseRedirect(own, status=303)
     on = request.POST.get("follow") == "yes"
     reach = page_frame.reach_of(request)
-    found = (reach.ids(MINE, most=1, wanted=QueueFilters(after=gate_id)) or reach.ids(MINE, most=1)) if on else []
+    found = following(request, reach, gate_id) if on else []
     to = f"{reverse('gate', args=[found[0]])}?decided={gate_id}" if found else own
     response = HttpResponseRedirect(to, status=303)
     said = "yes" if on else "no"
     response.set_cookie(COOKIE, said, max_age=YEAR, samesite="Lax", httponly=True, secure=request.is_secure())
     return response
+
+
+def following(request: HttpRequest, reach: ReaderReach, gate_id: int) -> list[int]:
+    """Return the id of the gate after this one in the list that the reader came from; else the first of their queue.
+
+    Where the end of the list is reached, its beginning follows: gates may have come before those already passed.
+    """
+    wanted = followed(request)
+    shown = [replace(wanted, after=gate_id), wanted]
+    for each in (*shown, QueueFilters()) if wanted != QueueFilters() else shown:
+        if found := reach.ids(MINE, most=1, wanted=each):
+            return found
+    return []
 
 
 def decided(request: HttpRequest) -> dict[str, Any] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 WORDS = 8
 LONGEST = 1_000  # characters of one text that are searchable
@@ -10,22 +12,34 @@ WORD = re.compile(r"[^\W_]+")
 NUMBER = re.compile(r"(?:(gate|run|r-?|#)\s*)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
 
 
-def beginnings(text: str) -> str:
+def beginnings(text: str, people: Mapping[str, Sequence[int]] = MappingProxyType({})) -> str:
     """Turn `refund 204` into `'refund':* & '204':*` for to_tsquery('simple', …); "" if no word is left.
 
     Only letters and digits are kept: nothing that is typed is an operator. PostgreSQL reads 204 in BK-204 as -204.
+    `people`: ids of those whose names have a word that begins like this one; their `person_term` is found too.
     """
-    return " & ".join(_beginning(word) for word in WORD.findall(text)[:WORDS])
+    return " & ".join(_beginning(word, people.get(word, ())) for word in words_of(text))
 
 
-def _beginning(word: str) -> str:
-    return f"('{word}':* | '-{word}':*)" if word.isdecimal() else f"'{word}':*"
+def words_of(text: str) -> list[str]:
+    """Return the words of what is typed that are looked for."""
+    return WORD.findall(text)[:WORDS]
 
 
-def looked_for(text: str) -> tuple[str, int, int]:
+def person_term(person: int) -> str:
+    """Return the search term of a person: names change, and are erased."""
+    return f"person{person}"
+
+
+def _beginning(word: str, people: Sequence[int]) -> str:
+    either = [f"'{word}':*", *([f"'-{word}':*"] if word.isdecimal() else []), *(f"'{person_term(n)}'" for n in people)]
+    return f"({' | '.join(either)})" if len(either) > 1 else either[0]
+
+
+def looked_for(text: str, people: Mapping[str, Sequence[int]] = MappingProxyType({})) -> tuple[str, int, int]:
     """Return (`beginnings`, *`numbered`) of a text; no words if it is a number with its kind, such as R-7."""
     found = NUMBER.fullmatch(text.strip())
-    return "" if found and found[1] not in (None, "#") else beginnings(text), *numbered(text)
+    return "" if found and found[1] not in (None, "#") else beginnings(text, people), *numbered(text)
 
 
 def terms(*texts: str) -> str:

@@ -11,6 +11,8 @@ import "./install.js";
 import "./signed-out.js";
 import "./inbox.js";
 import "./filters.js";
+import "./picks.js";
+import "./bulk.js";
 import "./confirm.js";
 import "./gate-form.js";
 import "./choice-sheet.js";

@@ -29,6 +29,16 @@ def _identifier(name: str) -> str:
 Identifier = Annotated[str, AfterValidator(_identifier)]
 
 
+class CostOfDelay(Order):
+    """The cost of a gate's waiting."""
+
+    amount: str = Field(description="A plain number.", pattern=r"^[0-9]{1,14}(\.[0-9]{1,6})?$", examples=["350.00"])
+    currency: str = Field(description="Its ISO 4217 code.", pattern="^[A-Z]{3}$", examples=["EUR"])
+    per: Annotated[str, known("hour")] = Field(
+        "hour", description="The time that costs so much.", examples=["hour"], json_schema_extra={"enum": ["hour"]}
+    )
+
+
 class CardText(Order):
     """The texts that people read at a gate. The agent wrote them: data, never markup."""
 
@@ -38,6 +48,11 @@ class CardText(Order):
     summary: str = Field("", description="The agent's explanation.", max_length=20_000, examples=["Invoice 7 is due."])
     for_whom: str = Field("", description="The person it is about.", max_length=500, examples=["ACME Ltd"])
     amount: str = Field("", description="The amount, as people write it.", max_length=200, examples=["120.00 EUR"])
+    cost_of_delay: CostOfDelay | None = Field(
+        None,
+        description="What it costs that nobody decides; people order the inbox by it. null: not stated.",
+        examples=[None],
+    )
     resource: str = Field("", description="What it acts on.", max_length=500, examples=["Invoice 7"])
     risk: Annotated[str, known(*RISKS)] = Field(
         "medium", description="The risk.", examples=["medium"], json_schema_extra={"enum": list(RISKS)}

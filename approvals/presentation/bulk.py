@@ -1,0 +1,193 @@
+"""The list of a bulk decision: each gate with what the decision does, or why it is not decided together with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
+
+from approvals.decisions.bulk.orders import BulkResult
+from approvals.decisions.submission import Then, Verdict
+from approvals.errors import AlreadySaid, DecisionRefused
+from approvals.gates import reading
+from approvals.models import Gate
+from approvals.policy import bulk
+from approvals.policy.step_up import PasswordConfirmed
+from approvals.presentation.gate_facts.provenance import HERE, Provenance
+from approvals.presentation.gate_page.page import GatePage
+from checkpoints import store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+
+
+@dataclass
+class BulkLine:
+    """One gate of the list."""
+
+    page: GatePage
+    verdict: str
+    then: str
+    like: Gate  # the gate that gives the list its kind
+
+    @property
+    def gate(self) -> Gate:
+        return self.page.gate
+
+    @property
+    def amount(self) -> str:
+        return self.page.provenance.amount(self.page.card)
+
+    @cached_property
+    def why_not(self) -> str:
+        """Say why this gate will not be decided with the others; "" where it will."""
+        page = self.page
+        try:
+            bulk.check(self.gate, self.like)
+            if not page.may_decide:
+                return page.ended.words if page.ended else page.why_not
+            if page.preflight and page.preflight.red:
+                return _("Its run cannot continue from here just now. Open it to see why.")
+            if page.step_up and page.step_up.until is None:
+                return _("Its policy asks for your password again. Open it to confirm it.")
+            return self._why_unapproved() if self.approves else self._why_unrejected()
+        except DecisionRefused as refusal:
+            return str(refusal)
+        except (NotVerified, NoSuchCheckpoint):
+            return _("Its stored data failed the integrity check.")
+
+    def _why_unapproved(self) -> str:
+        page = self.page
+        if not page.may_approve:
+            return str(AlreadySaid())
+        if page.card.unfilled(page.first):
+            return _("Something has to be filled in first. Open it.")
+        if page.card.untaken(page.first):
+            return _("One of its actions takes no plain approval. Open it.")
+        if page.choices.impacts["approve"].ticks:
+            return _("It would do something again that was already done. Open it to confirm that.")
+        return ""
+
+    def _why_unrejected(self) -> str:
+        if self.then == Then.BACK and not self.page.card.on_reject:
+            return _("Its agent names no step to send it back to. Open it to choose one.")
+        return ""
+
+    @property
+    def approves(self) -> bool:
+        return self.verdict == Verdict.APPROVE
+
+    @cached_property
+    def does(self) -> str:
+        """Say what the decision does, as the gate's page says it."""
+        if not self.approves and self.then == Then.BACK:
+            return _("Nothing runs. The run goes back to “%(step)s” with your reason") % {
+                "step": self.page.plan.title_of(self.page.card.on_reject)
+            }
+        if not self.approves:
+            return _("Nothing runs. The run stops as rejected")
+        left = self.page.left - 1
+        words = self.page.choices.summary
+        return (
+            words
+            if left < 1
+            else _("%(does)s, after one more approval") % {"does": words}
+            if left == 1
+            else _("%(does)s, after %(left)s more approvals") % {"does": words, "left": left}
+        )
+
+    @property
+    def undo(self) -> str:
+        return self.page.choices.undo if self.approves else ""
+
+    @property
+    def choice(self) -> str:
+        """Return what the form posts of it: its number, the digest of its proposal and the mark of the impact."""
+        return f"{self.gate.pk}:{self.page.seen}:{self._mark}"
+
+    @property
+    def _mark(self) -> str:
+        if not self.approves:
+            return ""  # a rejection runs nothing
+        return self.page.choices.impacts["approve"].shown
+
+
+@dataclass(frozen=True)
+class ResultLine:
+    """The result of one gate, as a page shows it."""
+
+    result: BulkResult
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance.of(self.result.gate) if self.result.gate else HERE
+
+    @property
+    def state(self) -> str:
+        """Return the state that colours it."""
+        if self.result.decision is None:
+            return "withdrawn" if self.result.item.code else "open"
+        return "rejected" if self.result.decision.verdict == Verdict.REJECT else "approved"
+
+    @property
+    def icon(self) -> str:
+        return {"withdrawn": "warn", "open": "hold", "rejected": "x", "approved": "check"}[self.state]
+
+    @property
+    def said(self) -> str:
+        """Say the result in a few words."""
+        if self.result.decision is None:
+            return _("Not decided") if self.result.item.code else _("Waiting")
+        waits = self.result.gate is not None and self.result.gate.status == Gate.Status.OPEN
+        if self.state == "rejected":
+            return _("Rejected")
+        return _("Approved by you, others must too") if waits else _("Approved")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkList:
+    """The list of a bulk decision before it is sent."""
+
+    verdict: str
+    then: str
+    allowed: list[BulkLine]
+    refused: list[BulkLine]
+    unknown: int  # numbers that name no gate which the reader sees
+
+    @property
+    def approves(self) -> bool:
+        return self.verdict == Verdict.APPROVE
+
+    @property
+    def backs(self) -> bool:
+        """Tell whether the agent of these gates names a step to which a rejection sends them back."""
+        return any(line.page.card.on_reject for line in (*self.allowed, *self.refused))
+
+    @property
+    def first(self) -> BulkLine | None:
+        return next(iter(self.allowed), None)
+
+    @property
+    def wants_reason(self) -> str:
+        return _("Why these together?") if self.approves else _("Why do you reject these?")
+
+
+def listed(
+    numbers: Iterable[int], *, verdict: str, then: str, reader: User, confirmed: PasswordConfirmed | None
+) -> BulkList:
+    """Read these gates for the list, in this order; those that the reader may not see are only counted."""
+    with store.reading():
+        found = [(number, reading.shown(number, to=reader)) for number in numbers]
+        pages = [GatePage(shown, reader, confirmed=confirmed) for _number, shown in found if shown is not None]
+        store.expect([page.gate.checkpoint for page in pages if page.open])
+        lines = [BulkLine(page=page, verdict=verdict, then=then, like=pages[0].gate) for page in pages]
+        for line in lines:
+            _ = line.why_not or (line.does, line.undo, line.choice)
+    return BulkList(
+        verdict=verdict,
+        then=then,
+        allowed=[line for line in lines if not line.why_not],
+        refused=[line for line in lines if line.why_not],
+        unknown=len(found) - len(pages),
+    )

@@ -1,0 +1,1 @@
+"""Acts on lists of gates: bulk decisions, saved views and snoozed gates."""

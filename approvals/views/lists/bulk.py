@@ -1,0 +1,121 @@
+"""Bulk decisions: the list before one is sent, the POST that sends it, and how far it has come."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.decisions.bulk import orders
+from approvals.decisions.bulk.carrying_out import carry_out
+from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
+from approvals.decisions.submission import Then, Verdict
+from approvals.errors import Invalid, NotAllowed
+from approvals.models import BulkOrder
+from approvals.policy import step_up
+from approvals.policy.bulk import MOST
+from approvals.presentation import bulk
+from approvals.views.access import private, reader_of
+
+BESIDE_FIELDS = ("comment", "second_look")  # faults that are shown beside their fields
+CHOICE = 2_200  # characters of one posted choice at most: its number, digest and mark
+
+
+@require_POST
+@private
+def preview(request: HttpRequest) -> HttpResponse:
+    """List the selected gates with what the decision would do to each. Writes nothing."""
+    return _show(request, numbers_in(request.POST.getlist("gate")))
+
+
+def _show(request: HttpRequest, numbers: list[int], *, faults: Any = (), status: int = 200) -> HttpResponse:
+    said = request.POST
+    verdict = Verdict.REJECT if said.get("verdict") == Verdict.REJECT else Verdict.APPROVE
+    then = said.get("then", "") if said.get("then") in Then.values else str(Then.STOP)
+    found = bulk.listed(
+        numbers, verdict=str(verdict), then=then if verdict == Verdict.REJECT else "", reader=reader_of(request),
+        confirmed=step_up.of_session(request),
+    )  # fmt: skip
+    told = {each["pointer"].removeprefix("/"): each["message"] for each in faults}
+    context = {
+        "found": found, "key": said.get("key") or uuid.uuid4().hex, "comment": said.get("comment", ""),
+        "ticked": said.get("second_look") == "yes", "most": MOST,
+        "faults": told, "other_faults": [words for name, words in told.items() if name not in BESIDE_FIELDS],
+    }  # fmt: skip
+    return render(request, "approvals/bulk/preview.html", context, status=status)
+
+
+@require_POST
+@private
+def create(request: HttpRequest) -> HttpResponse:
+    """Take a bulk decision and carry it out; a repeated POST goes on where an earlier one was cut short."""
+    reader, said = reader_of(request), request.POST
+    if "order" in said:
+        order = _own_or_404(request, said["order"])
+    else:
+        choices = choices_in(said.getlist("choice"))
+        sent = BulkSubmission(
+            key=said.get("key", ""), verdict=said.get("verdict", ""), gates=choices, comment=said.get("comment", ""),
+            then=said.get("then", ""), second_look=said.get("second_look") == "yes",
+        )  # fmt: skip
+        try:
+            order = orders.take(sent, by=reader)
+        except NotAllowed as refusal:
+            raise PermissionDenied(str(refusal)) from refusal
+        except Invalid as refusal:
+            numbers = [each.gate for each in choices]
+            return _show(request, numbers, faults=refusal.errors, status=422)
+    carry_out(order, by=reader, confirmed=step_up.of_session(request))
+    return HttpResponseRedirect(reverse("bulk", args=[order.pk]), status=303)
+
+
+@require_safe
+@private
+def page(request: HttpRequest, order_id: int) -> HttpResponse:
+    """Show a bulk decision of the reader's, gate by gate."""
+    found = orders.progress(_own_or_404(request, str(order_id)), reader=reader_of(request))
+    lines = [bulk.ResultLine(each) for each in found.results]
+    return render(request, "approvals/bulk/page.html", {"found": found, "lines": lines})
+
+
+@require_safe
+@private
+def progress(request: HttpRequest) -> HttpResponse:
+    """Say how far the reader's bulk decision with the form's key has come, for the page that waits for it."""
+    order = BulkOrder.objects.filter(user=reader_of(request), key=request.GET.get("key", "")[:80]).first()
+    found = orders.progress(order, reader=reader_of(request)) if order else None
+    return render(request, "approvals/bulk/progress.html", {"found": found})
+
+
+def _own_or_404(request: HttpRequest, number: str) -> BulkOrder:
+    known = number.isascii() and number.isdigit() and len(number) < 19
+    order = BulkOrder.objects.filter(user=reader_of(request), pk=int(number)).first() if known else None
+    if order is None:
+        raise Http404("No such bulk decision")
+    return order
+
+
+def numbers_in(said: list[str]) -> list[int]:
+    """Return the numbers of a selection, each once, `MOST` at most; junk is left out."""
+    known = [int(each) for each in said if each.isascii() and each.isdigit() and len(each) < 19]
+    return list(dict.fromkeys(known))[:MOST]
+
+
+def choices_in(said: list[str]) -> list[BulkChoice]:
+    """Return the gates of a form as they were on its list; junk is left out."""
+    found = []
+    for each in said[: MOST + 1]:
+        number, _colon, rest = each[:CHOICE].partition(":")
+        seen, _colon, shown = rest.partition(":")
+        try:
+            digest = bytes.fromhex(seen)
+        except ValueError:
+            continue
+        if numbers_in([number]):
+            found.append(BulkChoice(int(number), digest, shown))
+    return found

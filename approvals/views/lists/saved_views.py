@@ -1,0 +1,96 @@
+"""The page of saved views: makes, renames, shares and removes the reader's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.live.page_frame import reach_of
+from approvals.models import SavedView
+from approvals.views.access import private, reader_of
+from checkpoints.postgresql.sql import storable
+
+from .asked import InboxFilters, OwnLists
+
+MOST = 50  # of one person
+
+
+class NotSaved(Exception):
+    """A view that was not saved; the message says why."""
+
+
+@require_safe
+@private
+def page(request: HttpRequest) -> HttpResponse:
+    """List the views that the reader sees."""
+    return _show(request)
+
+
+def _show(request: HttpRequest, *, why: str = "", status: int = 200) -> HttpResponse:
+    reach = reach_of(request)
+    views = OwnLists.of(reach).views
+    context = {
+        "own": [view for view in views if view.user_id == reach.user],
+        "shared": [view for view in views if view.user_id != reach.user],
+        "teams_seen": list(reach.teams.items()), "why": why,
+    }  # fmt: skip
+    return render(request, "approvals/inbox/views.html", context, status=status)
+
+
+@require_POST
+@private
+def create(request: HttpRequest) -> HttpResponse:
+    """Save what the reader looks at as a view of their own."""
+    reader, query = reader_of(request), InboxFilters.of(request.POST.dict()).query()
+    try:
+        if SavedView.objects.filter(user=reader).count() >= MOST:
+            raise NotSaved(_("You have %(most)s views already. Remove one first.") % {"most": MOST})
+        view = _written(SavedView(user=reader, query=query[:600]), request)
+    except NotSaved as refusal:
+        return _show(request, why=str(refusal), status=422)
+    return HttpResponseRedirect(f"{reverse('inbox')}?view={view.pk}", status=303)
+
+
+@require_POST
+@private
+def change(request: HttpRequest, view_id: int) -> HttpResponse:
+    """Rename one of the reader's own views, share it, or open the inbox with it; with `remove`, remove it."""
+    view = SavedView.objects.filter(user=reader_of(request), pk=view_id).first()
+    if view is None:
+        raise Http404("No such view")
+    if "remove" in request.POST:
+        view.delete()
+        return HttpResponseRedirect(reverse("views"), status=303)
+    try:
+        _written(view, request)
+    except NotSaved as refusal:
+        return _show(request, why=str(refusal), status=422)
+    return HttpResponseRedirect(reverse("views"), status=303)
+
+
+def _written(view: SavedView, request: HttpRequest) -> SavedView:
+    """Save a view with the name, the team and the start that were posted. Raises NotSaved."""
+    said: dict[str, Any] = request.POST.dict()
+    name, team = storable(" ".join(said.get("name", "").split())), said.get("team", "")
+    if not 0 < len(name) <= 60:
+        raise NotSaved(_("Give the view a name of at most 60 characters."))
+    teams = reach_of(request).teams
+    view.name = name
+    view.team_id = int(team) if team.isascii() and team.isdigit() and len(team) < 10 and int(team) in teams else None
+    view.opens = said.get("opens") == "yes"
+    try:
+        with transaction.atomic():
+            User.objects.select_for_update(no_key=True).get(pk=view.user_id)  # one view at a time opens the inbox
+            if view.opens:
+                SavedView.objects.filter(user=view.user_id, opens=True).exclude(pk=view.pk).update(opens=False)
+            view.save()
+    except IntegrityError as taken:
+        raise NotSaved(_("You have another view of this name. Choose another name.")) from taken
+    return view

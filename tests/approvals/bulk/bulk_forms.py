@@ -1,0 +1,52 @@
+"""A reviewer's bulk decision, as their browser posts it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.test import Client
+
+from approvals.models import Gate, Policy
+from tests.factories import make_card, make_gate, make_run
+from tests.factories.runs import make_plan, make_spec
+
+CHOICE = re.compile(r'name="choice" value="([^"]+)"')
+KEY = re.compile(r'name="key" value="([^"]+)"')
+REASON = "Checked against the ledger."
+
+
+def alike(number: int, *, policy: Policy, risk: str = "low", **card: Any) -> list[Gate]:
+    """Open gates of one agent, step and policy."""
+    plan = make_plan(make_spec("robo"))
+    return [
+        make_gate(
+            policy=policy,
+            run=make_run(team=policy.team, plan=plan),
+            card=make_card(title=f"Refund {place}", risk=risk, **card),
+        )
+        for place in range(1, number + 1)
+    ]
+
+
+def preview(client: Client, gates: Sequence[Gate], verdict: str = "approve") -> str:
+    """Return the list of a bulk decision as its page shows it."""
+    answer = client.post("/inbox/bulk/", {"gate": [gate.pk for gate in gates], "verdict": verdict})
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def form(page: str, **said: Any) -> dict[str, Any]:
+    """Return the form of that page, filled in."""
+    key = KEY.search(page)
+    assert key is not None
+    filled = {"key": key[1], "verdict": "approve", "comment": REASON, "second_look": "yes"}
+    return {**filled, "choice": CHOICE.findall(page), **said}
+
+
+def send(client: Client, filled: dict[str, Any]) -> str:
+    """Send a form; return the page of its results."""
+    answer = client.post("/inbox/bulk/decisions/", filled)
+    assert answer.status_code == 303, answer.content.decode()
+    return client.get(answer["Location"]).content.decode()

@@ -1,0 +1,261 @@
+"""Several gates decided together: each by itself, with a result of its own, and never twice."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import subprocess
+import sys
+
+import pytest
+
+from approvals.decisions.bulk import orders
+from approvals.decisions.bulk.carrying_out import carry_out
+from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
+from approvals.errors import Invalid
+from approvals.models import BulkOrder, Decision, Gate
+from checkpoints import crash_points
+from checkpoints.models import Event
+from checkpoints.values.canonical_json import decode
+from tests.approvals.bulk.bulk_forms import REASON, alike, form, preview, send
+from tests.factories import (
+    ann,
+    bob,
+    decide,
+    edit_amount,
+    eve,
+    make_card,
+    make_gate,
+    make_policy,
+    make_question,
+    make_team,
+)
+from tests.harness.services import run
+from tests.harness.signed_in_clients import signed_in
+
+STATUS = re.compile(r'class="status" data-status="(\w+)"')
+
+
+def statuses(gates: list[Gate]) -> list[str]:
+    found = dict(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("pk", "status"))
+    return [found[gate.pk] for gate in gates]
+
+
+def test_each_of_the_selection_is_listed_with_what_a_yes_does_and_decided_by_one_order() -> None:
+    team = make_team()
+    gates, client = alike(3, policy=make_policy(team)), signed_in(ann(team))
+    page = preview(client, gates)
+    assert [f"Refund {n}" in page for n in (1, 2, 3)] == [True] * 3
+    assert page.count("Refunds €120.00 and replies, each once") == 3
+    assert statuses(gates) == ["open"] * 3
+    results = send(client, form(page))
+    assert "3 gates approved" in results
+    assert STATUS.findall(results) == ["approved"] * 3
+    assert statuses(gates) == ["decided"] * 3
+    assert {each.words for each in Decision.objects.filter(gate__in=gates)} == {REASON}
+    order = BulkOrder.objects.latest("pk")
+    told = Event.objects.filter(kind="gate.decided", subject__in=[gate.subject for gate in gates])
+    assert [decode(bytes(each.data))["bulk"] for each in told] == [order.pk] * 3
+
+
+def test_two_of_forty_are_refused_by_the_policy_and_say_why() -> None:
+    team = make_team()
+    policy = make_policy(team)
+    gates, risky = alike(38, policy=policy), alike(2, policy=policy, risk="high")
+    client = signed_in(ann(team))
+    page = preview(client, [*gates, *risky])
+    assert page.count("Its risk is high, and its policy allows at most low for decisions together.") == 2
+    filled = form(page)
+    assert len(filled["choice"]) == 38
+    # A forged form that names them anyway gets the same answer for each, and nothing is decided.
+    forged = [f"{gate.pk}:{bytes(gate.standing().digest).hex()}:" for gate in risky]
+    results = send(client, {**filled, "choice": [*filled["choice"], *forged]})
+    assert "38 gates approved" in results
+    assert results.count("Its risk is high") == 2
+    assert statuses(gates) == ["decided"] * 38
+    assert statuses(risky) == ["open"] * 2
+    refused = Event.objects.filter(kind="decision.refused", subject__in=[gate.subject for gate in risky])
+    assert [decode(bytes(each.data))["kind"] for each in refused] == ["not_in_bulk"] * 2
+
+
+@pytest.mark.parametrize(("allowed", "risk", "together"), [
+    ("none", "low", False), ("low", "low", True), ("low", "medium", False), ("medium", "medium", True),
+    ("medium", "high", False),
+])  # fmt: skip
+def test_the_policy_says_up_to_which_risk(allowed: str, risk: str, together: bool) -> None:
+    team = make_team()
+    policy = make_policy(team)
+    type(policy).objects.filter(pk=policy.pk).update(bulk_risk=allowed)
+    gates = alike(1, policy=policy, risk=risk)
+    assert ('name="choice"' in preview(signed_in(ann(team)), gates)) is together
+
+
+def test_what_has_to_be_answered_or_is_of_another_kind_stays_open() -> None:
+    team = make_team()
+    policy = make_policy(team)
+    [first] = alike(1, policy=policy)
+    other = make_gate(policy=make_policy(team, name="wires"), card=make_card(title="A wire", risk="low"))
+    question = make_gate(team=team, kind="recovery", card=make_question())
+    page = preview(signed_in(ann(team)), [first, other, question])
+    assert page.count('name="choice"') == 1
+    assert "It is of another kind than the first" in page
+    assert "It asks a question. Open it to answer." in page
+
+
+def test_what_changed_since_the_list_is_refused_and_the_rest_is_decided() -> None:
+    team = make_team()
+    reviewer = ann(team)
+    gates, client = alike(3, policy=make_policy(team, quorum=2)), signed_in(reviewer)
+    filled = form(preview(client, gates))
+    decide(gates[1], bob(team), "edit", arguments=edit_amount(gates[1], "80.00"))
+    results = send(client, filled)
+    assert "2 gates approved" in results
+    assert "edited this gate after you opened it" in results
+    assert not Decision.objects.filter(gate=gates[1], user=reviewer).exists()
+    assert "Approved by you, others must too" in results
+
+
+def test_somebody_elses_gates_in_the_form_are_told_nothing_of() -> None:
+    team, other = make_team(), make_team("Finance")
+    mine = alike(1, policy=make_policy(team))
+    theirs = make_gate(team=other, card=make_card(title="A payroll secret", risk="low"))
+    client = signed_in(ann(team))
+    page = preview(client, [*mine, theirs])
+    assert "A payroll secret" not in page
+    assert "One more number of the selection names no gate that you see." in page
+    filled = form(page)
+    choice = f"{theirs.pk}:{bytes(theirs.standing().digest).hex()}:"
+    results = send(client, {**filled, "choice": [*filled["choice"], choice]})
+    assert "A payroll secret" not in results
+    assert "You see no gate of this number." in results
+    assert statuses([*mine, theirs]) == ["decided", "open"]
+    assert not Event.objects.filter(kind="decision.refused", subject=theirs.subject).exists()
+
+
+def test_the_same_form_again_is_the_same_order_and_another_content_is_refused() -> None:
+    team = make_team()
+    reviewer = ann(team)
+    gates, client = alike(2, policy=make_policy(team)), signed_in(reviewer)
+    filled = form(preview(client, gates))
+    assert [STATUS.findall(send(client, filled)) for _ in range(2)] == [["approved"] * 2] * 2
+    assert Decision.objects.filter(gate__in=gates).count() == 2
+    assert BulkOrder.objects.filter(user=reviewer).count() == 1
+    again = client.post("/inbox/bulk/decisions/", {**filled, "comment": "Something else."})
+    assert again.status_code == 422
+    assert "This form was sent before with other content" in again.content.decode()
+
+
+def test_a_reason_and_a_look_are_asked() -> None:
+    team = make_team()
+    gates, client = alike(2, policy=make_policy(team)), signed_in(ann(team))
+    filled = form(preview(client, gates))
+    for said, words in (
+        ({"comment": " "}, "Write why you decide these together."),
+        ({"second_look": ""}, "tick that you did"),
+    ):
+        answer = client.post("/inbox/bulk/decisions/", {**filled, **said})
+        assert answer.status_code == 422
+        assert words in answer.content.decode()
+        assert filled["key"] in answer.content.decode()
+    assert statuses(gates) == ["open"] * 2
+
+
+def test_a_bulk_rejection_stops_the_runs_with_its_reason() -> None:
+    team = make_team()
+    gates, client = alike(2, policy=make_policy(team)), signed_in(ann(team))
+    page = preview(client, gates, "reject")
+    assert page.count("Nothing runs. The run stops as rejected") == 2
+    results = send(client, form(page, verdict="reject", then="stop", second_look=""))
+    assert "2 gates rejected" in results
+    assert {gate.outcome.kind for gate in Gate.objects.filter(pk__in=[each.pk for each in gates])} == {"rejected"}
+
+
+def test_a_bulk_decision_counts_as_looked_at_so_that_the_count_of_fast_ones_begins_anew() -> None:
+    team = make_team()
+    reviewer = ann(team)
+    policy = make_policy(team)
+    gates, single = alike(12, policy=policy), alike(1, policy=policy)[0]
+    client = signed_in(reviewer)
+    send(client, form(preview(client, gates)))
+    assert set(Decision.objects.filter(gate__in=gates).values_list("second_look", flat=True)) == {True}
+    decide(single, reviewer)
+    assert statuses([single]) == ["decided"]
+
+
+def test_two_reviewers_at_once_decide_each_gate_once() -> None:
+    team = make_team()
+    gates = alike(6, policy=make_policy(team))
+    one, two = (signed_in(who) for who in (ann(team), bob(team)))
+    forms = [(client, form(preview(client, gates))) for client in (one, two)]
+    # Bob's order gets through half of it first, as if both were under way.
+    decided = [decide(gate, bob(team)) for gate in gates[:3]]
+    results = [send(client, filled) for client, filled in forms]
+    assert "3 gates approved" in results[0]
+    assert results[0].count("already decided this") == 3
+    assert len(decided) + 3 == Decision.objects.filter(gate__in=gates).count()
+
+
+def test_another_persons_order_is_not_there() -> None:
+    team = make_team()
+    client = signed_in(ann(team))
+    send(client, form(preview(client, alike(1, policy=make_policy(team)))))
+    order = BulkOrder.objects.latest("pk")
+    for other in (bob(team), eve()):
+        assert signed_in(other).get(f"/inbox/bulk/{order.pk}/").status_code == 404
+        assert signed_in(other).post("/inbox/bulk/decisions/", {"order": order.pk}).status_code == 404
+
+
+KILLED = """
+import django; django.setup()
+from django.contrib.auth.models import User
+from approvals.models import BulkOrder
+from approvals.decisions.bulk.carrying_out import carry_out
+order = BulkOrder.objects.get(pk={order})
+carry_out(order, by=User.objects.get(pk=order.user_id))
+"""
+
+
+def test_a_process_killed_in_the_middle_leaves_what_it_did_and_the_rest_is_decided_later() -> None:
+    team = make_team()
+    reviewer = ann(team)
+    gates = alike(5, policy=make_policy(team))
+    choices = [BulkChoice(gate.pk, bytes(gate.standing().digest)) for gate in gates]
+    order = orders.take(
+        BulkSubmission(key=secrets.token_hex(8), verdict="approve", gates=choices, comment=REASON, second_look=True),
+        by=reviewer,
+    )
+    wish = {"HOLDPOINT_CRASH": f"{crash_points.OF_BULK}:kill:2", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    done: subprocess.CompletedProcess[str] = run(sys.executable, "-c", KILLED.format(order=order.pk), env=wish)
+    assert done.returncode == -9, done.stderr
+    found = orders.progress(BulkOrder.objects.get(pk=order.pk), reader=reviewer)
+    assert (found.decided, found.waiting, found.stopped) == (2, 3, False)
+    BulkOrder.objects.filter(pk=order.pk).update(moved_at="2020-01-01T00:00Z")
+    client = signed_in(reviewer)
+    assert "A bulk decision has not come to its end." in client.get("/").content.decode()
+    page = client.get(f"/inbox/bulk/{order.pk}/").content.decode()
+    assert "3 gates are left." in page
+    assert "5 gates approved" in send(client, {"order": order.pk})
+    assert Decision.objects.filter(gate__in=gates).count() == 5
+    assert "has not come to its end" not in client.get("/").content.decode()
+
+
+def test_an_order_that_two_processes_carry_out_decides_each_gate_once() -> None:
+    team = make_team()
+    reviewer = ann(team)
+    gates = alike(2, policy=make_policy(team))
+    choices = [BulkChoice(gate.pk, bytes(gate.standing().digest)) for gate in gates]
+    sent = BulkSubmission(key="k", verdict="approve", gates=choices, comment=REASON, second_look=True)
+    order = orders.take(sent, by=reviewer)
+    again = orders.take(sent, by=reviewer)
+    assert again.pk == order.pk
+    carry_out(order, by=reviewer)
+    assert carry_out(again, by=reviewer).decided == 2
+    assert Decision.objects.filter(gate__in=gates).count() == 2
+
+
+def test_an_order_names_at_most_200_gates_each_once() -> None:
+    reviewer = ann(make_policy().team)
+    many = [BulkChoice(number, b"") for number in range(201)]
+    for gates in (many, [BulkChoice(1, b"")] * 2, []):
+        with pytest.raises(Invalid):
+            orders.take(BulkSubmission(key="k", verdict="reject", then="stop", gates=gates, comment="No."), by=reviewer)

@@ -1,0 +1,88 @@
+"""A selection by keyboard, its bar, its list and its results, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from approvals.models import Decision, Gate
+from tests.approvals.bulk.bulk_forms import REASON, alike
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
+from tests.harness.browser_checks import check_each_look, watched
+
+NewPage = Callable[..., Page]
+
+
+def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: NewPage) -> None:
+    team = make_team()
+    policy = make_policy(team)
+    gates = alike(4, policy=policy)
+    risky = alike(1, policy=policy, risk="high")[0]
+    other = make_gate(policy=make_policy(team, name="wires"), card=make_card(title="A wire", risk="low"))
+    page = new_page(ann(team))
+    said = watched(page)
+    page.goto("/")
+    bar, why = page.locator(".bulk"), page.locator("[data-bulk-why]")
+    expect(bar).to_be_hidden()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("[data-bulk-count]")).to_have_text("1 gate selected")
+    for _ in range(3):
+        page.keyboard.press("j")
+    page.keyboard.press("X")
+    expect(page.locator("[data-bulk-count]")).to_have_text("4 gates selected")
+    expect(page.locator("[data-bulk-sum]")).to_have_text("· €480.00")
+    expect(why).to_contain_text("so they may be decided together")
+    for gate, words in ((risky, "1 has to be decided by itself: Its risk is high"), (other, "1 is of another kind")):
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        expect(page.locator(f"#gate-{gate.pk} [name=gate]")).to_be_checked()
+        expect(why).to_contain_text(words)
+    # A gate that others decide meanwhile leaves the list, and the rest stays selected.
+    decide(gates[3], bob(team))
+    expect(page.locator("[data-bulk-count]")).to_have_text("5 gates selected")
+    assert check_each_look(page, "", said) == []
+    page.keyboard.press("a")
+    page.wait_for_url("**/inbox/bulk/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Approve 3 gates")
+    assert check_each_look(page, "", said) == []
+    page.get_by_label("Why these together?").fill(REASON)
+    page.get_by_label("I have read what each of these 3 approves").check()
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/inbox/bulk/*/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("3 gates approved")
+    assert check_each_look(page, "", said) == []
+    assert Decision.objects.filter(gate__in=gates[:3]).count() == 3
+    assert set(Gate.objects.filter(pk__in=[risky.pk, other.pk]).values_list("status", flat=True)) == {"open"}
+
+
+def test_it_works_without_script(new_page: NewPage) -> None:
+    team = make_team()
+    gates = alike(2, policy=make_policy(team))
+    page = new_page(ann(team), java_script_enabled=False)
+    page.goto("/")
+    expect(page.locator(".bulk")).to_be_hidden()
+    for gate in gates:
+        page.locator(f"#gate-{gate.pk} [name=gate]").check()
+    page.get_by_role("button", name="Reject…").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Reject 2 gates")
+    page.get_by_label("Why do you reject these?").fill("Not this month.")
+    page.get_by_role("button", name="Reject 2 gates").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("2 gates rejected")
+    assert set(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("status", flat=True)) == {"decided"}
+
+
+def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -> None:
+    team = make_team()
+    gate = make_gate(team=team)
+    page = new_page(ann(team))
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/")
+    page.keyboard.press("j")
+    page.locator(".preview .snooze").wait_for()
+    page.keyboard.press("z")
+    page.get_by_role("button", name="For an hour").click()
+    expect(page.locator(f"#gate-{gate.pk}")).to_have_count(0)
+    page.keyboard.press("u")
+    expect(page.locator(f"#gate-{gate.pk}")).to_have_count(1)
