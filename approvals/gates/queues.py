@@ -50,17 +50,14 @@ _MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read 
 _ASKED = f"""
   AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint)))
 """
-_WAITS = (
-    _ASKED
-    + """
+_WAITS = f"""{_ASKED}
   AND g.settles_at IS NULL AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
   AND NOT EXISTS (
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
     WHERE d.gate_id = g.id AND d.user_id = %s AND d.counts AND o.number = g.proposal)
   AND NOT EXISTS (
     SELECT FROM approvals_snooze z WHERE z.gate_id = g.id AND z.user_id = %s AND z.until > statement_timestamp())
-"""
-)
+"""  # noqa: S608 - constants
 _OF_READER = {MINE: _WAITS, MINE_DECIDED: "", MINE_HELD: " AND g.settles_at IS NOT NULL"}
 _AGENTS = """
 SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
@@ -223,7 +220,8 @@ class ReaderReach:
             return [(_SAID, {}, [self.user, *seen])]
         if queue in PERSONAL:
             return [(_OWN, {"rows": PERSONAL[queue], "which": _OPEN}, [self.user, *seen])]
-        which = (_CLOSED if queue in CLOSED else _OPEN) + (_MAY if queue in _OF_READER else "") + _OF_READER.get(queue, "")
+        which = _CLOSED if queue in CLOSED else _OPEN
+        which += _MAY + _OF_READER[queue] if queue in _OF_READER else ""
         who = [self.user] * which.count("%s")
         return [
             (_STRETCH, {"column": column, "which": which}, [owners, separate, *who])

@@ -51,8 +51,8 @@ RISKIEST = (RISK_RANK, F("opened_at"), F("id"))
 
 # Raw SQL for its RETURNING, so that the row need not be read again. $2 the status or null, $3 the proposal that must be
 # current or null, $4 whether the deadline must have passed, $5 null or the version at which the undo window must have
-# passed, $6 a word by which the gate is found from now on, or null. A decision that waits for the end of its undo window
-# keeps the deadline away.
+# passed, $6 a word by which the gate is found from now on, or null. A decision that waits for the end of its undo
+# window keeps the deadline away.
 _MOVE = """
 UPDATE approvals_gate SET version = version + 1, status = coalesce($2::text, status),
   closed_at = CASE WHEN $2::text IS NULL THEN closed_at ELSE statement_timestamp() END,
@@ -234,7 +234,12 @@ class Gate(models.Model):
         return list(seen.order_by("-pk").values_list("pk", flat=True))
 
     def move(
-        self, *, proposal: int | None = None, status: str | None = None, due: bool = False, settled: int | None = None,
+        self,
+        *,
+        proposal: int | None = None,
+        status: str | None = None,
+        due: bool = False,
+        settled: int | None = None,
         by: int | None = None,
     ) -> bool:
         """Move the gate: the only writer of `status`, `proposal` and `version`. Joins the caller's transaction.
@@ -262,6 +267,7 @@ class Gate(models.Model):
         """Forget the decision that waits for the end of its undo window. Only after `move` has locked the row."""
         self.settles_at, self.settles_as = None, ""
         Gate.objects.filter(pk=self.pk).update(settles_at=None, settles_as="")
+
     def found_by(self, person: int) -> None:
         """Let the gate be found by this person from now on. In the caller's transaction, which has locked the row."""
         word = person_term(person)

@@ -15,7 +15,7 @@ from approvals.errors import AlreadySaid, DecisionRefused
 from approvals.gates import reading
 from approvals.models import Gate
 from approvals.policy import bulk
-from approvals.policy.step_up import PasswordConfirmed
+from approvals.policy.step_up import Confirmed
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints import store
@@ -173,9 +173,7 @@ class BulkList:
         return _("Why these together?") if self.approves else _("Why do you reject these?")
 
 
-def listed(
-    numbers: Iterable[int], *, verdict: str, then: str, reader: User, confirmed: PasswordConfirmed | None
-) -> BulkList:
+def listed(numbers: Iterable[int], *, verdict: str, then: str, reader: User, confirmed: Confirmed | None) -> BulkList:
     """Read these gates for the list, in this order; those that the reader may not see are only counted."""
     with store.reading():
         found = [(number, reading.shown(number, to=reader)) for number in numbers]

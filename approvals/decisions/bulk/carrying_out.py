@@ -17,7 +17,7 @@ from approvals.errors import DecisionRefused
 from approvals.models import BulkItem, BulkOrder, Gate
 from approvals.policy import bulk
 from approvals.policy.bulk import NoSuchGate
-from approvals.policy.step_up import PasswordConfirmed
+from approvals.policy.step_up import Confirmed
 from checkpoints import crash_points
 
 from .orders import BulkProgress, key_of, progress, touch
@@ -25,7 +25,7 @@ from .orders import BulkProgress, key_of, progress, touch
 NOTED = 1.0  # seconds between two notes that somebody still works on it
 
 
-def carry_out(order: BulkOrder, *, by: User, confirmed: PasswordConfirmed | None = None) -> BulkProgress:
+def carry_out(order: BulkOrder, *, by: User, confirmed: Confirmed | None = None) -> BulkProgress:
     """Decide the gates of an order that are left, and return how all of them ended."""
     before = progress(order, reader=by)
     gates = [each.gate for each in before.results if each.gate is not None]
@@ -55,7 +55,7 @@ def _decide(
     *,
     like: Gate | None,
     by: User,
-    confirmed: PasswordConfirmed | None,
+    confirmed: Confirmed | None,
 ) -> None:
     """Decide one gate. Raises DecisionRefused, as an event by then if the person may see the gate."""
     if gate is None or like is None:

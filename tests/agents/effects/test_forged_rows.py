@@ -56,8 +56,8 @@ COVERED: dict[type[Model], tuple[str, ...]] = {
     Grant: ("outcome_id", "action", "effect"),
     Effect: effects.COLUMNS,
 }
-# What decides nothing: words for the search, whose queues show it, times that the events have themselves, a vote that lapsed, where a result
-# was written (which has its own chain), the worker that had the row in hand.
+# What decides nothing: words for the search, whose queues show it, times that the events have themselves, a vote that
+# lapsed, where a result was written (which has its own chain), the worker that had the row in hand.
 LEFT_OUT = {
     "Gate": {"terms", "opened_at", "closed_at", "awaits"},
     "Policy": {"created_at"},
