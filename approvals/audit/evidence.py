@@ -28,7 +28,11 @@ GATE = (
     "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness",
 )  # fmt: skip
 POLICY = ("team_id", "name", "version", *SETTINGS)
-NEWER = {"tokens_decide": True}  # left out where they are as in rows of a release that does not know them
+NEWER: dict[str, Any] = {
+    "tokens_decide": True,
+    "calendar_id": None,
+    "escalation": [],
+}  # left out where they are as in rows of a release that does not know them
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch")
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
@@ -40,7 +44,11 @@ OUTCOME = (
 )  # fmt: skip
 Ended = TypeVar("Ended", Gate, Grant)
 ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
-MOVES = ("gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", *ENDS)
+OF_CLAIMS = ("gate.claimed", "gate.released")
+MOVES = (
+    "gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", "gate.escalated",
+    "gate.reassigned", *OF_CLAIMS, *ENDS,
+)  # fmt: skip
 ALTERED = "differs from what was recorded when the gate was opened, edited or decided"  # not translated: it is kept
 # The event of a gate's end and its outcome's decisions and grants, for a query that reads a gate with its outcome.
 _END = f"""
@@ -76,7 +84,7 @@ def opened(gate: Gate, standing: Proposal) -> dict[str, Any]:
 
 def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any]:
     """Return the row digests for the event of a decision."""
-    said = {f"decision:{decision.pk}": covered_rows.digest(decision, DECISION)}
+    said = {f"decision:{decision.pk}": _decision(decision)}
     return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
 
 
@@ -152,7 +160,7 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
         name = f"decision:{voice.pk}"
         if name not in said:
             raise NotVerified(_name(name), covered_rows.NO_EVENT)
-        if said[name][0] != covered_rows.digest(voice, DECISION):
+        if said[name][0] != _decision(voice):
             raise NotVerified(_name(name), ALTERED)
 
 
@@ -183,6 +191,11 @@ def _policy(policy: Policy) -> str:
     return covered_rows.digest(policy, columns, reviewers=sorted(policy.reviewer_ids))
 
 
+def _decision(decision: Decision) -> str:
+    """Digest a decision; on whose behalf only where it is, as rows of earlier releases are on nobody's."""
+    return covered_rows.digest(decision, (*DECISION, "on_behalf_of_id") if decision.on_behalf_of_id else DECISION)
+
+
 def _proposal(proposal: Proposal) -> str:
     return covered_rows.digest(proposal, PROPOSAL)
 
@@ -208,7 +221,7 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     for proposal in Proposal.objects.filter(gate__in=numbers):
         found[proposal.gate_id][f"proposal:{proposal.pk}"] = _proposal(proposal)
     for decision in Decision.objects.filter(gate__in=numbers):
-        found[decision.gate_id][f"decision:{decision.pk}"] = covered_rows.digest(decision, DECISION)
+        found[decision.gate_id][f"decision:{decision.pk}"] = _decision(decision)
     for outcome in Outcome.objects.filter(gate__in=numbers).prefetch_related("grants", "decisions"):
         found[outcome.gate_id][f"outcome:{outcome.pk}"] = _whole(outcome)
     return found

@@ -15,6 +15,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
+from approvals.assignments import claims
+from approvals.assignments.errors import ClaimedByOther, SaidInTheirName
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.consequences import impact_sources
@@ -28,9 +30,9 @@ from approvals.errors import (
     StaleGate,
     problem,
 )
-from approvals.gates.reading import read
-from approvals.models import Decision, Gate, Proposal
-from approvals.policy import second_look, step_up
+from approvals.gates.reading import GateReading, read
+from approvals.models import Claim, Decision, Gate, Proposal
+from approvals.policy import authority, second_look, step_up
 from approvals.policy.step_up import PasswordConfirmed
 from checkpoints import actors
 from checkpoints.errors import NotVerified
@@ -99,6 +101,7 @@ def _record(
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
     prepared = prepare(reading, submission, by=by)
+    _refuse_claimed(claims.holder_of(gate), by)
     if gate.policy.step_up and not step_up.counts(confirmed, by=by, now=reading.now):
         raise NotConfirmed
     streak = None if prepared.rejects else second_look.streak(reading.approvals, now=reading.now)
@@ -108,20 +111,25 @@ def _record(
     # again under the lock.
     foreseen = submission.shown or reading.acted
     stamp, impact = (impact_sources.stamp_of(gate.run), impact_of(prepared)) if foreseen else ("", None)
+    version = gate.version
     if not gate.move(proposal=reading.proposal.number):
         _return_same(gate.decisions.filter(user=by), by, submission, request)
         raise lost_race(read(gate_id), submission.seen) or StaleGate([], "")
     # Under the gate's lock now: what others have decided can no longer change.
     votes = _votes(gate.pk, reading.proposal.pk, by.pk, submission.key)
+    if gate.version != version + 1:  # something moved the gate since it was read: maybe somebody claimed it
+        held = Claim.objects.live().select_related("user").filter(gate=gate).first()
+        _refuse_claimed(held.user if held else None, by)
+    behalf = None if reading.decides else _behalf(reading, votes, by)
     evidence.check_voices(gate, votes)
     _return_same(votes, by, submission, request)
-    others = _others(votes, by, prepared) if prepared.next is None else []
+    others = _others(votes, by, behalf, prepared) if prepared.next is None else []
     if impact is not None:
         impact = (impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)).beside(len(others))
         impact.check_confirmed(set(submission.confirm), run=gate.run_id)
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
-    decision = _write(prepared, by, request, repeats, second_look=streak is not None)
+    decision = _write(prepared, by, request, repeats, second_look=streak is not None, behalf=behalf)
     close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
@@ -142,14 +150,33 @@ def _return_same(decisions: Iterable[Decision], by: User, submission: Submission
     raise _RecordedBefore(before)
 
 
-def _others(votes: Sequence[Decision], by: User, prepared: PreparedDecision) -> list[Decision]:
-    """List others' votes for the current proposal. Raises AlreadySaid; a rejection takes one's own approval back."""
-    mine = [one.pk for one in votes if one.user_id == by.pk]
-    if mine and not prepared.rejects:
-        raise AlreadySaid
-    if mine:
-        Decision.objects.filter(pk__in=mine).update(counts=False)
-    return [one for one in votes if one.user_id != by.pk]
+def _refuse_claimed(holder: User | None, by: User) -> None:
+    """Raise ClaimedByOther where somebody else is on the gate."""
+    if holder is not None and holder.pk != by.pk:
+        raise ClaimedByOther(actors.of_user(holder).name, holder.pk)
+
+
+def _behalf(reading: GateReading, votes: Sequence[Decision], by: User) -> int | None:
+    """Return for whom this person decides, of those who are away: one whose authority is not used yet."""
+    used = {one.authority for one in votes if one.user_id != by.pk}
+    return authority.on_behalf(reading.lenders, reading.gate, used=used)
+
+
+def _others(votes: Sequence[Decision], by: User, behalf: int | None, prepared: PreparedDecision) -> list[Decision]:
+    """List the votes for the current proposal by other people, and not by the authority that this one uses.
+
+    Raises AlreadySaid; a rejection takes back the approvals by the same person or authority.
+    """
+    before = [one for one in votes if one.user_id == by.pk or one.authority == (behalf or by.pk)]
+    if before and not prepared.rejects:
+        raise (
+            AlreadySaid
+            if by.pk in [one.user_id for one in before]
+            else SaidInTheirName(actors.of_user(before[0].user).name)
+        )
+    if before:
+        Decision.objects.filter(pk__in=[one.pk for one in before]).update(counts=False)
+    return [one for one in votes if one not in before]
 
 
 def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) -> Proposal:
@@ -174,7 +201,9 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     return made
 
 
-def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, second_look: bool) -> Decision:
+def _write(
+    prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, second_look: bool, behalf: int | None
+) -> Decision:
     """Write the decision, and before it the proposal that it makes."""
     submission = prepared.submission
     proposal = _supersede(prepared, prepared.next, by) if prepared.next else prepared.proposal
@@ -183,6 +212,7 @@ def _write(prepared: PreparedDecision, by: User, request: bytes, repeats: list[i
         gate=prepared.gate,
         proposal=proposal,
         user=by,
+        on_behalf_of_id=behalf,
         verdict=prepared.verdict,
         verdicts=canonical(prepared.by_action.verdicts if prepared.by_action else _alike(prepared, proposal)),
         then=submission.then if prepared.rejects else "",

@@ -12,6 +12,7 @@ from approvals.audit import evidence
 from approvals.gates import closing
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
+from approvals.models.assignments import ending
 from approvals.policy import authority
 from approvals.policy.step_up import PasswordConfirmed
 from checkpoints import actors
@@ -31,6 +32,7 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         "repeats": sorted(decision.confirmed),
         "dropped": sorted(set(submission.dropped)),
         "second_look": decision.second_look,
+        "on_behalf_of": f"user:{decision.on_behalf_of_id}" if decision.on_behalf_of_id else "",
     }
     data = {
         "kind": decision.verdict,
@@ -47,8 +49,8 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
     if lapsed:
         events.append(_lapse(gate, proposal, lapsed))
     agreed = [vote for vote in votes if vote.user_id not in lapsed]
-    if len({vote.user_id for vote in agreed}) < max(1, gate.policy.quorum):
-        event_log.append(events)
+    if len({vote.authority for vote in agreed}) < max(1, gate.policy.quorum):
+        event_log.append(events, beside=ending.with_vote(gate.pk, by=decision.user_id))
         return
     closing.close(gate, proposal, GateEnd(kind=closing.agreed_kind(proposal), by=by, decisions=agreed), told=events)
 
@@ -58,9 +60,9 @@ def _lapsed(gate: Gate, votes: Sequence[Decision]) -> list[int]:
 
     Nor does a vote count that does not confirm every repeat that the last one confirms: its sender agreed to less.
     """
-    why_not = authority.reasons([each.user_id for each in votes], gate)
+    ended = authority.lapsed(votes, gate)
     repeats = votes[-1].confirmed
-    return [each.user_id for each in votes if why_not[each.user_id] or not repeats <= each.confirmed]
+    return [each.user_id for each in votes if each.user_id in ended or not repeats <= each.confirmed]
 
 
 def _lapse(gate: Gate, proposal: Proposal, lapsed: Sequence[int]) -> event_log.Entry:

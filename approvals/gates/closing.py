@@ -15,6 +15,7 @@ from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal, versions
+from approvals.models.assignments import ending
 from approvals.policy import authority
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
@@ -70,7 +71,9 @@ def close(
     counted = [Outcome.decisions.through(outcome=outcome, decision=decision) for decision in end.decisions]
     freed = Hold.objects.freeing(run=gate.run_id, subject=gate.subject, by=end.by)
     ended = gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))
-    event_log.append([*told, ended], beside=[*insertion(counted), *insertion(grants), freed])
+    event_log.append(
+        [*told, ended], beside=[*insertion(counted), *insertion(grants), freed, *ending.with_gate(gate.pk)]
+    )
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
@@ -148,8 +151,8 @@ def _added(gate: Gate, standing: Proposal) -> list[str]:
     if not offered:
         return []
     agreed = list(standing.decisions.filter(counts=True))
-    why_not = authority.reasons([decision.user_id for decision in agreed], gate)
-    said = [each for decision in agreed if not why_not[decision.user_id] for each in decision.added]
+    ended = authority.lapsed(agreed, gate)
+    said = [each for decision in agreed if decision.user_id not in ended for each in decision.added]
     return precondition.agreed_to(offered, added=said, dropped=())
 
 

@@ -14,7 +14,7 @@ from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal
-from approvals.policy import pacing
+from approvals.policy import calendars, escalation, pacing
 from approvals.tools import drawing
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
@@ -116,7 +116,8 @@ def drafted(
              by=by.id)
         for gate in gates
     ]  # fmt: skip
-    rows = [*insertion(gates), *insertion(proposals), *insertion(holds)]
+    levels = [level for gate in gates for level in escalation.planned(gate.policy, gate, at)]
+    rows = [*insertion(gates), *insertion(proposals), *insertion(holds), *insertion(levels)]
     return made, rows
 
 
@@ -165,8 +166,8 @@ def heading(text: str) -> str:
 
 
 def _gate(asked: NewGate, id: int, at: datetime) -> Gate:
-    deadline = asked.policy.deadline
-    return Gate(
+    policy = asked.policy
+    gate = Gate(
         pk=id,
         run=asked.run,
         team=asked.run.team,
@@ -182,9 +183,11 @@ def _gate(asked: NewGate, id: int, at: datetime) -> Gate:
         attempt=asked.earlier.attempt,
         rejected_before_id=asked.earlier.gate,
         card=canonical(asked.card.to_json()),
-        deadline=None if deadline is None else at + deadline,
+        deadline=None if policy.deadline is None else calendars.after(policy, at, policy.deadline),
         opened_at=at,
     )
+    gate.added_ids = []  # nobody was added to it yet
+    return gate
 
 
 def _proposal(gate: Gate, asked: NewGate, id: int) -> Proposal:

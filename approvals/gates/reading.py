@@ -13,13 +13,30 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
-from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models import (
+    AddedTeam,
+    Decision,
+    Draft,
+    Gate,
+    Grant,
+    LentPolicy,
+    LentTeam,
+    Outcome,
+    Proposal,
+    ReviewingTeam,
+    Webhook,
+)
+from approvals.models.assignments.claim import holders
 from approvals.policy import second_look
+from checkpoints.access import token_scope
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
 from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.models import Run
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import prepared
+
+from . import desk
+from .desk import GateDesk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +47,10 @@ class GateReading:
     proposal: Proposal  # the current one
     now: datetime  # the database's clock
     key_used: bool  # whether this person used this key at this gate
-    decides: bool | None  # whether the policy asks this person; None for nobody, or an account that is switched off
+    decides: bool | None  # whether this person is asked; None for nobody, or an account that is switched off
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
+    lenders: list[int] = field(default_factory=list)  # the people for whom this person may decide, who are away
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
@@ -42,11 +60,12 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
         raise Proposal.DoesNotExist
     gate = found.gate
     gate.policy.reviewer_ids = found.reviewers
-    gate.hooked = found.hooked
+    gate.hooked, gate.added_ids, gate.holder = found.hooked, found.added, found.holder
     return GateReading(
         gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
         decides=found.decides if found.active else None,
         approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
+        lenders=sorted({*found.lenders, *found.lenders_here}),
     )  # fmt: skip
 
 
@@ -61,12 +80,20 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     recent = second_look.recent(user_id)
     teams = held(PersonKind(True, False, EVERYTHING).person(user_id), DECIDE_GATE)
     deciding = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy"), team__in=teams)
+    added = AddedTeam.objects.filter(gate=OuterRef("gate_id")).order_by("pk")
+    lent = LentPolicy.objects.filter(policy=OuterRef("gate__policy"), delegate=user_id)
+    lent_here = LentTeam.objects.filter(added__gate=OuterRef("gate_id"), delegate=user_id)
     return (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
-        .annotate(active=Exists(User.objects.filter(pk=user_id, is_active=True)), decides=Exists(deciding))
+        .annotate(
+            active=Exists(User.objects.filter(pk=user_id, is_active=True)),
+            decides=Exists(deciding) | Exists(added.filter(team__in=teams)),
+        )
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
-        .annotate(reviewers=ArraySubquery(reviewers.values("team")))
+        .annotate(reviewers=ArraySubquery(reviewers.values("team")), added=ArraySubquery(added.values("team")))
+        .annotate(lenders=ArraySubquery(lent.values("person")), lenders_here=ArraySubquery(lent_here.values("person")))
+        .annotate(holder=holders("gate_id"))
         .annotate(approved_at=ArraySubquery(recent.values("created_at")))
         .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
         .filter(gate=gate_id, number=F("gate__proposal"))
@@ -97,6 +124,9 @@ LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate O
 """  # noqa: S608 - constants
 
 
+_MORE_MEMBERS = " UNION SELECT team_id FROM approvals_addedteam WHERE gate_id = %s AND open"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShownGate:
     """A gate that somebody may see."""
@@ -110,6 +140,7 @@ class ShownGate:
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
+    desk: GateDesk = field(default_factory=GateDesk)
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
@@ -133,6 +164,9 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
     gate.policy.reviewer_ids = beside["reviewers"]
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
+    found_desk = GateDesk.of(beside["desk"])
+    gate.added_ids = [team for team, _ in found_desk.added]
+    gate.reviewers = [*gate.policy.reviewers, *(Group(pk=team, name=name) for team, name in found_desk.added)]
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
     decides = bool(beside["decides"]) if to.is_active else None
@@ -140,7 +174,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
-        deciders=frozenset(beside["deciders"]),
+        deciders=frozenset(beside["deciders"]), desk=found_desk,
     )  # fmt: skip
 
 
@@ -170,7 +204,7 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
     return columns(
         seen=seen.filter(pk=pk).values("pk"),
         sees_run=gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
-        decides=Policy.objects.decided_by(reader).filter(gates=pk).values("pk"),
+        decides=_asks(reader, pk).values("pk"),
         replaced=seen.filter(replacements=pk).order_by("-pk").values("pk"),
         reviewers=reviewers.values("team"),
         reviewer_names=reviewers.values("team__name"),
@@ -179,8 +213,18 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         approved_at=second_look.recent(user).values("created_at"),
         looked_twice=second_look.recent(user).values("second_look"),
         granted=(_GRANTED, [pk]),
-        deciders=(_MEMBERS.format(teams), [*values, pk]),
+        deciders=(_MEMBERS.format(teams + _MORE_MEMBERS), [*values, pk, pk]),
+        desk=desk.column(reader, pk),
     )
+
+
+def _asks(reader: Any, gate: Any) -> QuerySet[Gate]:
+    """Select this gate where it asks this person in their own name; by a token, if in its scope."""
+    teams = held(reader, DECIDE_GATE)
+    named = ReviewingTeam.objects.filter(policy=OuterRef("policy"), team__in=teams)
+    added = AddedTeam.objects.filter(gate=OuterRef("pk"), team__in=teams)
+    asking = Gate.objects.filter(Exists(named) | Exists(added), pk=gate)
+    return token_scope.of(reader).narrow(asking, team="team_id")
 
 
 def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:

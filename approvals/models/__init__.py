@@ -1,3 +1,8 @@
+from .assignments.calendar import Calendar
+from .assignments.claim import Claim
+from .assignments.delegation import Delegation, LentPolicy, LentTeam
+from .assignments.escalation import Escalation
+from .assignments.reviewers import AddedTeam, Assignee
 from .decision import Decision
 from .delivery import Attempt, Delivery
 from .draft import Draft
@@ -11,12 +16,20 @@ from .upload import Upload
 from .webhook import Webhook
 
 __all__ = [
+    "AddedTeam",
+    "Assignee",
     "Attempt",
+    "Calendar",
+    "Claim",
     "Decision",
+    "Delegation",
     "Delivery",
     "Draft",
+    "Escalation",
     "Gate",
     "Grant",
+    "LentPolicy",
+    "LentTeam",
     "Looking",
     "Outcome",
     "Policy",

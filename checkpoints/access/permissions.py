@@ -27,6 +27,7 @@ START_RUN = "checkpoints.start_run"
 REWIND_RUN = "checkpoints.rewind_run"
 DECIDE_GATE = "approvals.decide_gate"
 REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
+ADD_REVIEWERS = "approvals.add_reviewers"
 MANAGE_WEBHOOKS = "approvals.manage_webhooks"
 VIEW_AUDIT = "checkpoints.view_audit"
 ERASE_TEXT = "checkpoints.erase_text"
@@ -35,6 +36,8 @@ VIEW_EVENT = "checkpoints.view_event"
 PRUNE_CHECKPOINTS = "checkpoints.prune_checkpoints"
 SET_LEGAL_HOLD = "checkpoints.set_legal_hold"
 CHANGE_TOKEN = "agents.change_token"  # noqa: S105 - a name
+
+ONESELF = ""  # where a way leads to a person, instead of to a team in which it takes a permission
 
 Ways = Sequence[tuple[str, str]]  # how rows are seen: paths to a team, each with the permission that it takes there
 
@@ -119,12 +122,12 @@ def visible(rows: token_scope.Rows, user: Any, ways: Ways, **bounds: str) -> tok
     """Keep the rows that a person sees in one of these ways; by a token, those within its `bounds`, see `narrow`."""
     seen = Q()
     for way, permission in ways:
-        seen |= _through(rows.model, way, held(user, permission))
+        seen |= _through(rows.model, way, held(user, permission) if permission else [user.pk])
     return token_scope.of(user).narrow(rows.filter(seen), **bounds)
 
 
-def _through(model: type[models.Model], way: str, teams: QuerySet[Any, Any]) -> Q:
-    """Select the rows from which `way` leads to one of the teams, by no join that would find a row twice."""
+def _through(model: type[models.Model], way: str, teams: QuerySet[Any, Any] | list[Any]) -> Q:
+    """Select the rows from which `way` leads to one of these teams or people, by no join that finds a row twice."""
     first, _, onward = way.partition("__")
     if not onward:
         return Q(**{f"{first}__in": teams})
@@ -138,7 +141,7 @@ def _through(model: type[models.Model], way: str, teams: QuerySet[Any, Any]) -> 
 def shown_in(rows: QuerySet[Any, Any], ways: Ways) -> dict[int, set[tuple[str, int]]]:
     """Return, by row, each (permission, team) that shows it: the rule of `visible`, for many people at once.
 
-    One statement.
+    A way to a person gives (ONESELF, person). One statement.
     """
     first, *others = (rows.order_by().values_list("pk", Value(needs), way) for way, needs in ways)
     found: dict[int, set[tuple[str, int]]] = {}

@@ -130,7 +130,9 @@ class AskedGate:
         """Say why the reader may not decide; "" where they may."""
         if not self.open:
             return _("This gate is closed.")
-        return authority.reason(self.user.pk, self.read.decides, self.gate)
+        return authority.reason(
+            self.user.pk, self.read.decides, self.gate, [each.pk for each in self.read.desk.lenders]
+        )
 
     @property
     def may_decide(self) -> bool:
