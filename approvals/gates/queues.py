@@ -7,7 +7,7 @@ not with the gates that exist. One policy belongs to one team, and so do the gat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -19,7 +19,8 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 
 from approvals.models import Decision, Gate, Policy
 from approvals.policy import separation
-from checkpoints.access.permissions import VIEW_RUN, teams_where
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, held, teams_where
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import looked_for
@@ -30,38 +31,52 @@ MINE_DECIDED = "mine_decided"  # decided gates that the reader could have decide
 MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
 NAMED = 300  # gates whose agents are offered in the filter
 
-_OPEN = "g.status = 'open'"
+OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
-_MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
-_WAITS = """
+MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
+# For somebody who is away: not where they all are apart, nor where all whose authority it is have voted. {} the view's
+# row that lends it.
+_LENT = """ AND (NOT s.lent OR EXISTS (SELECT FROM {} WHERE lent.delegate_id = %s AND NOT """
+FOR_OTHERS = _LENT + separation.APART.replace("%s", "lent.person_id") + "))"
+POLICY_LENDS = "approvals_lentpolicy lent JOIN (SELECT g.policy_id) of ON of.policy_id = lent.policy_id"
+TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"
+WAITS = """
   AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
   AND NOT EXISTS (
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
-    WHERE d.gate_id = g.id AND d.user_id = %s AND d.counts AND o.number = g.proposal)
+    WHERE d.gate_id = g.id AND %s IN (d.user_id, d.on_behalf_of_id) AND d.counts AND o.number = g.proposal)
 """
 _AGENTS = """
 SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
 JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY p.agent
 """
+_AS_JSON = "SELECT json_build_array(id, lent) FROM ({}) added(id, lent)"
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
     "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
     "run__lineage", "run__plan__agent", "run__plan__external",
 )  # fmt: skip
-_URGENT = "deadline, opened_at, id"
+URGENT = "deadline, opened_at, id"
 _NEWEST = "closed_at DESC, id DESC"
+_ADDED_TEAMS = """
+SELECT own.id, false FROM ({}) own(id) WHERE EXISTS (SELECT FROM approvals_addedteam a WHERE a.team_id = own.id)
+UNION SELECT lent.team_id, true FROM approvals_lent lent
+WHERE lent.delegate_id = %s AND EXISTS (SELECT FROM approvals_addedteam a WHERE a.team_id = lent.team_id)
+"""
 
 # The first gates of each policy or team, along the index of its gates in that order.
 _STRETCH = """(
-SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL (
+SELECT q.* FROM unnest(%s::bigint[], %s::boolean[], %s::boolean[]) s(id, separation, lent) CROSS JOIN LATERAL (
   SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_gate g WHERE g.{} = s.id AND {}{}
   ORDER BY {} LIMIT %s) q)"""
-_WAITING = f"""
-SELECT q.id FROM ({{}}) s(id, separation) CROSS JOIN LATERAL (
-  SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g WHERE g.policy_id = s.id AND {_OPEN}{_MAY}{_WAITS}
-  ORDER BY {_URGENT} LIMIT %s) q
-ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
-"""  # noqa: S608 - constants
+# Those of each team that was added to gates' reviewers: few, so they are read through the rows that add it.
+_ADDED_STRETCH = """(
+SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) t(id, lent) CROSS JOIN LATERAL (
+  SELECT g.id, g.deadline, g.opened_at, g.closed_at FROM approvals_addedteam a
+  JOIN approvals_gate g ON g.id = a.gate_id AND g.team_id = coalesce(%s, g.team_id)
+  JOIN LATERAL (SELECT p.separation, t.lent FROM approvals_policy p WHERE p.id = g.policy_id) s ON true
+  WHERE a.team_id = t.id AND {} AND {}{}
+  ORDER BY {} LIMIT %s) q)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +134,7 @@ def _unless_due(column: str, first: str) -> str:
 # Each begins in the index where the gate before stands: one value at a time, as no index serves a row of a subquery.
 # Gates without a deadline come last, as a stretch of their own.
 _AFTER = {
-    _URGENT: [
+    URGENT: [
         f"(g.deadline, g.opened_at, g.id) > ({_of_last('deadline')}, {_of_last('opened_at')}, {_of_last('id')})",
         "g.deadline IS NULL AND (g.opened_at, g.id) >"
         f" ({_unless_due('opened_at', repr('-infinity'))}, {_unless_due('id', '0')})",
@@ -135,14 +150,27 @@ class ReaderReach:
     user: int
     teams: Mapping[int, str]  # their names by id
     policies: tuple[tuple[int, int, bool], ...]  # (id, team, separation)
+    lent: tuple[tuple[int, int, bool], ...] = ()  # the same, of those under which they decide for who is away
+    added: tuple[int, ...] = ()  # teams of theirs that were added to gates
+    lent_added: tuple[int, ...] = ()  # such teams in which they decide for who is away
+    only: int | None = None  # the one team in whose gates their token lets them
 
     @classmethod
     def of(cls, user: Any) -> ReaderReach:
-        """Read a person's reach as it is now, in two statements; every queue of one page shares it."""
+        """Read a person's reach as it is now, in four statements; every queue of one page shares it."""
+        columns = ("pk", "team_id", "separation")
+        teams, values = added_teams(user)
+        with connection.cursor() as cursor:
+            cursor.execute(teams, values)
+            added = cursor.fetchall()
         return cls(
             user=user.pk,
             teams=dict(seen_by(user).values_list("pk", "name")),
-            policies=tuple(Policy.objects.decided_by(user).values_list("pk", "team_id", "separation")),
+            policies=tuple(Policy.objects.decided_by(user).values_list(*columns)),
+            lent=tuple(Policy.objects.lent_to(user).values_list(*columns)),
+            added=tuple(team for team, lent in added if not lent),
+            lent_added=tuple(team for team, lent in added if lent),
+            only=token_scope.of(user).team,
         )
 
     def ids(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[int]:
@@ -182,24 +210,52 @@ class ReaderReach:
     def _select(self, queue: str, most: int, wanted: QueueFilters) -> tuple[str, list[Any]]:
         """Return the SQL statement that selects the ids of a queue, and its values."""
         closed, mine = queue in (DECIDED, MINE_DECIDED), queue in (MINE, MINE_DECIDED)
-        order = _NEWEST if closed else _URGENT
-        which = (_CLOSED if closed else _OPEN) + (_MAY if mine else "") + (_WAITS if queue == MINE else "")
-        who = [self.user] * which.count("%s")
+        order = _NEWEST if closed else URGENT
         parts: list[str] = []
         values: list[Any] = []
-        for column, owners, separate in self._sources(queue):
+        for source in self._sources(queue):
+            which = (_CLOSED if closed else OPEN) + (MAY if mine else "")
+            which += (source.lends if mine else "") + (WAITS if queue == MINE else "")
+            who = [self.user] * which.count("%s")
             for condition, more in wanted.conditions(order):
-                parts.append(_STRETCH.format(column, which, condition, order))
-                values += [owners, separate, *who, *more, most]
-        together = " UNION ALL ".join(parts)
+                parts.append(source.stretch.format(source.once if closed else source.where, which, condition, order))
+                values += [*source.values, *who, *more, most]
+        # A gate may be in several sources: of its team's, and of one that was added.
+        together = (" UNION " if self.added or self.lent or self.lent_added else " UNION ALL ").join(parts)
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
 
-    def _sources(self, queue: str) -> list[tuple[str, list[int], list[bool]]]:
-        """Return (column, ids, separation) for each column along which the queue is read. No gate is in two of them."""
+    def _sources(self, queue: str) -> Iterator[_Source]:
+        """Yield what the queue is read along."""
         mine = queue in (MINE, MINE_DECIDED)
-        policies = [(pk, separate) for pk, team, separate in self.policies if mine or team not in self.teams]
-        by_policy = ("policy_id", [pk for pk, _ in policies], [separate for _, separate in policies])
-        return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]
+        own = [each for each in self.policies if mine or each[1] not in self.teams]
+        lent = [each for each in self.lent if mine or each[1] not in self.teams]
+        if not mine:
+            teams = list(self.teams)
+            yield _Source("team_id", [teams, [False] * len(teams), [False] * len(teams)])
+        every = [*own, *lent]
+        flags = [False] * len(own) + [True] * len(lent)
+        lends = FOR_OTHERS.format(POLICY_LENDS) if lent else ""
+        yield _Source("policy_id", [[pk for pk, *_ in every], [each[2] for each in every], flags], lends=lends)
+        if added := [*self.added, *self.lent_added]:
+            flags = [False] * len(self.added) + [True] * len(self.lent_added)
+            yield _Source(
+                "a.open", [added, flags, self.only], _ADDED_STRETCH, "NOT a.open", FOR_OTHERS.format(TEAM_LENDS)
+            )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A column, or rows, along which a queue is read: of open gates, and of closed ones where that differs."""
+
+    where: str
+    values: list[Any]
+    stretch: str = _STRETCH
+    where_closed: str = ""
+    lends: str = ""
+
+    @property
+    def once(self) -> str:
+        return self.where_closed or self.where
 
 
 def _row(columns: Collection[str], values: Collection[list[Any]]) -> tuple[Any, ...]:
@@ -222,8 +278,8 @@ def seen_by(user: Any) -> QuerySet[Group]:
     return teams_where(user, VIEW_RUN).order_by("name", "pk")
 
 
-def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
-    """Return SQL for the ids of the gates that wait for a person, ordered like `ReaderReach.ids`, without the reach."""
-    policies, values = Policy.objects.decided_by(user).values_list("pk", "separation").query.sql_with_params()
-    who = [user.pk] * (_MAY + _WAITS).count("%s")
-    return _WAITING.format(policies), [*values, *who, most, most]
+def added_teams(user: Any, *, as_json: bool = False) -> tuple[str, list[Any]]:
+    """Return SQL for the teams that were added to gates and in which a person decides: (id, for who is away)."""
+    own, values = held(user, DECIDE_GATE).query.sql_with_params()
+    sql = _ADDED_TEAMS.format(own)
+    return _AS_JSON.format(sql) if as_json else sql, [*values, user.pk]

@@ -19,7 +19,7 @@ from django.utils.crypto import constant_time_compare
 
 from approvals.models import Gate, gate
 from approvals.sessions import SessionStore, is_key, stored
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, Ways, shown_in, teams_of
+from checkpoints.access.permissions import DECIDE_GATE, ONESELF, VIEW_RUN, Ways, shown_in, teams_of
 from checkpoints.models import Run, run
 
 _WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "gate": (Gate, gate.WAYS)}
@@ -73,7 +73,11 @@ def _access(
     if user is None:
         return None
     names = {f"{kind}.{pk}" for kind in _WATCHED for pk in _numbers(kind, [asked])}
-    watched = {name for name in names if any(team in teams[user.pk, needs] for needs, team in shown.get(name, ()))}
+
+    def is_way(needs: str, end: int) -> bool:
+        return end == user.pk if needs == ONESELF else end in teams[user.pk, needs]
+
+    watched = {name for name in names if any(is_way(*through) for through in shown.get(name, ()))}
     return replace(_heard(user, teams), watched=frozenset(watched))
 
 

@@ -122,17 +122,17 @@ def visible(rows: token_scope.Rows, user: Any, ways: Ways, **bounds: str) -> tok
     """Keep the rows that a person sees in one of these ways; by a token, those within its `bounds`, see `narrow`."""
     seen = Q()
     for way, permission in ways:
-        seen |= _through(rows.model, way, held(user, permission) if permission else [user.pk])
+        seen |= _through(rows.model, way, held(user, permission) if permission else user.pk)
     return token_scope.of(user).narrow(rows.filter(seen), **bounds)
 
 
-def _through(model: type[models.Model], way: str, teams: QuerySet[Any, Any] | list[Any]) -> Q:
-    """Select the rows from which `way` leads to one of these teams or people, by no join that finds a row twice."""
+def _through(model: type[models.Model], way: str, ends: QuerySet[Any, Any] | Expression | int) -> Q:
+    """Select the rows from which `way` leads to one of the teams, or to a person, by no join that finds a row twice."""
     first, _, onward = way.partition("__")
     if not onward:
-        return Q(**{f"{first}__in": teams})
+        return Q(**{f"{first}__in" if isinstance(ends, QuerySet) else first: ends})
     field: Any = model._meta.get_field(first)
-    there = field.related_model._default_manager.filter(_through(field.related_model, onward, teams))
+    there = field.related_model._default_manager.filter(_through(field.related_model, onward, ends))
     if field.many_to_one:
         return Q(**{f"{first}__in": there.values("pk")})
     return Q(Exists(there.filter(**{field.remote_field.name: OuterRef("pk")})))
