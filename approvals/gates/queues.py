@@ -34,10 +34,15 @@ NAMED = 300  # gates whose agents are offered in the filter
 OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
 MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
-# For somebody who is away: not where they all are apart, nor where all whose authority it is have voted. {} the view's
-# row that lends it.
-_LENT = """ AND (NOT s.lent OR EXISTS (SELECT FROM {} WHERE lent.delegate_id = %s AND NOT """
-FOR_OTHERS = _LENT + separation.APART.replace("%s", "lent.person_id") + "))"
+# For somebody who is away: not where they all are apart. The first place is the view that lends it, as `lent`;
+# the second, UNUSED where the gate must wait for a vote by their authority.
+_LENT = " AND (NOT s.lent OR EXISTS (SELECT FROM {} WHERE lent.delegate_id = %s AND NOT "
+FOR_OTHERS = _LENT + separation.APART.replace("%s", "lent.person_id") + "{}))"
+UNUSED = """
+  AND NOT EXISTS (
+    SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
+    WHERE d.gate_id = g.id AND coalesce(d.on_behalf_of_id, d.user_id) = lent.person_id AND d.counts
+      AND o.number = g.proposal)"""
 POLICY_LENDS = "approvals_lentpolicy lent JOIN (SELECT g.policy_id) of ON of.policy_id = lent.policy_id"
 TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"
 WAITS = """
@@ -215,7 +220,8 @@ class ReaderReach:
         values: list[Any] = []
         for source in self._sources(queue):
             which = (_CLOSED if closed else OPEN) + (MAY if mine else "")
-            which += (source.lends if mine else "") + (WAITS if queue == MINE else "")
+            which += FOR_OTHERS.format(source.lends, UNUSED if queue == MINE else "") if mine and source.lends else ""
+            which += WAITS if queue == MINE else ""
             who = [self.user] * which.count("%s")
             for condition, more in wanted.conditions(order):
                 parts.append(source.stretch.format(source.once if closed else source.where, which, condition, order))
@@ -234,13 +240,11 @@ class ReaderReach:
             yield _Source("team_id", [teams, [False] * len(teams), [False] * len(teams)])
         every = [*own, *lent]
         flags = [False] * len(own) + [True] * len(lent)
-        lends = FOR_OTHERS.format(POLICY_LENDS) if lent else ""
+        lends = POLICY_LENDS if lent else ""
         yield _Source("policy_id", [[pk for pk, *_ in every], [each[2] for each in every], flags], lends=lends)
         if added := [*self.added, *self.lent_added]:
             flags = [False] * len(self.added) + [True] * len(self.lent_added)
-            yield _Source(
-                "a.open", [added, flags, self.only], _ADDED_STRETCH, "NOT a.open", FOR_OTHERS.format(TEAM_LENDS)
-            )
+            yield _Source("a.open", [added, flags, self.only], _ADDED_STRETCH, "NOT a.open", TEAM_LENDS)
 
 
 @dataclass(frozen=True)
@@ -251,7 +255,7 @@ class _Source:
     values: list[Any]
     stretch: str = _STRETCH
     where_closed: str = ""
-    lends: str = ""
+    lends: str = ""  # the view's rows that lend what is read here; "" where nothing is lent
 
     @property
     def once(self) -> str:

@@ -9,20 +9,20 @@ from django.db.models import Value
 from approvals.models import Policy
 from checkpoints.access import token_scope
 
-from .queues import FOR_OTHERS, MAY, OPEN, POLICY_LENDS, TEAM_LENDS, URGENT, WAITS, added_teams
+from .queues import FOR_OTHERS, MAY, OPEN, POLICY_LENDS, TEAM_LENDS, UNUSED, URGENT, WAITS, added_teams
 
 _SQL = f"""
 SELECT id FROM (
   SELECT q.* FROM ({{}}) s(id, separation, lent) CROSS JOIN LATERAL (
     SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g
-    WHERE g.policy_id = s.id AND {OPEN}{MAY}{FOR_OTHERS.format(POLICY_LENDS)}{WAITS}
+    WHERE g.policy_id = s.id AND {OPEN}{MAY}{FOR_OTHERS.format(POLICY_LENDS, UNUSED)}{WAITS}
     ORDER BY {URGENT} LIMIT %s) q
   UNION
   SELECT q.* FROM ({{}}) t(id, lent) CROSS JOIN LATERAL (
     SELECT g.id, g.deadline, g.opened_at FROM approvals_addedteam a
     JOIN approvals_gate g ON g.id = a.gate_id AND g.team_id = coalesce(%s, g.team_id)
     JOIN LATERAL (SELECT p.separation, t.lent FROM approvals_policy p WHERE p.id = g.policy_id) s ON true
-    WHERE a.team_id = t.id AND a.open AND {OPEN}{MAY}{FOR_OTHERS.format(TEAM_LENDS)}{WAITS}
+    WHERE a.team_id = t.id AND a.open AND {OPEN}{MAY}{FOR_OTHERS.format(TEAM_LENDS, UNUSED)}{WAITS}
     ORDER BY {URGENT} LIMIT %s) q
 ) q ORDER BY deadline, opened_at, id LIMIT %s
 """  # noqa: S608 - constants

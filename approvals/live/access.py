@@ -14,15 +14,22 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
+from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from approvals.models import Gate, gate
 from approvals.sessions import SessionStore, is_key, stored
-from checkpoints.access.permissions import DECIDE_GATE, ONESELF, VIEW_RUN, Ways, shown_in, teams_of
+from checkpoints.access.permissions import DECIDE_GATE, NAMED, VIEW_RUN, Ways, shown_in, teams_of
 from checkpoints.models import Run, run
 
 _WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "gate": (Gate, gate.WAYS)}
+
+
+# Of what is lent for some gates alone, pages hear by the gates that they watch: a team's facts are of all its gates.
+_LENT = """ARRAY(SELECT lent.team_id FROM approvals_lent lent
+WHERE lent.delegate_id = auth_user.id AND lent.teams = '{}' AND lent.policies = '{}')"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ def accesses(asked: Collection[WatchedPage]) -> list[Access | None]:
     asked in the same batch. PostgreSQL takes no NUL in a text.
     """
     people = _signed_in({key for each in asked if (key := each.session_key) and is_key(key)})
-    teams = teams_of({user.pk for user in people.values()}, VIEW_RUN, DECIDE_GATE)
+    teams = teams_of({user.pk for user in people.values()}, VIEW_RUN, DECIDE_GATE, NAMED)
     shown = {name: through for kind in _WATCHED for name, through in _shown(kind, asked).items()}
     return [_access(each, people.get(each.session_key or ""), teams, shown) for each in asked]
 
@@ -61,7 +68,9 @@ def access_of(session_key: str | None) -> Access | None:
 
 def access_as(user: User) -> Access:
     """Return the access of a token's owner, before the token's scope is applied."""
-    return _heard(user, teams_of({user.pk}, VIEW_RUN, DECIDE_GATE))
+    known = _people([user.pk]).first()
+    lent = known.lent if known else []
+    return _heard(user, teams_of({user.pk}, VIEW_RUN, DECIDE_GATE), lent)
 
 
 def _access(
@@ -73,16 +82,12 @@ def _access(
     if user is None:
         return None
     names = {f"{kind}.{pk}" for kind in _WATCHED for pk in _numbers(kind, [asked])}
-
-    def is_way(needs: str, end: int) -> bool:
-        return end == user.pk if needs == ONESELF else end in teams[user.pk, needs]
-
-    watched = {name for name in names if any(is_way(*through) for through in shown.get(name, ()))}
-    return replace(_heard(user, teams), watched=frozenset(watched))
+    watched = {name for name in names if any(team in teams[user.pk, needs] for needs, team in shown.get(name, ()))}
+    return replace(_heard(user, teams, getattr(user, "lent", ())), watched=frozenset(watched))
 
 
-def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Access:
-    sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE]
+def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]], lent: Iterable[int]) -> Access:
+    sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE].union(lent)
     groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides}
     return Access(user, sees, frozenset(groups))
 
@@ -94,9 +99,14 @@ def _signed_in(keys: Collection[str]) -> dict[str, User]:
     said = {by_stored[session.session_key]: store.decode(session.session_data) for session in found}
     ids = {str(each.get(SESSION_KEY)) for each in said.values()}
     numbers = [id for id in ids if id.isascii() and id.isdigit()]
-    users = {str(user.pk): user for user in User.objects.filter(pk__in=numbers)}
+    users = {str(user.pk): user for user in _people(numbers)}
     owners = {key: users.get(str(each.get(SESSION_KEY))) for key, each in said.items()}
     return {key: user for key, user in owners.items() if user and user.is_active and _verified(said[key], user)}
+
+
+def _people(numbers: Collection[str | int]) -> QuerySet[Any]:
+    """Select people with `lent`: the teams in which they decide all that somebody else might, who is away."""
+    return User.objects.filter(pk__in=numbers).annotate(**{"lent": RawSQL(_LENT, [])})  # noqa: S611 - constants
 
 
 def _verified(session: Mapping[str, Any], user: User) -> bool:

@@ -36,8 +36,8 @@ WAYS = (  # see checkpoints.access.permissions
     ("replaces__policy__reviewing__team", permissions.DECIDE_GATE),
     ("added__team", permissions.DECIDE_GATE),
     ("replaces__added__team", permissions.DECIDE_GATE),
-    ("policy__lent__delegate", permissions.ONESELF),
-    ("added__lent__delegate", permissions.ONESELF),
+    ("policy__lent__delegate", permissions.NAMED),
+    ("added__lent__delegate", permissions.NAMED),
 )
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group, Permission, User
 from django.db import models
 from django.db.models import Exists, Expression, OuterRef, Q, QuerySet, Value
 
@@ -26,8 +26,9 @@ VIEW_RUN = "checkpoints.view_run"
 START_RUN = "checkpoints.start_run"
 REWIND_RUN = "checkpoints.rewind_run"
 DECIDE_GATE = "approvals.decide_gate"
-REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
 ADD_REVIEWERS = "approvals.add_reviewers"
+NAMED = "being named"  # no permission of a team: a policy names the person, and "held" is who they are
+REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
 MANAGE_WEBHOOKS = "approvals.manage_webhooks"
 VIEW_AUDIT = "checkpoints.view_audit"
 ERASE_TEXT = "checkpoints.erase_text"
@@ -36,8 +37,6 @@ VIEW_EVENT = "checkpoints.view_event"
 PRUNE_CHECKPOINTS = "checkpoints.prune_checkpoints"
 SET_LEGAL_HOLD = "checkpoints.set_legal_hold"
 CHANGE_TOKEN = "agents.change_token"  # noqa: S105 - a name
-
-ONESELF = ""  # where a way leads to a person, instead of to a team in which it takes a permission
 
 Ways = Sequence[tuple[str, str]]  # how rows are seen: paths to a team, each with the permission that it takes there
 
@@ -106,6 +105,8 @@ def kind_of(user: Any) -> PersonKind:
 
 def held(user: Any, permission: str) -> QuerySet[Any, Any]:
     """Return the ids of the teams in which this person has a permission, whatever token they send."""
+    if permission == NAMED:
+        return User.objects.filter(pk=user.pk, is_active=True).values("pk")
     asked = _named(permission)
     if sees_all(user, permission):
         there = Permission.objects.filter(content_type__app_label=asked["app"], codename=asked["codename"])
@@ -122,17 +123,17 @@ def visible(rows: token_scope.Rows, user: Any, ways: Ways, **bounds: str) -> tok
     """Keep the rows that a person sees in one of these ways; by a token, those within its `bounds`, see `narrow`."""
     seen = Q()
     for way, permission in ways:
-        seen |= _through(rows.model, way, held(user, permission) if permission else user.pk)
+        seen |= _through(rows.model, way, held(user, permission))
     return token_scope.of(user).narrow(rows.filter(seen), **bounds)
 
 
-def _through(model: type[models.Model], way: str, ends: QuerySet[Any, Any] | Expression | int) -> Q:
-    """Select the rows from which `way` leads to one of the teams, or to a person, by no join that finds a row twice."""
+def _through(model: type[models.Model], way: str, teams: QuerySet[Any, Any]) -> Q:
+    """Select the rows from which `way` leads to one of the teams, by no join that would find a row twice."""
     first, _, onward = way.partition("__")
     if not onward:
-        return Q(**{f"{first}__in" if isinstance(ends, QuerySet) else first: ends})
+        return Q(**{f"{first}__in": teams})
     field: Any = model._meta.get_field(first)
-    there = field.related_model._default_manager.filter(_through(field.related_model, onward, ends))
+    there = field.related_model._default_manager.filter(_through(field.related_model, onward, teams))
     if field.many_to_one:
         return Q(**{f"{first}__in": there.values("pk")})
     return Q(Exists(there.filter(**{field.remote_field.name: OuterRef("pk")})))
@@ -141,7 +142,7 @@ def _through(model: type[models.Model], way: str, ends: QuerySet[Any, Any] | Exp
 def shown_in(rows: QuerySet[Any, Any], ways: Ways) -> dict[int, set[tuple[str, int]]]:
     """Return, by row, each (permission, team) that shows it: the rule of `visible`, for many people at once.
 
-    A way to a person gives (ONESELF, person). One statement.
+    One statement.
     """
     first, *others = (rows.order_by().values_list("pk", Value(needs), way) for way, needs in ways)
     found: dict[int, set[tuple[str, int]]] = {}
@@ -200,6 +201,8 @@ def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str]
     viewing = list(filter(_views, permissions))
     for one, name, team in run_sql(_TEAMS, [typed(list(people)), list(permissions), viewing]):
         found[one, name].add(team)
+    if NAMED in permissions:
+        found |= {(one, NAMED): {one} for one in people}
     return {key: frozenset(teams) for key, teams in found.items()}
 
 
