@@ -17,6 +17,7 @@ from .views import (
     inbox,
     reveals,
 )
+from .views.desk import away, claims, handing_over
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),
@@ -33,6 +34,14 @@ urlpatterns = [
     path("gates/<int:gate_id>/drafts/", drafts.create, name="gate_drafts"),
     path("gates/<int:gate_id>/reveals/", reveals.create, name="gate_reveals"),
     path("gates/<int:gate_id>/decisions/", decisions.create, name="decisions"),
+    path("gates/<int:gate_id>/claims/", claims.claim, name="gate_claims"),
+    path("gates/<int:gate_id>/releases/", claims.release, name="gate_releases"),
+    path("gates/<int:gate_id>/takeovers/", claims.take_over, name="gate_takeovers"),
+    path("gates/<int:gate_id>/hand-over/", handing_over.page, name="gate_hand_over"),
+    path("gates/<int:gate_id>/reassignments/", handing_over.create, name="gate_reassignments"),
+    path("account/away/", away.page, name="away"),
+    path("account/away/plans/", away.create, name="away-plans"),
+    path("account/away/<int:delegation>/ends/", away.end, name="away-ends"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),
     path("audit/seals/", audit_orders.seals, name="audit-seals"),

@@ -57,11 +57,12 @@ def take_over(gate: Gate, *, by: User) -> None:
 
 
 def release(gate: Gate, *, by: User) -> None:
-    """End this person's own claim. Raises NotClaimed and GateClosed."""
+    """End this person's own claim. Raises MayNot, NotClaimed and GateClosed."""
     with transaction.atomic(durable=True):
         reading = _locked(gate.pk, by, decides=False)
         if not Claim.objects.filter(gate=gate.pk, user=by).delete()[0]:
-            raise NotClaimed
+            reason = authority.reason(by.pk, reading.decides, reading.gate, reading.lenders)
+            raise MayNot(reason) if reason else NotClaimed
         _say(reading, "gate.released", by=actors.of_user(by), data={"kind": RELEASED, "holder": f"user:{by.pk}"})
 
 

@@ -50,6 +50,11 @@ def choices(gate: Gate, *, by: User) -> Choices:
     return Choices(list(people[:OFFERED]), list(review), list(deciding[:OFFERED]) if adds else [])
 
 
+def check(gate: Gate, *, by: User) -> None:
+    """Raise MayNot for somebody who may not hand the gate over to anybody."""
+    _check(read(gate.pk, user_id=by.pk), by)
+
+
 def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
     """Ask this person or team to act on the gate; adds the team where it does not review it.
 

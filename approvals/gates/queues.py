@@ -17,7 +17,8 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from approvals.models import Decision, Gate, Policy
+from approvals.models import Claim, Decision, Gate, Policy
+from approvals.models.assignments.claim import holders
 from approvals.policy import separation
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, held, teams_where
@@ -273,7 +274,9 @@ def _row(columns: Collection[str], values: Collection[list[Any]]) -> tuple[Any, 
 def _named(gates: Any, reader: Any) -> QuerySet[Gate]:
     mine = Decision.objects.filter(gate=OuterRef("pk"), user=reader, counts=True, proposal__number=OuterRef("proposal"))
     listed: QuerySet[Any] = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan")
-    marked: QuerySet[Gate] = listed.annotate(reader_decided=Exists(mine)).only(*_SHOWN)
+    held_by_reader = Claim.objects.live().filter(gate=OuterRef("pk"), user=reader)
+    claimed = listed.annotate(holder=holders("pk"), reader_holds=Exists(held_by_reader))
+    marked: QuerySet[Gate] = claimed.annotate(reader_decided=Exists(mine)).only(*_SHOWN)
     return marked
 
 

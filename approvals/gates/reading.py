@@ -165,7 +165,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
     gate.policy.reviewer_ids = beside["reviewers"]
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
     found_desk = GateDesk.of(beside["desk"])
-    gate.added_ids = [team for team, _ in found_desk.added]
+    gate.desk, gate.added_ids = found_desk, [team for team, _ in found_desk.added]
     gate.reviewers = [*gate.policy.reviewers, *(Group(pk=team, name=name) for team, name in found_desk.added)]
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None

@@ -25,6 +25,7 @@ class VoteLine:
     """One person's decision, as a line."""
 
     name: str
+    on_behalf_of: str = ""  # the person who was away, whose authority it uses
     verdict: str = ""
     by_action: Mapping[str, str] = field(default_factory=dict)  # their verdict on each action, by id
     words: str = ""
@@ -80,7 +81,7 @@ def agreement(gate: Gate, *, user: User, deciders: Set[int] | None = None) -> Ag
 
 @prepared
 def _decisions(gate: Any) -> QuerySet[Decision]:
-    found = Decision.objects.filter(gate=gate).select_related("user", "proposal")
+    found = Decision.objects.filter(gate=gate).select_related("user", "on_behalf_of", "proposal")
     return found.order_by("created_at")
 
 
@@ -89,6 +90,7 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     state = "rejected" if decision.verdict == Decision.Verdict.REJECT else "approved"
     return VoteLine(
         name=actors.of_user(decision.user).name,
+        on_behalf_of=actors.of_user(decision.on_behalf_of).name if decision.on_behalf_of else "",
         verdict=decision.verdict,
         by_action=decision.by_action,
         words=_words(decision),

@@ -16,7 +16,7 @@ from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
 from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Gate, Proposal
-from approvals.policy import authority, second_look
+from approvals.policy import authority, second_look, separation
 from approvals.policy.second_look import Streak
 from approvals.policy.step_up import PasswordConfirmed
 from approvals.preflight.checks import Preflight
@@ -133,6 +133,18 @@ class AskedGate:
         return authority.reason(
             self.user.pk, self.read.decides, self.gate, [each.pk for each in self.read.desk.lenders]
         )
+
+    @property
+    def for_whom(self) -> list[User]:
+        """List the people who are away, for whom the reader decides: none where they decide in their own name."""
+        apart = separation.apart_from(self.gate)
+        return [] if self.read.decides else [each for each in self.read.desk.lenders if each.pk not in apart]
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether the gate's claim is the reader's."""
+        claim = self.read.desk.claim
+        return claim is not None and claim.by.pk == self.user.pk
 
     @property
     def may_decide(self) -> bool:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
-from approvals.models import Gate
+from approvals.models import Delegation, Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from checkpoints.runs import notes
@@ -29,22 +31,36 @@ from tests.harness.signed_in_clients import form_of, signed_in
 # Others' addresses, and those that answer anybody.
 ELSEWHERE = re.compile(r"accounts/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/")
 # Lists of what is the reader's own: an outsider gets an empty one.
-LISTS = frozenset({"inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device"})
+LISTS = frozenset({"away", "inbox", "inbox_list", "jump", "runs", "agents", "tokens", "device"})
 # Whoever is signed in writes what is their own.
-OWN = frozenset({"token-issuances", "device-codes", "device-confirmations", "device-refusals"})
+OWN = frozenset({"away-plans", "token-issuances", "device-codes", "device-confirmations", "device-refusals"})
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
-FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who may write
+WRITER = (MAY_MOVE, "approvals.decide_gate")
+FORMS = frozenset({"checkpoint-edit", "checkpoint-fork", "gate_hand_over"})  # shown to those who may write
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
 TOKENS = {*OWN, "token-revocations"}
 SPEAKS = {"gate_remarks", "checkpoint-notes"}  # whoever may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "gate_drafts", "gate_forms", "gate_impacts", "gate_remarks"}
+ON_GATES |= {"gate_claims", "gate_releases", "gate_takeovers", "gate_reassignments", "away-ends"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
-    {"run-impacts", "run-forms", "agent-runs", *TOKENS, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
+    {
+        "run-impacts",
+        "run-forms",
+        "agent-runs",
+        "away-ends",
+        *TOKENS,
+        *ON_GATES,
+        *MOVES,
+        *NAMES,
+        *NOTES,
+        *REVEALS,
+        *AUDIT_ORDERS,
+    }
 )
 
 
@@ -83,10 +99,18 @@ def token() -> int:
     return make_token(ann(gate().team))[0].pk
 
 
+@cache
+def delegation() -> int:
+    """Somebody's own time away."""
+    now = timezone.now()
+    return Delegation.objects.create(person=ann(gate().team), starts_at=now, ends_at=now + timedelta(days=1)).pk
+
+
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
     values["pointer"] = "/order"
+    values["delegation"] = delegation()
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
@@ -135,7 +159,7 @@ def test_whoever_opens_every_address_orders_nothing(route: str) -> None:
 
 @pytest.mark.parametrize("route", LOOKED_AT)
 def test_it_is_shown_in_no_frame_and_runs_nothing_from_elsewhere(route: str) -> None:
-    reader = make_user("Bob", gate().team, may=(MAY_MOVE,))
+    reader = make_user("Bob", gate().team, may=WRITER)
     answer = signed_in(reader).get(address(route))
     answer.close()
     said = answer["Content-Security-Policy"].split("; ")
@@ -189,7 +213,7 @@ def test_a_reader_may_not_write(route: str) -> None:
 @pytest.mark.parametrize("route", LOOKED_AT)
 def test_what_it_shows_is_kept_by_no_cache(route: str) -> None:
     team = gate().team
-    reader = make_user("Bob", team, may=(MAY_MOVE,)) if OURS[route] in FORMS else make_user("Rita Reader", team)
+    reader = make_user("Bob", team, may=WRITER) if OURS[route] in FORMS else make_user("Rita Reader", team)
     answer = signed_in(reader).get(address(route))
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]
