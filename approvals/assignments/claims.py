@@ -63,7 +63,7 @@ def release(gate: Gate, *, by: User) -> None:
         if not Claim.objects.filter(gate=gate.pk, user=by).delete()[0]:
             reason = authority.reason(by.pk, reading.decides, reading.gate, reading.lenders)
             raise MayNot(reason) if reason else NotClaimed
-        _say(reading, "gate.released", by=actors.of_user(by), data={"kind": RELEASED, "holder": f"user:{by.pk}"})
+        _say("gate.released", reading, by=actors.of_user(by), data={"kind": RELEASED, "holder": f"user:{by.pk}"})
 
 
 def lapse(gate_id: int) -> bool:
@@ -77,7 +77,7 @@ def lapse(gate_id: int) -> bool:
             transaction.set_rollback(True)  # the gate's version with it
             return False
         gone.delete()
-        _say(reading, "gate.released", by=SYSTEM, data={"kind": LAPSED, "holder": f"user:{gone.user_id}"})
+        _say("gate.released", reading, by=SYSTEM, data={"kind": LAPSED, "holder": f"user:{gone.user_id}"})
         return True
 
 
@@ -101,8 +101,8 @@ def _hold(reading: GateReading, by: User, *, renewed: bool, data: dict[str, Any]
     times: dict[str, Any] = {"until": Now() + lasts()} | ({} if renewed else {"since": Now()})
     new = {"user": by, "until": Now() + lasts()}
     Claim.objects.update_or_create(gate=reading.gate, defaults={"user": by, **times}, create_defaults=new)
-    _say(reading, "gate.claimed", by=actors.of_user(by), data=data)
+    _say("gate.claimed", reading, by=actors.of_user(by), data=data)
 
 
-def _say(reading: GateReading, kind: str, *, by: Actor, data: dict[str, Any]) -> None:
+def _say(kind: str, reading: GateReading, *, by: Actor, data: dict[str, Any]) -> None:
     reading.gate.say(kind, by=by, data={**data, **evidence.opened(reading.gate, reading.gate.standing())})

@@ -235,7 +235,8 @@ class ReaderReach:
         """Yield what the queue is read along."""
         mine = queue in (MINE, MINE_DECIDED)
         own = [each for each in self.policies if mine or each[1] not in self.teams]
-        lent = [each for each in self.lent if mine or each[1] not in self.teams]
+        known = {pk for pk, *_ in own}  # in one's own name comes first
+        lent = [each for each in self.lent if each[0] not in known and (mine or each[1] not in self.teams)]
         if not mine:
             teams = list(self.teams)
             yield _Source("team_id", [teams, [False] * len(teams), [False] * len(teams)])
@@ -243,8 +244,9 @@ class ReaderReach:
         flags = [False] * len(own) + [True] * len(lent)
         lends = POLICY_LENDS if lent else ""
         yield _Source("policy_id", [[pk for pk, *_ in every], [each[2] for each in every], flags], lends=lends)
-        if added := [*self.added, *self.lent_added]:
-            flags = [False] * len(self.added) + [True] * len(self.lent_added)
+        lent_added = [team for team in self.lent_added if team not in self.added]
+        if added := [*self.added, *lent_added]:
+            flags = [False] * len(self.added) + [True] * len(lent_added)
             yield _Source("a.open", [added, flags, self.only], _ADDED_STRETCH, "NOT a.open", TEAM_LENDS)
 
 

@@ -16,6 +16,7 @@ from approvals.assignments import away
 from approvals.assignments.errors import AwayRefused
 from approvals.audit import evidence
 from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
 from approvals.live.access import access_as
 from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
 from checkpoints.models import Event
@@ -113,6 +114,20 @@ def test_a_reviewer_with_a_delegation_has_one_vote_and_it_is_their_own() -> None
         decide(gate, other)
     decide(gate, one)
     assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
+def test_a_gate_is_listed_once_however_many_ways_lead_to_it() -> None:
+    team, directors = make_team(), make_team("Directors")
+    gate, one, other = make_gate(team=team), ann(team, directors), bob(team)
+    AddedTeam.objects.create(gate=gate, team=directors, by="system")
+    for person in (one, make_user("Cy Third", team), make_user("Dora Director", directors)):
+        lend(person, other)
+    reach = ReaderReach.of(other)
+    for queue in (MINE, ALL):
+        assert reach.ids(queue, most=10) == [gate.pk], queue
+    decide(gate, other)
+    for queue in (MINE_DECIDED, DECIDED):
+        assert ReaderReach.of(other).ids(queue, most=10) == [gate.pk], queue
 
 
 def test_two_who_are_away_give_their_delegate_no_second_vote() -> None:
