@@ -178,6 +178,7 @@ SESSION_COOKIE_AGE = 12 * 60 * 60
 
 # How long a password that was given again counts for deciding, where a policy asks for it, in minutes.
 HOLDPOINT_STEP_UP_MINUTES = env.number("HOLDPOINT_STEP_UP_MINUTES", 15.0, least=0.01, most=24 * 60)
+# How long a claim of a gate lasts after its holder last had the page in sight, in minutes.
 HOLDPOINT_CLAIM_MINUTES = env.number("HOLDPOINT_CLAIM_MINUTES", 10.0, least=1, most=24 * 60)
 
 # After so many approvals of one person, half of them faster than so many seconds, the next needs a second look.

@@ -2,6 +2,6 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import accounts, deliveries, history, policies, teams, tools, webhooks
+from . import accounts, calendars, deliveries, history, policies, teams, tools, webhooks
 
-__all__ = ["ReadOnlyAdmin", "accounts", "deliveries", "history", "policies", "teams", "tools", "webhooks"]
+__all__ = ["ReadOnlyAdmin", "accounts", "calendars", "deliveries", "history", "policies", "teams", "tools", "webhooks"]

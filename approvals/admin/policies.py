@@ -21,6 +21,8 @@ from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import HOW, Duration, spelled
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
+from .escalation_field import EscalationField
+
 SHORTEST = timedelta(minutes=1)
 PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
 
@@ -56,6 +58,8 @@ class PolicyForm(VersionedForm[Policy]):
         ),
     )
 
+    escalation = EscalationField()
+
     class Meta:
         model = Policy
         fields = (
@@ -69,6 +73,8 @@ class PolicyForm(VersionedForm[Policy]):
             "tokens_decide",
             "deadline",
             "on_expiry",
+            "escalation",
+            "calendar",
             "withdraw_after",
             "whole_state",
             "registered_only",
@@ -82,6 +88,7 @@ class PolicyForm(VersionedForm[Policy]):
             "step_up": gettext_lazy("Require password"),
             "on_expiry": gettext_lazy("After the deadline"),
             "hourly": gettext_lazy("Gates per hour"),
+            "calendar": gettext_lazy("Counts working time of"),
         }
         help_texts = {
             "name": gettext_lazy(
@@ -96,6 +103,9 @@ class PolicyForm(VersionedForm[Policy]):
             "hourly": gettext_lazy(
                 "How many gates one agent may open in the team within an hour. An external agent over the limit is "
                 "told when to try again; a run of an agent on this server waits in the queue. Empty: no limit."
+            ),
+            "calendar": gettext_lazy(
+                "The deadline and the escalation count only this calendar's hours. None chosen: all hours count."
             ),
             "step_up": gettext_lazy("Reviewers confirm their password to approve. API tokens cannot approve then."),
         }
@@ -114,6 +124,9 @@ class PolicyForm(VersionedForm[Policy]):
             short = enough_reviewers.too_few(said["quorum"], list(said["groups"]) or [team])
             if short:
                 self.add_error("quorum", short)
+        calendar = said.get("calendar")
+        if team and calendar and calendar.team_id != team.pk:
+            self.add_error("calendar", _("This calendar is of another team. Choose one of %(team)s.") % {"team": team})
         return said
 
 
