@@ -21,6 +21,7 @@ from .views import (
 )
 from .views.account import profile as account_profile
 from .views.account import sessions as account_sessions
+from .views.desk import away, claims, handing_over
 from .views.lists import bulk, saved_views, snoozes
 from .views.reaching import browsers, chat, waiting
 
@@ -61,6 +62,14 @@ urlpatterns = [
     path("account/notifications/", notifications.page, name="notifications"),
     path("account/notifications/settings/", notifications.change, name="notification-settings"),
     path("account/notifications/tests/", notifications.test, name="notification-tests"),
+    path("gates/<int:gate_id>/claims/", claims.claim, name="gate_claims"),
+    path("gates/<int:gate_id>/releases/", claims.release, name="gate_releases"),
+    path("gates/<int:gate_id>/takeovers/", claims.take_over, name="gate_takeovers"),
+    path("gates/<int:gate_id>/hand-over/", handing_over.page, name="gate_hand_over"),
+    path("gates/<int:gate_id>/reassignments/", handing_over.create, name="gate_reassignments"),
+    path("account/away/", away.page, name="away"),
+    path("account/away/plans/", away.create, name="away-plans"),
+    path("account/away/<int:delegation>/ends/", away.end, name="away-ends"),
     path("audit/", audit.page, name="audit"),
     path("audit/news/", audit.news, name="audit-news"),
     path("audit/seals/", audit_orders.seals, name="audit-seals"),

@@ -21,6 +21,7 @@ SECTIONS: dict[str, dict[str, str | Promise]] = {
     "Policies": {
         "approvals.policy": _("Who must approve, how many of them, and by when."),
         "approvals.policychange": _("Milder versions of policies that wait for a second person."),
+        "approvals.calendar": _("Working hours and days off, by which policies count time."),
         "approvals.tool": _("How calls of a tool are shown, and the schema that they must fit."),
     },
     "Retention": {

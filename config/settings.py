@@ -224,6 +224,8 @@ SOCIALACCOUNT_EMAIL_AUTHENTICATION = False  # the adapter links by its own, stri
 
 # Seconds after an approval by which something that it lets run has begun, or people are told that nothing has.
 HOLDPOINT_NOT_RUN_AFTER = env.number("HOLDPOINT_NOT_RUN_AFTER", 240.0, least=5, most=7 * 24 * 3600)
+# How long a claim of a gate lasts after its holder last had the page in sight, in minutes.
+HOLDPOINT_CLAIM_MINUTES = env.number("HOLDPOINT_CLAIM_MINUTES", 10.0, least=1, most=24 * 60)
 
 # After so many approvals of one person, half of them faster than so many seconds, the next needs a second look.
 HOLDPOINT_STREAK = env.whole("HOLDPOINT_STREAK", 10, least=2, most=1000)

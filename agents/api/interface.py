@@ -19,11 +19,12 @@ from agents.api.protocol.auth import AnyToken, Bearer, session
 from agents.api.protocol.throttling import Throttle
 from agents.errors import DeviceRefused, InputRefused, RewindRefused, UnknownAgent
 from agents.work_errors import TokenNotAllowed, WorkRefused
+from approvals.assignments.errors import DeskRefused
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
 
 from . import deliveries, device, events, webhooks
-from .gates import bulk, choices, decisions, outcomes, preflights, questions, receipts, tools, undos
+from .gates import bulk, choices, decisions, desk, outcomes, preflights, questions, receipts, tools, undos
 from .programs import posted_gates, versions, withdrawals, work
 from .protocol import body_sizes, etags, problem_details, problems, throttling
 from .runs import agents, checkpoints, comparisons, effects, moves, names, runs, waits
@@ -183,7 +184,7 @@ ROUTERS = {
     ],
     "/gates": [
         posted_gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, bulk.router,
-        undos.router, receipts.router, withdrawals.router, questions.router,
+        undos.router, receipts.router, withdrawals.router, questions.router, desk.router,
     ],
     "/agents": [agents.router, versions.router],
     "/tools": [tools.router],
@@ -210,6 +211,7 @@ REFUSALS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     HttpError: problems.unread,
     Throttled: throttling.too_many,
     DecisionRefused: problems.not_decided,
+    DeskRefused: problems.not_at_desk,
     RewindRefused: problems.not_done,
 }
 for refusal, answered_by in REFUSALS.items():

@@ -1,20 +1,19 @@
 """The sweeper: a process that finds work left over by a crash, a flush of Redis or a timer, and has it done.
 
 Every second it wakes runs whose timer is due, closes gates whose undo window has passed, rings for runs that are due
-and for those whose worker is gone, closes gates past their deadline, cancels runs past theirs, carries out what was
-ordered for the runs that a run started, takes on runs whose external program is gone, lets idle threads of graphs wait,
-looks at approved gates that have not run, seals the audit and rings for a verification of it, and for messages to
-webhooks and people. A doorbell carries no authority, so two sweepers, or too many doorbells, do no harm. How often it
-rang for a run is kept in memory only: in `wake_at`, a queued run would not be due while its doorbell waits. A mark in
-Redis that is missing shows a flush: then it rings for all again. How many messages may wait in a queue is in
-agents.ringing.
+and for those whose worker is gone, takes gates to the next team of their escalation, ends claims of people who left,
+closes gates past their deadline, cancels runs past theirs, carries out what was ordered for the runs that a run
+started, takes on runs whose external program is gone, lets idle threads of graphs wait, looks at approved gates that
+have not run, seals the audit and rings for a verification of it, and for messages to webhooks and people. A doorbell
+carries no authority, so two sweepers, or too many doorbells, do no harm. How often it rang for a run is kept in memory
+only: in `wake_at`, a queued run would not be due while its doorbell waits. A mark in Redis that is missing shows a
+flush: then it rings for all again. How many messages may wait in a queue is in agents.ringing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,7 +23,6 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Q
 from django.utils.translation import gettext
-from psycopg import errors
 
 from agents.models import SweeperPass
 from agents.moves import cancel as cancelling
@@ -34,18 +32,17 @@ from agents.ringing import doorbell, due, queues
 from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from agents.threads import resting
+from approvals.assignments import claims, escalating
 from approvals.decisions.undoing.settle import settle
-from approvals.gates import closing
-from approvals.models import Delivery, Gate
+from approvals.models import Claim, Delivery, Escalation, Gate
 from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer
 from checkpoints.errors import UnfitDatabase
 from checkpoints.models import Run, Verification
 from checkpoints.postgresql import fitness, xid_offset
-from checkpoints.postgresql.sql import run_sql
 
-from . import health_file, unrun
+from . import health_file, lock_waits, unrun
 from .child_sweep import ChildSweep
 from .timers import wake_timers
 
@@ -54,11 +51,10 @@ AT_ONCE = 200  # runs and gates a pass
 KEPT_WAITING_EVERY = 10.0  # seconds between two looks for runs that more urgent ones keep waiting
 UPGRADES = 20  # runs a pass that are tried out in another version
 LOGGED = (
-    "woken", "settled", "rung", "kept_waiting", "expired", "ended", "children", "upgraded", "missed", "withdrawn",
-    "alone", "resting", "unrun",
+    "woken", "settled", "rung", "kept_waiting", "escalated", "lapsed", "expired", "ended", "children", "upgraded",
+    "missed", "withdrawn", "alone", "resting", "unrun",
 )  # fmt: skip
 LOCKED = "500ms"  # how long a pass waits for what somebody else keeps locked
-HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)  # by others; the database is there
 log = structlog.get_logger()
 
 
@@ -76,6 +72,7 @@ class Sweeper:
     told: RecentRings = field(default_factory=RecentRings)  # rings for notices, by what waits
     asked: RecentRings = field(default_factory=RecentRings)  # questions at gates, by their attempts
     unclosed: RecentRings = field(default_factory=RecentRings)  # gates that could not be closed, by their version
+    unescalated: RecentRings = field(default_factory=RecentRings)  # levels, by their number
     unended: RecentRings = field(default_factory=RecentRings)  # runs that could not be cancelled, by their token
     children: ChildSweep = field(default_factory=ChildSweep)
     held_up: int = 0  # gates or runs in this part of the pass that others keep locked
@@ -96,6 +93,8 @@ class Sweeper:
             "sending": self.ring_for_deliveries,
             "telling": self.ring_for_notices,
             "asked": self.ring_for_questions,
+            "escalated": self.escalate,
+            "lapsed": self.lapse_claims,
             "expired": self.expire_gates,
             "ended": self.end_overdue,
             "children": self.children,
@@ -107,13 +106,13 @@ class Sweeper:
             "unrun": lambda: unrun.look(AT_ONCE),
         }
         done, faults = dict.fromkeys(parts, 0), []
-        with _waiting_for_locks(LOCKED):
-            _unless_held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
+        with lock_waits.limited(LOCKED):
+            lock_waits.unless_held_up(_refuse_unfit, "guard")  # PostgreSQL may have been away as the process started
             self._look_for_a_flush()
             for part, act in parts.items():
                 self.held_up = 0
                 try:
-                    done[part] = _unless_held_up(act, part) or 0
+                    done[part] = lock_waits.unless_held_up(act, part) or 0
                 except (OperationalError, InterfaceError):  # the database itself: the pass ends, and is tried again
                     raise
                 except Exception as fault:  # noqa: BLE001 - whatever it is, the others are tried
@@ -193,9 +192,19 @@ class Sweeper:
         return sum(self._closes(gate, partial(settle, gate), "gate.not_settled") for gate in settled)
 
     def expire_gates(self) -> int:
-        """Close open gates past their deadline, each in a transaction of its own; return how many."""
+        """Close open gates past their deadline, or escalate them, each in a transaction of its own; return how many."""
         overdue = Gate.objects.overdue().exclude(self._stuck())[:AT_ONCE]
-        return sum(self._closes(gate, partial(closing.expire, gate), "gate.not_expired") for gate in overdue)
+        return sum(self._closes(gate, partial(escalating.pass_deadline, gate), "gate.not_expired") for gate in overdue)
+
+    def escalate(self) -> int:
+        """Take gates to the next team of their escalation, each in a transaction of its own; return how many."""
+        due = Escalation.objects.due().exclude(_any_of(self.unescalated, "number"))[:AT_ONCE]
+        return sum(map(self._escalates, due))
+
+    def lapse_claims(self) -> int:
+        """End claims whose holders have been away for too long; return how many."""
+        lapsed = list(Claim.objects.lapsed().values_list("gate", flat=True)[:AT_ONCE])
+        return sum(bool(self._tried(partial(claims.lapse, gate), "claim.not_ended", gate=gate)) for gate in lapsed)
 
     def end_overdue(self) -> int:
         """Cancel runs past their deadline, each in a transaction of its own; return how many."""
@@ -206,6 +215,13 @@ class Sweeper:
         """Withdraw the gates of programs that are gone for longer than their policies allow; return how many."""
         forsaken = lost_programs.forsaken().exclude(self._stuck())[:AT_ONCE]
         return sum(self._closes(gate, partial(lost_programs.withdraw, gate), "gate.not_withdrawn") for gate in forsaken)
+
+    def _escalates(self, level: Escalation) -> bool:
+        """Tell whether the gate is escalated. One that cannot be is tried again after a pause that doubles."""
+        done = self._tried(partial(escalating.escalate, level), "gate.not_escalated", gate=level.gate_id)
+        if done is None:
+            self.unescalated.rang(level.pk, level.number, time.monotonic())
+        return bool(done)
 
     def _stuck(self) -> Q:
         """Return a filter of the gates to leave alone for now: unchanged since they could not be closed."""
@@ -236,7 +252,7 @@ class Sweeper:
             return act()
         except (OperationalError, InterfaceError) as error:
             self.held_up += 1
-            if not isinstance(error.__cause__, HELD_UP) or self.held_up > 1:
+            if not isinstance(error.__cause__, lock_waits.HELD_UP) or self.held_up > 1:
                 raise
             log.warning(failed, error=str(error), **about)
         except Exception:
@@ -284,31 +300,6 @@ def run_for_ever(stop: Callable[[], bool]) -> None:
         time.sleep(max(0.05, EVERY - (time.monotonic() - began)))
 
 
-@contextmanager
-def _waiting_for_locks(longest: str) -> Iterator[None]:
-    """Limit for how long a statement in the block waits for a row or a table that somebody keeps locked.
-
-    No statement is prepared: it is not known yet whether the session is this process's own.
-    """
-    run_sql("SELECT set_config('lock_timeout', $1, false)", [longest], prepare=False)
-    try:
-        yield
-    finally:
-        with suppress(OperationalError, InterfaceError):  # a connection that is lost has kept nothing
-            run_sql("RESET lock_timeout", [], prepare=False)
-
-
 def _refuse_unfit() -> None:
     fitness.refuse()
     xid_offset.refuse_ahead()
-
-
-def _unless_held_up(act: Callable[[], Any], part: str) -> Any:
-    """Call `act` and return its result; None, logged, where a lock of others stopped it."""
-    try:
-        return act()
-    except OperationalError as error:
-        if not isinstance(error.__cause__, HELD_UP):
-            raise
-        log.warning("sweeper.part_held_up", part=part, error=str(error))
-        return None

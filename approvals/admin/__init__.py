@@ -2,11 +2,24 @@
 
 from checkpoints.admin import ReadOnlyAdmin
 
-from . import accounts, chat_channels, deliveries, history, notices, policies, policy_changes, teams, tools, webhooks
+from . import (
+    accounts,
+    calendars,
+    chat_channels,
+    deliveries,
+    history,
+    notices,
+    policies,
+    policy_changes,
+    teams,
+    tools,
+    webhooks,
+)
 
 __all__ = [
     "ReadOnlyAdmin",
     "accounts",
+    "calendars",
     "chat_channels",
     "deliveries",
     "history",

@@ -23,6 +23,7 @@ IN_TEAMS: dict[str, str | Promise] = {
     may.REVEAL_SECRET: _("see secrets of the team's runs, one at a time"),
     may.DECIDE_GATE: _("decide at the gates of policies that name the team"),
     may.COMPARE_PEOPLE: _("see figures of the team by person"),
+    may.ADD_REVIEWERS: _("add a team to the reviewers of a gate of the team"),
     may.MANAGE_WEBHOOKS: _("manage the team's webhooks"),
     may.VIEW_AUDIT: _("see the team's audit, have the seals verified, and export"),
     may.ERASE_TEXT: _("erase what people wrote from the audit"),

@@ -29,6 +29,8 @@ from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import HOW, Duration, spelled
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 
+from .escalation_field import EscalationField
+
 SHORTEST = timedelta(minutes=1)
 LEAST_UNDO, MOST_UNDO = timedelta(seconds=5), timedelta(days=1)
 PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
@@ -113,6 +115,7 @@ class PolicyForm(VersionedForm[Policy]):
         label=gettext_lazy("Remind before the deadline"),
         help_text=gettext_lazy("For example 2 h. Empty: when the share below of the time is left."),
     )
+    escalation = EscalationField()
 
     class Meta:
         model = Policy
@@ -135,6 +138,8 @@ class PolicyForm(VersionedForm[Policy]):
             "deadline",
             "on_expiry",
             "undo_window",
+            "escalation",
+            "calendar",
             "withdraw_after",
             "whole_state",
             "registered_only",
@@ -156,6 +161,7 @@ class PolicyForm(VersionedForm[Policy]):
             "hourly": gettext_lazy("Gates per hour"),
             "leaves": gettext_lazy("Messages may say"),
             "remind_share": gettext_lazy("Remind at"),
+            "calendar": gettext_lazy("Counts working time of"),
         }
         help_texts = {
             "name": gettext_lazy(
@@ -189,6 +195,9 @@ class PolicyForm(VersionedForm[Policy]):
             "remind_share": gettext_lazy(
                 "Percent of the time to the deadline that is left when those who have not decided are reminded. "
                 "0: never. People may choose another time for themselves."
+            ),
+            "calendar": gettext_lazy(
+                "The deadline and the escalation count only this calendar's hours. None chosen: all hours count."
             ),
         }
 
@@ -254,6 +263,9 @@ class PolicyForm(VersionedForm[Policy]):
         draft.reviewer_ids = chosen or ([] if people else [team.pk])
         draft.person_ids = people
         self._check_reviewers(draft)
+        calendar = said.get("calendar")
+        if team and calendar and calendar.team_id != team.pk:
+            self.add_error("calendar", _("This calendar is of another team. Choose one of %(team)s.") % {"team": team})
         if (said.get("undo_window") or LEAST_UNDO) > MOST_UNDO:
             self.add_error("undo_window", _("That is more than a day: write 24 h or less."))
         if "_simulate" in self.data and not self.errors:

@@ -31,14 +31,15 @@ GATE = (
 POLICY = ("team_id", "name", "version", *SETTINGS)
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requirements")
 # Left out where they are as in rows of a release that does not know them.
-NEWER = {
+NEWER: dict[str, Any] = {
     "tokens_decide": True, "step_up_method": "any", "denials": 1, "stages": "", "rules": "", "requirements": "",
     "auto_sample": 10, "leaves": "title", "remind_before": None, "remind_share": 25, "undo_window": None,
-    "settles_at": None, "settles_as": "", "shown": "", "bulk_risk": "low",
+    "settles_at": None, "settles_as": "", "shown": "", "bulk_risk": "low", "calendar_id": None, "escalation": [],
+    "on_behalf_of_id": None,
 }  # fmt: skip
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
-    "comment", "seen", "key", "request", "second_look", "created_at", "shown",
+    "comment", "seen", "key", "request", "second_look", "created_at", "shown", "on_behalf_of_id",
 )  # fmt: skip
 OUTCOME = (
     "gate_id", "proposal_id", "kind", "arguments", "patch", "then", "back_to", "answer", "feedback", "seen", "to_run",
@@ -46,9 +47,10 @@ OUTCOME = (
 )  # fmt: skip
 Ended = TypeVar("Ended", Gate, Grant)
 ENDS = ("gate.closed", "gate.expired", "gate.withdrawn")
+OF_CLAIMS = ("gate.claimed", "gate.released")
 MOVES = (
     "gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", "gate.settling", "gate.undone",
-    "gate.reconsidered", *ENDS,
+    "gate.reconsidered", "gate.escalated", "gate.reassigned", *OF_CLAIMS, *ENDS,
 )  # fmt: skip
 ALTERED = "differs from what was recorded when the gate was opened, edited or decided"  # not translated: it is kept
 # The event of a gate's end and its outcome's decisions and grants, for a query that reads a gate with its outcome.

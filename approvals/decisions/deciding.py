@@ -15,6 +15,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
+from approvals.assignments import claims
+from approvals.assignments.errors import ClaimedByOther, SaidInTheirName
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.consequences import impact_sources
@@ -30,9 +32,9 @@ from approvals.errors import (
     problem,
 )
 from approvals.gates.opening import raised
-from approvals.gates.reading import read
-from approvals.models import Decision, Gate, Proposal
-from approvals.policy import required, second_look, step_up
+from approvals.gates.reading import GateReading, read
+from approvals.models import Claim, Decision, Gate, Proposal
+from approvals.policy import authority, required, second_look, step_up
 from approvals.policy.step_up import Confirmed
 from checkpoints import actors
 from checkpoints.errors import NotVerified
@@ -103,6 +105,7 @@ def _record(
     if reading.key_used:
         _return_same(gate.decisions.filter(user=by), by, submission, request)
     prepared = prepare(reading, submission, by=by)
+    _refuse_claimed(claims.holder_of(gate), by)
     needs, method = prepared.will_need, gate.policy.step_up_method
     if needs.step_up and not step_up.counts(confirmed, by=by, now=reading.now, asked=method):
         raise NotConfirmed(method)
@@ -115,24 +118,31 @@ def _record(
     # again under the lock.
     foreseen = submission.shown or reading.acted
     stamp, impact = (impact_sources.stamp_of(gate.run), impact_of(prepared)) if foreseen else ("", None)
+    version = gate.version
     if not gate.move(proposal=reading.proposal.number, by=by.pk):
         _return_same(gate.decisions.filter(user=by), by, submission, request)
         raise lost_race(read(gate_id), submission.seen) or StaleGate([], "")
     # Under the gate's lock now: what others have decided can no longer change.
     votes = _votes(gate.pk, reading.proposal.pk, by.pk, submission.key)
+    if gate.version != version + 1:  # something moved the gate since it was read: a claim, or a team that was added
+        gate.added_ids = None
+        held = Claim.objects.live().select_related("user").filter(gate=gate).first()
+        _refuse_claimed(held.user if held else None, by)
+    own = reading.decides or by.pk in gate.policy.person_ids
+    behalf = None if own else _behalf(reading, votes, by)
     evidence.check_voices(gate, votes)
     _return_same(votes, by, submission, request)
     check_turn(gate, prepared.needs, votes, by=by.pk)
-    others = _others(votes, by, prepared)
+    others = _others(votes, by, behalf, prepared)
     if impact is not None:
         impact = impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)
-        more = left(gate, prepared.will_need, others, by=by.pk, rejecting=prepared.rejects)
+        more = left(gate, prepared.will_need, others, by=by.pk, behalf=behalf, rejecting=prepared.rejects)
         impact = impact.leaving(more)
         impact.check_confirmed(set(submission.confirm), run=gate.run_id)
         impact.check_shown(submission.shown)
     repeats = sorted({each.effect for each in impact.repeats}) if impact else []
     shown = impact.mark if impact and submission.shown and gate.policy.undo_window else ""
-    decision = _write(prepared, by, request, repeats, shown=shown, second_look=looked_twice)
+    decision = _write(prepared, by, request, repeats, shown=shown, second_look=looked_twice, behalf=behalf)
     close_when_due(prepared, [*others, decision], confirmed)
     return decision
 
@@ -154,18 +164,34 @@ def _return_same(decisions: Iterable[Decision], by: User, submission: Submission
     raise _RecordedBefore(before)
 
 
-def _others(votes: Sequence[Decision], by: User, prepared: PreparedDecision) -> list[Decision]:
-    """List others' votes that count beside this one. Raises AlreadySaid where it says again what its sender said.
+def _refuse_claimed(holder: User | None, by: User) -> None:
+    """Raise ClaimedByOther where somebody else is on the gate."""
+    if holder is not None and holder.pk != by.pk:
+        raise ClaimedByOther(actors.of_user(holder).name, holder.pk)
 
-    A rejection takes one's own approval back, and an approval one's own rejection. An edit ends all approvals.
+
+def _behalf(reading: GateReading, votes: Sequence[Decision], by: User) -> int | None:
+    """Return for whom this person decides, of those who are away: one whose authority is not used yet."""
+    used = {one.authority for one in votes if one.user_id != by.pk}
+    return authority.on_behalf(reading.lenders, reading.gate, used=used)
+
+
+def _others(votes: Sequence[Decision], by: User, behalf: int | None, prepared: PreparedDecision) -> list[Decision]:
+    """List others' votes that count beside this one, and not by the authority that this one uses.
+
+    Raises AlreadySaid where it says again what its sender said. A rejection takes back the approvals by the same person
+    or authority, and an approval their rejections. An edit ends all approvals.
     """
     counting = [one for one in votes if one.counts]
-    mine = [one for one in counting if one.user_id == by.pk]
-    if prepared.next is None and any(one.rejects == prepared.rejects for one in mine):
+    before = [one for one in counting if one.user_id == by.pk or one.authority == (behalf or by.pk)]
+    again = [one for one in before if one.rejects == prepared.rejects] if prepared.next is None else []
+    if again and by.pk not in [one.user_id for one in again]:
+        raise SaidInTheirName(actors.of_user(again[0].user).name)
+    if again:
         raise AlreadySaid(str(AlreadySaid.rejected) if prepared.rejects else "")
-    if mine and (prepared.next is None or any(one.rejects for one in mine)):
-        Decision.objects.filter(pk__in=[one.pk for one in mine]).update(counts=False)
-    others = [one for one in counting if one.user_id != by.pk]
+    if before and (prepared.next is None or any(one.rejects for one in before)):
+        Decision.objects.filter(pk__in=[one.pk for one in before]).update(counts=False)
+    others = [one for one in counting if one not in before]
     return others if prepared.next is None else [one for one in others if one.rejects]
 
 
@@ -202,7 +228,14 @@ def _raise_risk(prepared: PreparedDecision) -> None:
 
 
 def _write(
-    prepared: PreparedDecision, by: User, request: bytes, repeats: list[int], *, shown: str, second_look: bool
+    prepared: PreparedDecision,
+    by: User,
+    request: bytes,
+    repeats: list[int],
+    *,
+    shown: str,
+    second_look: bool,
+    behalf: int | None,
 ) -> Decision:
     """Write the decision, and before it the proposal that it makes."""
     submission = prepared.submission
@@ -212,6 +245,7 @@ def _write(
         gate=prepared.gate,
         proposal=proposal,
         user=by,
+        on_behalf_of_id=behalf,
         verdict=prepared.verdict,
         verdicts=canonical(prepared.by_action.verdicts if prepared.by_action else _alike(prepared, proposal)),
         then=submission.then if prepared.rejects else "",

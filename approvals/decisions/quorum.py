@@ -17,6 +17,7 @@ from approvals.errors import NotAllowed
 from approvals.gates import closing, settling
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
+from approvals.models.assignments import ending as assignments_ending
 from approvals.policy import authority, required, stage_words, step_up, tally
 from approvals.policy.requirements import Requirements
 from approvals.policy.step_up import Confirmed
@@ -39,12 +40,11 @@ class CountedVotes:
 
 def counted(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, repeats: Iterable[int] = ()) -> CountedVotes:
     """Count these votes. An approval that confirms fewer `repeats` lapses: its sender agreed to less."""
-    seats = authority.seats([each.user_id for each in votes], gate) if votes else {}
-    lapsed = [
-        each.user_id for each in votes if seats[each.user_id][0] or not (each.rejects or set(repeats) <= each.confirmed)
-    ]
+    seats = authority.seats_of(votes, gate)
+    agreed = {each.user_id for each in votes if each.rejects or set(repeats) <= each.confirmed}
+    lapsed = [each.user_id for each in votes if seats[each.user_id].why_not or each.user_id not in agreed]
     kept = [each for each in votes if each.user_id not in lapsed]
-    cast = [Vote(person=each.user_id, approves=not each.rejects, teams=seats[each.user_id][1]) for each in kept]
+    cast = [Vote(person=each.authority, approves=not each.rejects, teams=seats[each.user_id].teams) for each in kept]
     return CountedVotes(tally=tally.tally(needs, cast), votes=kept, lapsed=lapsed)
 
 
@@ -53,24 +53,32 @@ def check_turn(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, by
     if gate.policy.plain:
         return
     count = counted(gate, needs, [each for each in votes if each.user_id != by]).tally
-    why_not, teams = authority.seats([by], gate)[by]
+    why_not, teams, by = authority.seats([by], gate)[by]
     if why_not := why_not or stage_words.why_not_now(count, by, teams, gate.policy):
         raise NotAllowed(why_not)
 
 
-def left(gate: Gate, needs: Requirements, others: Sequence[Decision], *, by: int, rejecting: bool = False) -> int:
+def left(
+    gate: Gate,
+    needs: Requirements,
+    others: Sequence[Decision],
+    *,
+    by: int,
+    behalf: int | None = None,
+    rejecting: bool = False,
+) -> int:
     """Return how many more people have to approve after somebody did; where they are `rejecting`, have to reject.
 
-    `others`: the votes that count beside theirs.
+    `others`: the votes that count beside theirs; `behalf`: for whom they decide, where that is not themselves.
     """
+    mine = behalf or by
     if rejecting:
-        against = {each.user_id for each in others if each.rejects} | {by}
-        return max(needs.denials - len(against), 0)
+        return max(needs.denials - len({each.authority for each in others if each.rejects} | {mine}), 0)
     approvals = [each for each in others if not each.rejects]
     if gate.policy.plain:
-        return max(needs.slots - len({each.user_id for each in approvals} | {by}), 0)
-    seats = authority.seats([*(each.user_id for each in approvals), by], gate)
-    votes = [Vote(person=person, teams=teams) for person, (why_not, teams) in seats.items() if not why_not]
+        return max(needs.slots - len({each.authority for each in approvals} | {mine}), 0)
+    seats = [*authority.seats_of(approvals, gate).values(), authority.seats([by], gate)[by]._replace(person=mine)]
+    votes = [Vote(person=seat.person, teams=seat.teams) for seat in seats if not seat.why_not]
     return tally.tally(needs, votes).left
 
 
@@ -87,6 +95,7 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         "denials": needs.denials if needs.denials > 1 else 0,
         "rules": list(needs.rules),
         "bulk": submission.bulk,
+        "on_behalf_of": f"user:{decision.on_behalf_of_id}" if decision.on_behalf_of_id else "",
     }
     data = {
         "kind": decision.verdict,
@@ -97,7 +106,8 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
     }
     told = gate.entry("gate.decided", by=by, data=data, text=submission.comment)
     end, lapsed = ending(gate, proposal, needs, votes)
-    settling.end_or_wait(gate, proposal, end, told=[told, *lapsed])
+    claimed = assignments_ending.with_vote(gate.pk, by=decision.user_id)
+    settling.end_or_wait(gate, proposal, end, told=[told, *lapsed], beside=claimed)
 
 
 def ending(

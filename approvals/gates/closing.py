@@ -16,6 +16,7 @@ from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal, Unrun, versions
+from approvals.models.assignments import ending
 from approvals.policy import authority, required
 from approvals.webhooks import outbox
 from checkpoints.actors import SYSTEM, Actor
@@ -73,7 +74,7 @@ def close(
     freed = Hold.objects.freeing(run=gate.run_id, subject=gate.subject, by=end.by)
     ended = gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))
     waits = [Unrun(gate=gate, due_at=_by(gate, outcome))] if outcome.lets_run else []
-    beside = [*insertion(counted), *insertion(grants), *insertion(waits), freed]
+    beside = [*insertion(counted), *insertion(grants), *insertion(waits), freed, *ending.with_gate(gate.pk)]
     event_log.append([*told, ended], beside=beside)
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
@@ -180,8 +181,8 @@ def _added(gate: Gate, standing: Proposal) -> list[str]:
     if not offered:
         return []
     agreed = list(standing.decisions.filter(counts=True))
-    why_not = authority.reasons([decision.user_id for decision in agreed], gate)
-    said = [each for decision in agreed if not why_not[decision.user_id] for each in decision.added]
+    ended = authority.lapsed(agreed, gate)
+    said = [each for decision in agreed if decision.user_id not in ended for each in decision.added]
     return precondition.agreed_to(offered, added=said, dropped=())
 
 

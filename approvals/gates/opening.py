@@ -15,7 +15,7 @@ from approvals.audit import evidence
 from approvals.cards import amount, binding
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal
-from approvals.policy import pacing, required, tally
+from approvals.policy import calendars, escalation, pacing, required, tally
 from approvals.policy.requirements import RISKS, Requirements
 from approvals.tools import drawing
 from approvals.webhooks import outbox
@@ -121,7 +121,8 @@ def drafted(
              by=by.id)
         for gate in gates
     ]  # fmt: skip
-    rows = [*insertion(gates), *insertion(proposals), *insertion(holds)]
+    levels = [level for gate in gates for level in escalation.planned(gate.policy, gate, at)]
+    rows = [*insertion(gates), *insertion(proposals), *insertion(holds), *insertion(levels)]
     return made, rows
 
 
@@ -182,10 +183,10 @@ def _required(asked: NewGate, id: int) -> Requirements:
 
 
 def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
-    deadline = asked.policy.deadline
-    if asked.policy.rules:
+    policy, deadline = asked.policy, asked.policy.deadline
+    if policy.rules:
         deadline = None if needs.deadline is None else timedelta(seconds=needs.deadline)
-    return Gate(
+    gate = Gate(
         pk=id,
         run=asked.run,
         team=asked.run.team,
@@ -205,9 +206,11 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         attempt=asked.earlier.attempt,
         rejected_before_id=asked.earlier.gate,
         card=canonical(asked.card.to_json()),
-        deadline=None if deadline is None else at + deadline,
+        deadline=None if deadline is None else calendars.after(policy, at, deadline),
         opened_at=at,
     )
+    gate.added_ids = []  # nobody was added to it yet
+    return gate
 
 
 def _sizes(asked: NewGate) -> dict[str, Any]:

@@ -7,7 +7,7 @@ not with the gates that exist. One policy belongs to one team, and so do the gat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -17,9 +17,11 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 
-from approvals.models import Decision, Gate, Policy, Snooze
+from approvals.models import Claim, Decision, Gate, Policy, Snooze
+from approvals.models.assignments.claim import holders
 from approvals.policy import separation
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, teams_where, teams_with
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, held, teams_where, teams_with
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.text_search import looked_for
@@ -31,9 +33,13 @@ DECIDED = "decided"
 MINE_DECIDED = "mine_decided"  # decided gates that the reader could have decided
 MINE_HELD = "mine_held"  # gates that the reader could decide, with a decision that may still be undone
 BY_ME = "by_me"  # gates on which the reader decided, the last one first
+CLAIMED = "claimed"  # open gates that the reader is on
 SNOOZED = "snoozed"  # open gates that the reader put off
-# Queue of open gates -> the reader's own rows that lead to them. A claim's queue plugs in here, as a line of its own.
+# Queue of open gates -> the reader's own rows that lead to them.
 PERSONAL = {
+    CLAIMED: """
+      FROM approvals_claim p JOIN approvals_gate g ON g.id = p.gate_id
+      WHERE p.user_id = %s AND p.until > statement_timestamp()""",
     SNOOZED: """
       FROM approvals_snooze p JOIN approvals_gate g ON g.id = p.gate_id
       WHERE p.user_id = %s AND p.until > statement_timestamp()""",
@@ -43,54 +49,75 @@ CLOSED = (DECIDED, MINE_DECIDED)
 MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
 NAMED = 300  # gates whose agents are offered in the filter
 
-_OPEN = "g.status = 'open'"
+OPEN = "g.status = 'open'"
 _CLOSED = "g.status <> 'open'"
-_MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
-# Of a gate with roles, only people who are asked now: see approvals.policy.tally.
-_ASKED = f"""
-  AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint)))
+MAY = f" AND NOT {separation.APART}"  # `s` is the policy that the row is read for
+# For somebody who is away: not where they all are apart. The first place is the view that lends it, as `lent`;
+# the second, UNUSED where the gate must wait for a vote by their authority.
+_LENT = " AND (NOT s.lent OR EXISTS (SELECT FROM {} WHERE lent.delegate_id = %s AND NOT "
+FOR_OTHERS = _LENT + separation.APART.replace("%s", "lent.person_id") + "{}))"
+UNUSED = """
+  AND NOT EXISTS (
+    SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
+    WHERE d.gate_id = g.id AND coalesce(d.on_behalf_of_id, d.user_id) = lent.person_id AND d.counts
+      AND o.number = g.proposal)"""
+POLICY_LENDS = "approvals_lentpolicy lent JOIN (SELECT g.policy_id) of ON of.policy_id = lent.policy_id"
+TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"
+# Of a gate with roles, only people who are asked now, see approvals.policy.tally, and who decides for one of them.
+ASKED = f"""
+  AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint))
+    OR s.lent AND EXISTS (SELECT FROM approvals_lent l WHERE l.delegate_id = %s AND l.team_id = ANY(g.awaits)))
 """
-_WAITS = f"""{_ASKED}
+WAITS = """
   AND g.settles_at IS NULL AND (g.deadline IS NULL OR g.deadline > statement_timestamp())
   AND NOT EXISTS (
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
-    WHERE d.gate_id = g.id AND d.user_id = %s AND d.counts AND o.number = g.proposal)
+    WHERE d.gate_id = g.id AND %s IN (d.user_id, d.on_behalf_of_id) AND d.counts AND o.number = g.proposal)
   AND NOT EXISTS (
     SELECT FROM approvals_snooze z WHERE z.gate_id = g.id AND z.user_id = %s AND z.until > statement_timestamp())
-"""  # noqa: S608 - constants
-_OF_READER = {MINE: _WAITS, MINE_DECIDED: "", MINE_HELD: " AND g.settles_at IS NOT NULL"}
+"""
+_OF_READER = {MINE: WAITS, MINE_DECIDED: "", MINE_HELD: " AND g.settles_at IS NOT NULL"}
 _AGENTS = """
 SELECT DISTINCT p.agent FROM ({}) q JOIN approvals_gate g ON g.id = q.id
 JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.plan_id ORDER BY p.agent
 """
+_AS_JSON = "SELECT json_build_array(id, lent) FROM ({}) added(id, lent)"
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
     "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
     "awaits", "settles_at", "settles_as", "run__lineage", "run__plan__agent", "run__plan__external", "step",
     "amount_currency", "amount_value", "policy__bulk_risk",
 )  # fmt: skip
+_ADDED_TEAMS = """
+SELECT own.id, false FROM ({}) own(id) WHERE EXISTS (SELECT FROM approvals_addedteam a WHERE a.team_id = own.id)
+UNION SELECT lent.team_id, true FROM approvals_lent lent
+WHERE lent.delegate_id = %s AND EXISTS (SELECT FROM approvals_addedteam a WHERE a.team_id = lent.team_id)
+"""
 # The first gates of each policy or team, along the index of its gates in that order.
 _STRETCH = """(
-SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) s(id, separation) CROSS JOIN LATERAL (
-  SELECT {columns} FROM approvals_gate g WHERE g.{column} = s.id AND {which}{condition}
+SELECT q.* FROM unnest(%s::bigint[], %s::boolean[], %s::boolean[]) s(id, separation, lent) CROSS JOIN LATERAL (
+  SELECT {columns} FROM approvals_gate g WHERE g.{where} = s.id AND {which}{condition}
   ORDER BY {order} LIMIT %s) q)"""
+# Those of each team that was added to gates' reviewers: few, so they are read through the rows that add it.
+_ADDED_STRETCH = """(
+SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) t(id, lent) CROSS JOIN LATERAL (
+  SELECT {columns} FROM approvals_addedteam a
+  JOIN approvals_gate g ON g.id = a.gate_id AND g.team_id = coalesce(%s, g.team_id)
+  JOIN LATERAL (SELECT p.separation, t.lent FROM approvals_policy p WHERE p.id = g.policy_id) s ON true
+  WHERE a.team_id = t.id AND {where} AND {which}{condition}
+  ORDER BY {order} LIMIT %s) q)"""
+_SEEN = """(g.team_id = ANY(%s::bigint[]) OR g.policy_id = ANY(%s::bigint[])
+  OR EXISTS (SELECT FROM approvals_addedteam a WHERE a.gate_id = g.id AND a.team_id = ANY(%s::bigint[])))"""
 # The gates to which rows of the reader's own lead, as far as they still see them.
-_OWN = """(
-SELECT {columns} {rows} AND {which}
-  AND (g.team_id = ANY(%s::bigint[]) OR g.policy_id = ANY(%s::bigint[])){condition}
-ORDER BY {order} LIMIT %s)"""
-_SAID = """(
-SELECT {columns}, d.id AS said FROM approvals_decision d JOIN approvals_gate g ON g.id = d.gate_id
+_OWN = f"""(
+SELECT {{columns}} {{rows}} AND {{which}} AND {_SEEN}{{condition}}
+ORDER BY {{order}} LIMIT %s)"""
+_SAID = f"""(
+SELECT {{columns}}, d.id AS said FROM approvals_decision d JOIN approvals_gate g ON g.id = d.gate_id
 WHERE d.user_id = %s AND NOT EXISTS (
   SELECT FROM approvals_decision n WHERE n.gate_id = d.gate_id AND n.user_id = d.user_id AND n.id > d.id)
-  AND (g.team_id = ANY(%s::bigint[]) OR g.policy_id = ANY(%s::bigint[])){condition}
-ORDER BY {order} LIMIT %s)"""
-_WAITING = f"""
-SELECT q.id FROM ({{}}) s(id, separation) CROSS JOIN LATERAL (
-  SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g WHERE g.policy_id = s.id AND {_OPEN}{_MAY}{_WAITS}
-  ORDER BY {URGENT} LIMIT %s) q
-ORDER BY q.deadline, q.opened_at, q.id LIMIT %s
-"""  # noqa: S608 - constants
+  AND {_SEEN}{{condition}}
+ORDER BY {{order}} LIMIT %s)"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,14 +173,27 @@ class ReaderReach:
     user: int
     teams: Mapping[int, str]  # their names by id
     policies: tuple[tuple[int, int, bool], ...]  # (id, team, separation)
+    lent: tuple[tuple[int, int, bool], ...] = ()  # the same, of those under which they decide for who is away
+    added: tuple[int, ...] = ()  # teams of theirs that were added to gates
+    lent_added: tuple[int, ...] = ()  # such teams in which they decide for who is away
+    only: int | None = None  # the one team in whose gates their token lets them
 
     @classmethod
     def of(cls, user: Any) -> ReaderReach:
-        """Read a person's reach as it is now, in two statements; every queue of one page shares it."""
+        """Read a person's reach as it is now, in four statements; every queue of one page shares it."""
+        columns = ("pk", "team_id", "separation")
+        teams, values = added_teams(user)
+        with connection.cursor() as cursor:
+            cursor.execute(teams, values)
+            added = cursor.fetchall()
         return cls(
             user=user.pk,
             teams=dict(seen_by(user).values_list("pk", "name")),
-            policies=tuple(Policy.objects.decided_by(user).values_list("pk", "team_id", "separation")),
+            policies=tuple(Policy.objects.decided_by(user).values_list(*columns)),
+            lent=tuple(Policy.objects.lent_to(user).values_list(*columns)),
+            added=tuple(team for team, lent in added if not lent),
+            lent_added=tuple(team for team, lent in added if lent),
+            only=token_scope.of(user).team,
         )
 
     def ids(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[int]:
@@ -204,7 +244,8 @@ class ReaderReach:
             for condition, more in wanted.conditions(order):
                 parts.append(sql.format(columns=COLUMNS, condition=condition, order=order, **named))
                 values += [*own, *more, most]
-        together = " UNION ALL ".join(parts)
+        # A gate may be in several sources: of its team's, and of one that was added.
+        together = (" UNION " if self.added or self.lent or self.lent_added else " UNION ALL ").join(parts)
         return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
 
     @staticmethod
@@ -215,25 +256,59 @@ class ReaderReach:
 
     def _stretches(self, queue: str) -> list[tuple[str, dict[str, str], list[Any]]]:
         """Return the SQL of each part of a queue, what is filled into it, and its first values."""
-        seen = [list(self.teams), [pk for pk, _, _ in self.policies]]
+        deciding = [pk for pk, *_ in (*self.policies, *self.lent)]
+        seen = [list(self.teams), deciding, [*self.added, *self.lent_added]]
         if queue == BY_ME:
             return [(_SAID, {}, [self.user, *seen])]
         if queue in PERSONAL:
-            return [(_OWN, {"rows": PERSONAL[queue], "which": _OPEN}, [self.user, *seen])]
-        which = _CLOSED if queue in CLOSED else _OPEN
-        which += _MAY + _OF_READER[queue] if queue in _OF_READER else ""
-        who = [self.user] * which.count("%s")
-        return [
-            (_STRETCH, {"column": column, "which": which}, [owners, separate, *who])
-            for column, owners, separate in self._sources(queue)
-        ]
+            return [(_OWN, {"rows": PERSONAL[queue], "which": OPEN}, [self.user, *seen])]
+        return [self._stretch(queue, source) for source in self._sources(queue)]
 
-    def _sources(self, queue: str) -> list[tuple[str, list[int], list[bool]]]:
-        """Return (column, ids, separation) for each column along which the queue is read. No gate is in two of them."""
+    def _stretch(self, queue: str, source: _Source) -> tuple[str, dict[str, str], list[Any]]:
+        closed = queue in CLOSED
+        which = _CLOSED if closed else OPEN
+        if queue in _OF_READER:
+            unused = UNUSED if queue == MINE else ""
+            which += MAY + (FOR_OTHERS.format(source.lends, unused) if source.lends else "")
+            which += ASKED if queue == MINE and source.asked else ""
+            which += _OF_READER[queue]
+        who = [self.user] * which.count("%s")
+        where = source.once if closed else source.where
+        return source.stretch, {"where": where, "which": which}, [*source.values, *who]
+
+    def _sources(self, queue: str) -> Iterator[_Source]:
+        """Yield what the queue is read along."""
         mine = queue in _OF_READER or queue == GROUPS
-        policies = [(pk, separate) for pk, team, separate in self.policies if mine or team not in self.teams]
-        by_policy = ("policy_id", [pk for pk, _ in policies], [separate for _, separate in policies])
-        return [by_policy] if mine else [("team_id", list(self.teams), [False] * len(self.teams)), by_policy]
+        own = [each for each in self.policies if mine or each[1] not in self.teams]
+        known = {pk for pk, *_ in own}  # in one's own name comes first
+        lent = [each for each in self.lent if each[0] not in known and (mine or each[1] not in self.teams)]
+        if not mine:
+            teams = list(self.teams)
+            yield _Source("team_id", [teams, [False] * len(teams), [False] * len(teams)])
+        every = [*own, *lent]
+        flags = [False] * len(own) + [True] * len(lent)
+        lends = POLICY_LENDS if lent else ""
+        yield _Source("policy_id", [[pk for pk, *_ in every], [each[2] for each in every], flags], lends=lends)
+        lent_added = [team for team in self.lent_added if team not in self.added]
+        if added := [*self.added, *lent_added]:
+            flags = [False] * len(self.added) + [True] * len(lent_added)
+            yield _Source("a.open", [added, flags, self.only], _ADDED_STRETCH, "NOT a.open", TEAM_LENDS, asked=False)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A column, or rows, along which a queue is read: of open gates, and of closed ones where that differs."""
+
+    where: str
+    values: list[Any]
+    stretch: str = _STRETCH
+    where_closed: str = ""
+    lends: str = ""  # the view's rows that lend what is read here; "" where nothing is lent
+    asked: bool = True  # whether only those of a gate's roles are asked; a team that was added may fill any
+
+    @property
+    def once(self) -> str:
+        return self.where_closed or self.where
 
 
 def _row(columns: Collection[str], values: Collection[list[Any]]) -> tuple[Any, ...]:
@@ -248,7 +323,9 @@ def _named(gates: Any, reader: Any) -> QuerySet[Gate]:
     mine = Decision.objects.filter(gate=OuterRef("pk"), user=reader, counts=True, proposal__number=OuterRef("proposal"))
     listed: QuerySet[Any] = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan", "policy")
     put_off = Snooze.objects.running().filter(gate=OuterRef("pk"), user=reader)
-    marked: QuerySet[Gate] = listed.annotate(reader_decided=Exists(mine)).only(*_SHOWN)
+    held_by_reader = Claim.objects.live().filter(gate=OuterRef("pk"), user=reader)
+    claimed = listed.annotate(holder=holders("pk"), reader_holds=Exists(held_by_reader))
+    marked: QuerySet[Gate] = claimed.annotate(reader_decided=Exists(mine)).only(*_SHOWN)
     marked = marked.annotate(snoozed_until=Subquery(put_off.values("until")))
     return marked
 
@@ -258,8 +335,8 @@ def seen_by(user: Any) -> QuerySet[Group]:
     return teams_where(user, VIEW_RUN).order_by("name", "pk")
 
 
-def waiting_for(user: Any, most: int) -> tuple[str, list[Any]]:
-    """Return SQL for the ids of the gates that wait for a person, ordered like `ReaderReach.ids`, without the reach."""
-    policies, values = Policy.objects.decided_by(user).values_list("pk", "separation").query.sql_with_params()
-    who = [user.pk] * (_MAY + _WAITS).count("%s")
-    return _WAITING.format(policies), [*values, *who, most, most]
+def added_teams(user: Any, *, as_json: bool = False) -> tuple[str, list[Any]]:
+    """Return SQL for the teams that were added to gates and in which a person decides: (id, for who is away)."""
+    own, values = held(user, DECIDE_GATE).query.sql_with_params()
+    sql = _ADDED_TEAMS.format(own)
+    return _AS_JSON.format(sql) if as_json else sql, [*values, user.pk]

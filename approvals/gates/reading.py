@@ -14,11 +14,14 @@ from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
 from approvals.models import (
+    AddedTeam,
     Decision,
     Draft,
     Gate,
     GateVisit,
     Grant,
+    LentPolicy,
+    LentTeam,
     Notice,
     Outcome,
     Policy,
@@ -26,16 +29,29 @@ from approvals.models import (
     ReviewingTeam,
     Webhook,
 )
+from approvals.models.assignments.claim import holders
 from approvals.models.draft import OF_GATE_OR_REPLACED
 from approvals.models.policy import people_named
 from approvals.policy import second_look
-from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
+from checkpoints.access import token_scope
+from checkpoints.access.permissions import (
+    DECIDE_GATE,
+    NAMED,
+    VIEW_RUN,
+    PersonKind,
+    held,
+    kind_of,
+    right_in,
+    teams_where,
+)
 from checkpoints.access.token_scope import EVERYTHING
 from checkpoints.models import Run
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import prepared
 
+from . import desk
 from .beside import OpenBeside, statement
+from .desk import GateDesk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +66,7 @@ class GateReading:
     decides: frozenset[int] | None
     acted: bool = True  # whether the run, or one of its lineage, has begun an effect
     approvals: list[tuple[datetime, bool]] = field(default_factory=list)  # this person's last, for second_look
+    lenders: list[int] = field(default_factory=list)  # the people for whom this person may decide, who are away
 
 
 def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateReading:
@@ -59,11 +76,12 @@ def read(gate_id: int, *, user_id: int | None = None, key: str = "") -> GateRead
         raise Proposal.DoesNotExist
     gate = found.gate
     gate.policy.reviewer_ids, gate.policy.person_ids = found.reviewers, found.named
-    gate.hooked = found.hooked
+    gate.hooked, gate.added_ids, gate.holder = found.hooked, found.added, found.holder
     return GateReading(
         gate=gate, proposal=found, now=found.now, key_used=found.key_used, acted=found.acted,
-        decides=frozenset(found.decides) if found.active else None,
+        decides=frozenset([*found.decides, *found.decides_here]) if found.active else None,
         approvals=list(zip(found.approved_at, found.looked_twice, strict=True)),
+        lenders=sorted({*found.lenders, *found.lenders_here}),
     )  # fmt: skip
 
 
@@ -79,13 +97,19 @@ def _with_facts(gate_id: Any, user_id: Any, key: Any) -> QuerySet[Any]:
     teams = held(PersonKind(True, False, EVERYTHING).person(user_id), DECIDE_GATE)
     deciding = ReviewingTeam.objects.filter(policy=OuterRef("gate__policy"), team__in=teams)
     named = people_named(OuterRef("gate__policy"))
+    added = AddedTeam.objects.filter(gate=OuterRef("gate_id")).order_by("pk")
+    lent = LentPolicy.objects.filter(policy=OuterRef("gate__policy"), delegate=user_id)
+    lent_here = LentTeam.objects.filter(added__gate=OuterRef("gate_id"), delegate=user_id)
     return (
         Proposal.objects.select_related("by", "gate__run__plan", "gate__policy__team")
         .annotate(now=Now(), key_used=Exists(same_key), hooked=Exists(hooks))
         .annotate(active=Exists(User.objects.filter(pk=user_id, is_active=True)))
         .annotate(decides=ArraySubquery(deciding.values("team")), named=ArraySubquery(named))
+        .annotate(decides_here=ArraySubquery(added.filter(team__in=teams).values("team")))
         .annotate(acted=Exists(acted), **evidence.last_move("gate_id"))
-        .annotate(reviewers=ArraySubquery(reviewers.values("team")))
+        .annotate(reviewers=ArraySubquery(reviewers.values("team")), added=ArraySubquery(added.values("team")))
+        .annotate(lenders=ArraySubquery(lent.values("person")), lenders_here=ArraySubquery(lent_here.values("person")))
+        .annotate(holder=holders("gate_id"))
         .annotate(approved_at=ArraySubquery(recent.values("created_at")))
         .annotate(looked_twice=ArraySubquery(recent.values("second_look")))
         .filter(gate=gate_id, number=F("gate__proposal"))
@@ -149,6 +173,9 @@ LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate O
 """  # noqa: S608 - constants
 
 
+_MORE_MEMBERS = " UNION SELECT team_id FROM approvals_addedteam WHERE gate_id = %s AND open"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShownGate:
     """A gate that somebody may see."""
@@ -167,6 +194,7 @@ class ShownGate:
     told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
     unopened: bool = False  # whether the reader was told of it and had not opened its page since
     visits: list[GateVisit] = field(default_factory=list)  # of this gate and earlier ones at its step, the newest first
+    desk: GateDesk = field(default_factory=GateDesk)
 
 
 def shown(gate_id: int, *, to: User) -> ShownGate | None:
@@ -192,16 +220,20 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
     gate.policy.named = [User(**each) for each in beside["named"]]
     gate.policy.person_ids = [each.pk for each in gate.policy.named]
+    found_desk = GateDesk.of(beside["desk"])
+    gate.desk, gate.added_ids = found_desk, [team for team, _ in found_desk.added]
+    gate.reviewers = [*gate.policy.reviewers, *(Group(pk=team, name=name) for team, name in found_desk.added)]
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
     within = beside["decides"] and to.is_active
-    decides = frozenset(beside["decides_in"] if within else ()) if to.is_active else None
+    teams = [*beside["decides_in"], *beside["decides_here"]] if within else []
+    decides = frozenset(teams) if to.is_active else None
     return ShownGate(
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         visits=[_visit(each) for each in beside["visits"]],
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
-        beside=[OpenBeside.of(each) for each in beside["beside"]],
+        beside=[OpenBeside.of(each) for each in beside["beside"]], desk=found_desk,
         deciders=frozenset(beside["deciders"]), told=beside["told"], unopened=bool(beside["unopened"]),
     )  # fmt: skip
 
@@ -232,8 +264,9 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
     return columns(
         seen=seen.filter(pk=pk).values("pk"),
         sees_run=gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
-        decides=Policy.objects.decided_by(reader).filter(gates=pk).values("pk"),
+        decides=_asks(reader, pk).values("pk"),
         decides_in=reviewers.filter(team__in=held(reader, DECIDE_GATE)).values("team"),
+        decides_here=AddedTeam.objects.filter(gate=pk, team__in=held(reader, DECIDE_GATE)).values("team"),
         named=(_NAMED, [pk]),
         replaced=seen.filter(replacements=pk).order_by("-pk").values("pk"),
         reviewers=reviewers.values("team"),
@@ -245,10 +278,21 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         looked_twice=second_look.recent(user).values("second_look"),
         granted=(_GRANTED, [pk]),
         beside=statement(pk, seen.values("pk").query.sql_with_params()),
-        deciders=(_MEMBERS.format(teams), [*values, pk]),
+        deciders=(_MEMBERS.format(teams + _MORE_MEMBERS), [*values, pk, pk]),
+        desk=desk.column(reader, pk),
         told=(_TOLD, [pk]),
         unopened=Notice.objects.unopened(user).filter(gate=pk).values("pk")[:1],
     )
+
+
+def _asks(reader: Any, gate: Any) -> QuerySet[Gate]:
+    """Select this gate where it asks this person in their own name; by a token, if in its scope."""
+    teams = held(reader, DECIDE_GATE)
+    named = ReviewingTeam.objects.filter(policy=OuterRef("policy"), team__in=teams)
+    added = AddedTeam.objects.filter(gate=OuterRef("pk"), team__in=teams)
+    people = Policy.people.through.objects.filter(policy=OuterRef("policy"), user__in=held(reader, NAMED))
+    asking = Gate.objects.filter(Exists(named) | Exists(added) | Exists(people), pk=gate)
+    return token_scope.of(reader).narrow(asking, team="team_id")
 
 
 def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:

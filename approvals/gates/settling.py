@@ -13,26 +13,34 @@ from approvals.audit import evidence
 from approvals.models import Gate, Proposal
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
+from checkpoints.postgresql.sql import Statement
 
 from . import closing
 from .closing import GateEnd
 
 
-def end_or_wait(gate: Gate, standing: Proposal, end: GateEnd | None, *, told: Sequence[event_log.Entry]) -> None:
+def end_or_wait(
+    gate: Gate,
+    standing: Proposal,
+    end: GateEnd | None,
+    *,
+    told: Sequence[event_log.Entry],
+    beside: Sequence[Statement] = (),
+) -> None:
     """End a gate that `move` has locked, or let it wait for the end of its undo window; None: it stays open.
 
     A decision that would end it in the same way as the one that waits changes nothing about when. `told`: events to
-    write before.
+    write before; `beside`: statements for while it stays open.
     """
     window = gate.policy.undo_window
     if end is None:
-        event_log.append([*told, *([reconsidered(gate, standing)] if gate.settles_at else [])])
+        event_log.append([*told, *([reconsidered(gate, standing)] if gate.settles_at else [])], beside=beside)
     elif window is None:
         closing.close(gate, standing, end, told=told)
     elif gate.settles_as == end.kind:
-        event_log.append(told)
+        event_log.append(told, beside=beside)
     else:
-        event_log.append([*told, _waits(gate, standing, end, window)])
+        event_log.append([*told, _waits(gate, standing, end, window)], beside=beside)
 
 
 def reconsidered(gate: Gate, standing: Proposal) -> event_log.Entry:

@@ -14,6 +14,8 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
+from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
@@ -24,6 +26,11 @@ from checkpoints.access.permissions import DECIDE_GATE, NAMED, VIEW_RUN, Ways, s
 from checkpoints.models import Run, run
 
 _WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "gate": (Gate, gate.WAYS)}
+
+
+# Of what is lent for some gates alone, pages hear by the gates that they watch: a team's facts are of all its gates.
+_LENT = """ARRAY(SELECT lent.team_id FROM approvals_lent lent
+WHERE lent.delegate_id = auth_user.id AND lent.teams = '{}' AND lent.policies = '{}')"""
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,9 @@ def access_of(session_key: str | None) -> Access | None:
 
 def access_as(user: User) -> Access:
     """Return the access of a token's owner, before the token's scope is applied."""
-    return _heard(user, teams_of({user.pk}, VIEW_RUN, DECIDE_GATE))
+    known = _people([user.pk]).first()
+    lent = known.lent if known else []
+    return _heard(user, teams_of({user.pk}, VIEW_RUN, DECIDE_GATE), lent)
 
 
 def _access(
@@ -75,11 +84,11 @@ def _access(
         return None
     names = {f"{kind}.{pk}" for kind in _WATCHED for pk in _numbers(kind, [asked])}
     watched = {name for name in names if any(team in teams[user.pk, needs] for needs, team in shown.get(name, ()))}
-    return replace(_heard(user, teams), watched=frozenset(watched))
+    return replace(_heard(user, teams, getattr(user, "lent", ())), watched=frozenset(watched))
 
 
-def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]]) -> Access:
-    sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE]
+def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]], lent: Iterable[int]) -> Access:
+    sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE].union(lent)
     groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides} | {f"named.{user.pk}"}
     return Access(user, sees, frozenset(groups))
 
@@ -91,10 +100,15 @@ def _signed_in(keys: Collection[str]) -> dict[str, User]:
     said = {by_stored[session.session_key]: store.decode(session.session_data) for session in found}
     ids = {str(each.get(SESSION_KEY)) for each in said.values()}
     numbers = [id for id in ids if id.isascii() and id.isdigit()]
-    users = {str(user.pk): user for user in User.objects.filter(pk__in=numbers)}
+    users = {str(user.pk): user for user in _people(numbers)}
     owners = {key: users.get(str(each.get(SESSION_KEY))) for key, each in said.items()}
     found_out = {key: user for key, user in owners.items() if user and user.is_active and _verified(said[key], user)}
     return {key: user for key, user in found_out.items() if required.met(said[key]) or not required.of_whom(user)}
+
+
+def _people(numbers: Collection[str | int]) -> QuerySet[Any]:
+    """Select people with `lent`: the teams in which they decide all that somebody else might, who is away."""
+    return User.objects.filter(pk__in=numbers).annotate(**{"lent": RawSQL(_LENT, [])})  # noqa: S611 - constants
 
 
 def _verified(session: Mapping[str, Any], user: User) -> bool:

@@ -11,13 +11,15 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
+from django.db.models.functions import JSONArray
 from django.http import HttpRequest, HttpResponseBase
 
 from approvals.audit import readers
-from approvals.gates import queues
+from approvals.gates import queues, waiting
 from approvals.gates.queues import ReaderReach
 from approvals.middleware import PROBED, Respond
 from approvals.models import Policy, Unrun
+from checkpoints.access import token_scope
 from checkpoints.access.permissions import PersonKind, kind_of
 from checkpoints.events.commit_order import Cursor, settled
 from checkpoints.postgresql.batch_query import BatchStatement, columns
@@ -86,6 +88,10 @@ def read(user: User) -> PageFrame:
             user=user.pk,
             teams=dict(zip(found["teams"], found["names"], strict=True)),
             policies=tuple(policies),
+            lent=tuple((pk, team, apart) for pk, team, apart in found["lent"]),
+            added=tuple(team for team, lent in found["added"] if not lent),
+            lent_added=tuple(team for team, lent in found["added"] if lent),
+            only=token_scope.of(user).team,
         ),
         queue=found["queue"],
         sees_audit=bool(found["audit"]) or readers.of_all(user),
@@ -105,7 +111,9 @@ def _frame(user: Any, *, kind: PersonKind) -> BatchStatement:
         policies=policies.values("pk"),
         owners=policies.values("team_id"),
         separation=policies.values("separation"),
-        queue=queues.waiting_for(reader, MOST + 1),
+        lent=Policy.objects.lent_to(reader).values(row=JSONArray("pk", "team_id", "separation")),
+        added=queues.added_teams(reader, as_json=True),
+        queue=waiting.waiting_for(reader, MOST + 1),
         audit=readers.teams_of(reader).values("pk")[:1],
         unrun=Unrun.objects.visible_to(reader).values("pk")[: MOST + 1],
     )

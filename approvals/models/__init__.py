@@ -1,4 +1,9 @@
 from .account import Profile, SignedIn
+from .assignments.calendar import Calendar
+from .assignments.claim import Claim
+from .assignments.delegation import Delegation, LentPolicy, LentTeam
+from .assignments.escalation import Escalation
+from .assignments.reviewers import AddedTeam, Assignee
 from .decision import Decision
 from .delivery import Attempt, Delivery
 from .draft import Draft
@@ -17,18 +22,26 @@ from .upload import Upload
 from .webhook import Webhook
 
 __all__ = [
+    "AddedTeam",
     "AgentQuestion",
+    "Assignee",
     "Attempt",
     "BulkItem",
     "BulkOrder",
+    "Calendar",
     "ChannelAddress",
     "ChannelState",
+    "Claim",
     "Decision",
+    "Delegation",
     "Delivery",
     "Draft",
+    "Escalation",
     "Gate",
     "GateVisit",
     "Grant",
+    "LentPolicy",
+    "LentTeam",
     "Looking",
     "Notice",
     "NoticeCursor",

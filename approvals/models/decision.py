@@ -29,6 +29,11 @@ class Decision(models.Model):
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="decisions")
     proposal = models.ForeignKey("approvals.Proposal", on_delete=models.CASCADE, related_name="decisions")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    # Whose authority it uses, where that is not the voter's own: of a person who is away. No index: read with the gate.
+    on_behalf_of = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False,
+        db_index=False,
+    )  # fmt: skip
     verdict = models.CharField(max_length=8, choices=Verdict.choices)
     verdicts = models.BinaryField(default=b"{}")  # canonical JSON: action id -> verdict
     then = models.CharField(max_length=8, choices=Then.choices, default="", blank=True)
@@ -54,6 +59,11 @@ class Decision(models.Model):
                 condition=models.Q(counts=True),
                 name="one_decision_per_person_and_proposal",
             ),
+            models.UniqueConstraint(
+                fields=["proposal", "on_behalf_of"],
+                condition=models.Q(counts=True, on_behalf_of__isnull=False),
+                name="authority_is_lent_once_per_proposal",
+            ),
         ]
 
         indexes = [models.Index(fields=["user", "-id"], name="decision_of_user")]
@@ -64,6 +74,11 @@ class Decision(models.Model):
     @property
     def rejects(self) -> bool:
         return self.verdict == self.Verdict.REJECT
+
+    @property
+    def authority(self) -> int:
+        """Return the id of the person whose authority it uses: two of the same count once."""
+        return self.on_behalf_of_id or self.user_id
 
     @property
     def words(self) -> str:

@@ -38,9 +38,14 @@ WAYS = (  # see checkpoints.access.permissions
     ("replaces__policy__reviewing__team", permissions.DECIDE_GATE),
     ("policy__people", permissions.NAMED),
     ("replaces__policy__people", permissions.NAMED),
+    ("added__team", permissions.DECIDE_GATE),
+    ("replaces__added__team", permissions.DECIDE_GATE),
+    ("policy__lent__delegate", permissions.NAMED),
+    ("added__lent__delegate", permissions.NAMED),
 )
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
+REVIEWERS = ("add_reviewers", "May add teams to the reviewers of a gate")
 LATEST = (F("closed_at").desc(), F("id").desc())
 LONGEST = ("opened_at", "id")
 LARGEST = (F("amount_currency").desc(), F("amount_value").desc(), F("id").desc())
@@ -163,6 +168,10 @@ class Gate(models.Model):
     end: str | None = None  # see approvals.audit.evidence.with_end
 
     objects = GateQuerySet.as_manager()
+    holder: Any = ()  # the live claim, see models.assignments.claim.holders; set by a reader
+    added_ids: list[int] | None = None  # ids of the added teams; set by a reader that has them
+    desk: Any = None  # see approvals.gates.desk; set by its page's reader
+    reader_holds = False  # whether the live claim is the reader's; set by the list
     reader_decided = False  # whether the reader of a list decided on the current proposal; set by the list
     hooked = True  # whether any webhook may want to hear of it; set to False by a reader that has looked
 
@@ -200,6 +209,7 @@ class Gate(models.Model):
             ("decide_gate", "May decide gates"),
             ("reveal_secret", "May reveal secrets"),
             ("compare_people", "May see figures by person"),
+            REVIEWERS,
         ]
 
     def __str__(self) -> str:
@@ -209,6 +219,18 @@ class Gate(models.Model):
     def subject(self) -> str:
         """Return the name by which events and holds refer to it."""
         return f"gate:{self.pk}"
+
+    @property
+    def reviewer_ids(self) -> list[int]:
+        """List the ids of the teams whose people may decide: the policy's, and those added to this gate."""
+        if self.added_ids is None:
+            self.added_ids = list(self.added.order_by("pk").values_list("team", flat=True))
+        return [*self.policy.reviewer_ids, *self.added_ids]
+
+    @cached_property
+    def reviewers(self) -> list[Group]:
+        """List the teams of `reviewer_ids`. A reader that has them from its own statement sets them here."""
+        return [*self.policy.reviewers, *(each.team for each in self.added.select_related("team").order_by("pk"))]
 
     @cached_property
     def asked(self) -> Card:
@@ -284,7 +306,7 @@ class Gate(models.Model):
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
     ) -> event_log.Entry:
         """Build an event of this gate as it is now; never with its title, which names people and stays in this row."""
-        facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.policy.reviewer_ids}
+        facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.reviewer_ids}
         if self.policy.person_ids:
             facts["named"] = self.policy.person_ids
         return event_log.Entry(

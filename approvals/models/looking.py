@@ -15,11 +15,16 @@ from django.db.models.functions import Now
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.sql import run_sql
 
+from .assignments.claim import lasts
+
 LASTS = timedelta(seconds=40)  # a page renews the record every 15 s
 
 # Raw SQL, as the ORM takes seven statements for it: every page in sight renews its record at each heartbeat.
 _LOOK = """
-WITH before AS (SELECT gate_id FROM approvals_looking WHERE socket = $1)
+WITH before AS (SELECT gate_id FROM approvals_looking WHERE socket = $1),
+claimed AS (
+  UPDATE approvals_claim SET until = statement_timestamp() + $5
+  WHERE gate_id = $2 AND user_id = $3 AND until > statement_timestamp())
 INSERT INTO approvals_looking AS looking (socket, gate_id, user_id, until)
 VALUES ($1, $2, $3, statement_timestamp() + $4)
 ON CONFLICT (socket) DO UPDATE
@@ -35,8 +40,11 @@ class LookingQuerySet(models.QuerySet["Looking"]):
     """Queries that start, renew and end the record that somebody looks at a gate."""
 
     def look(self, gate_id: int, *, by: User, socket: str) -> set[int]:
-        """Record that this page shows the gate in sight; return the gates whose list of people changes by that."""
-        before, known = run_sql(_LOOK, (socket, gate_id, by.pk, LASTS))[0]
+        """Record that this page shows the gate in sight; return the gates whose list of people changes by that.
+
+        The person's own claim of the gate, if it has not lapsed, goes on.
+        """
+        before, known = run_sql(_LOOK, (socket, gate_id, by.pk, LASTS, lasts()))[0]
         return {before} - {None, gate_id} | (set() if known else {gate_id})
 
     def away(self, socket: str) -> set[int]:

@@ -19,6 +19,8 @@ from checkpoints.access import permissions, token_scope
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
 
+from .assignments.delegation import LentPolicy
+
 DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
@@ -27,7 +29,7 @@ SAMPLE = 10  # percent
 SETTINGS = (
     "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "step_up_method",
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
-    "auto_sample", "leaves", "remind_before", "remind_share", "undo_window", "bulk_risk",
+    "auto_sample", "leaves", "remind_before", "remind_share", "undo_window", "bulk_risk", "calendar_id", "escalation",
 )  # fmt: skip
 _REACH = """
 SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
@@ -71,11 +73,16 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
             raise NoSuchPolicy(asked, team.name, sorted(names) or [DEFAULT])
 
     def decided_by(self, user: Any) -> PolicyQuerySet:
-        """Select those under which this person may decide; by a token, those in its scope."""
+        """Select those under which this person may decide in their own name; by a token, those in its scope."""
         mine = ReviewingTeam.objects.filter(team__in=permissions.held(user, permissions.DECIDE_GATE))
         named = Policy.people.through.objects.filter(user__in=permissions.held(user, permissions.NAMED))
         asked = self.filter(Q(pk__in=mine.values("policy")) | Q(pk__in=named.values("policy")))
         return token_scope.of(user).narrow(asked, team="team_id")
+
+    def lent_to(self, user: Any) -> PolicyQuerySet:
+        """Select those under which this person may decide for somebody who is away; by a token, those in its scope."""
+        lent = LentPolicy.objects.filter(delegate=user.pk)
+        return token_scope.of(user).narrow(self.filter(pk__in=lent.values("policy")), team="team_id")
 
     def current(self) -> PolicyQuerySet:
         """Select the newest version of each."""
@@ -200,6 +207,13 @@ class Policy(models.Model):
             "and critical risk are always decided one by one."
         ),
     )
+    # Working time by which the deadline and the escalations count; null: all time. Without a constraint or an index,
+    # as a calendar is never deleted.
+    calendar = models.ForeignKey(
+        "approvals.Calendar", null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_constraint=False,
+        db_index=False,
+    )  # fmt: skip
+    escalation = models.JSONField(default=list, db_default=models.Value([], models.JSONField()), blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     objects = PolicyQuerySet.as_manager()

@@ -1,70 +1,166 @@
-"""Checks who may decide a gate: when somebody decides, and again for every voter when a quorum closes."""
+"""Checks who may decide a gate: when somebody decides, and again for every voter when a quorum closes.
+
+People decide in their own name, as members of the policy's teams or of those added to the gate, or because the policy
+names them; or for somebody who is away and would be one of these teams (approvals.models.assignments.delegation).
+Whoever may not decide by separation of duties decides for nobody, and nobody decides for them. In their own name comes
+first: then nobody's authority is used up. Somebody of an added team may fill any role that the gate still asks for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.models import Gate
-from checkpoints.access.permissions import DECIDE_GATE, holders, members_where
+from approvals.models import AddedTeam, Decision, Gate, LentPolicy
+from checkpoints.access.permissions import DECIDE_GATE, members_where, right_in
 from checkpoints.actors import of_user
+from checkpoints.postgresql.batch_query import typed
+from checkpoints.postgresql.sql import run_sql
 
 from .separation import apart_from, why_apart
 
 SWITCHED_OFF = gettext_lazy("This account is switched off; ask an administrator.")
+FOR_NOBODY = gettext_lazy("You would decide this for somebody who is away, and who may not decide it.")
+
+_TEAMS = """(SELECT unnest($2::bigint[]) AS id
+    UNION SELECT added.team_id FROM approvals_addedteam added WHERE added.gate_id = $3)"""
+_LENT = f"""FROM approvals_lent lent JOIN {_TEAMS} team ON team.id = lent.team_id
+  WHERE lent.delegate_id = one.id AND (
+    EXISTS (SELECT FROM approvals_lentpolicy p WHERE p.policy_id = $1 AND p.delegate_id = one.id
+      AND p.person_id = lent.person_id)
+    OR EXISTS (SELECT FROM approvals_lentteam t JOIN approvals_addedteam added ON added.id = t.added_id
+      WHERE added.gate_id = $3 AND t.delegate_id = one.id AND t.person_id = lent.person_id))"""  # noqa: S608 - constants
+# $1 the policy, $2 its teams, $3 the gate, $4 people: who is active, and in whose name each may decide, in which teams.
+_STANDING = f"""
+SELECT one.id,
+  ARRAY(SELECT team.id FROM {_TEAMS} team WHERE one.id IN {right_in("team.id", DECIDE_GATE)}),
+  ARRAY(SELECT lent.person_id {_LENT} ORDER BY lent.person_id, lent.team_id),
+  ARRAY(SELECT lent.team_id {_LENT} ORDER BY lent.person_id, lent.team_id)
+FROM auth_user one WHERE one.is_active AND one.id = ANY($4)
+"""  # noqa: S608 - constants
 
 
-def why_not(user: User, gate: Gate) -> str:
-    """Say why this person may not decide this gate, as a sentence; "" where they may. See `reasons`."""
-    return reasons([user.pk], gate)[user.pk]
+class Seat(NamedTuple):
+    """How one person may decide: why not, in which teams, and by whose authority."""
+
+    why_not: str
+    teams: frozenset[int]
+    person: int
 
 
-def reasons(people: Collection[int], gate: Gate) -> dict[int, str]:
-    """Say for each of these people, by id, why they may not decide this gate; "" where they may. One statement.
+@dataclass(frozen=True)
+class Standing:
+    """How one person stands to a gate, before separation of duties."""
+
+    teams: frozenset[int] | None  # in which they decide in their own name; None for an account that is switched off
+    lenders: Mapping[int, frozenset[int]] = field(default_factory=dict)  # who is away, and in which teams they would
+
+
+def standings(people: Collection[int], gate: Gate) -> dict[int, Standing]:
+    """Read how these people stand to the gate now, by id. One statement.
 
     A superuser has no authority here without being in the teams. Teams, permissions and the account's state are read
     from the database, whatever the caller's objects say.
     """
-    return {person: why for person, (why, _teams) in seats(people, gate).items()}
+    asked = [gate.policy_id, gate.policy.reviewer_ids, gate.pk, list(people)]
+    found = {}
+    for one, teams, lenders, lent in run_sql(_STANDING, list(map(typed, asked))):
+        away: dict[int, set[int]] = {}
+        for person, team in zip(lenders, lent, strict=True):
+            away.setdefault(person, set()).add(team)
+        found[one] = Standing(frozenset(teams), {person: frozenset(each) for person, each in away.items()})
+    return {one: found.get(one, Standing(None)) for one in people}
 
 
-def seats(people: Collection[int], gate: Gate) -> dict[int, tuple[str, frozenset[int]]]:
-    """Return for each of these people what `reasons` says, and the reviewing teams in which they may decide."""
-    found = holders(DECIDE_GATE, teams=gate.policy.reviewer_ids, among=people)
-    return {person: (reason(person, found.get(person), gate), found.get(person, frozenset())) for person in people}
+def seats(people: Collection[int], gate: Gate) -> dict[int, Seat]:
+    """Return how each of these people may decide now: in their own name, else for the first who is away."""
+    return {one: _seat(one, standing, gate) for one, standing in standings(people, gate).items()}
 
 
-def reason(person: int, teams: Collection[int] | None, gate: Gate) -> str:
+def _seat(person: int, now: Standing, gate: Gate) -> Seat:
+    why = reason(person, now.teams, gate, now.lenders)
+    if now.teams or person in gate.policy.person_ids:
+        return Seat(why, _filling(now.teams or frozenset(), gate), person)
+    behalf = on_behalf(now.lenders, gate) if not why else None
+    return Seat(why, _filling(now.lenders.get(behalf or 0, frozenset()), gate), behalf or person)
+
+
+def seats_of(votes: Collection[Decision], gate: Gate) -> dict[int, Seat]:
+    """Return by voter how they may decide by the authority that their vote used, as that is now."""
+    found = standings([each.user_id for each in votes], gate) if votes else {}
+    return {each.user_id: _seat_of(each, found[each.user_id], gate) for each in votes}
+
+
+def _seat_of(vote: Decision, now: Standing, gate: Gate) -> Seat:
+    away = vote.on_behalf_of_id
+    if away is None:
+        return Seat(reason(vote.user_id, now.teams, gate), _filling(now.teams or frozenset(), gate), vote.user_id)
+    ended = now.teams is None or away not in now.lenders or not apart_from(gate).isdisjoint((vote.user_id, away))
+    return Seat(str(FOR_NOBODY) if ended else "", _filling(now.lenders.get(away, frozenset()), gate), away)
+
+
+def _filling(teams: frozenset[int], gate: Gate) -> frozenset[int]:
+    """Return the teams whose roles somebody fills who decides in `teams`."""
+    added = not teams.isdisjoint(gate.reviewer_ids[len(gate.policy.reviewer_ids) :])
+    return teams.union(gate.policy.reviewer_ids) if added else teams
+
+
+def why_not(user: User, gate: Gate) -> str:
+    """Say why this person may not decide this gate, as a sentence; "" where they may."""
+    return seats([user.pk], gate)[user.pk].why_not
+
+
+def lapsed(votes: Collection[Decision], gate: Gate) -> list[int]:
+    """List the voters whose vote no longer counts, by the authority that it used, as that is now."""
+    return [one for one, seat in seats_of(votes, gate).items() if seat.why_not]
+
+
+def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Collection[int] = ()) -> str:
     """Say why this person may not decide this gate at all; "" where they may, once their stage is reached.
 
-    `teams`: the reviewing teams in which they may decide; None for an account that is switched off. People whom the
-    policy names need no team.
+    `teams` and `lenders` as `Standing` has them. People whom the policy names need no team.
     """
     if teams is None:
         return str(SWITCHED_OFF)
-    if not teams and person not in gate.policy.person_ids:
+    own = teams or person in gate.policy.person_ids
+    if not own and not lenders:
         names = _(" or ").join(
-            [*(group.name for group in gate.policy.reviewers), *(of_user(each).name for each in gate.policy.named)]
+            [*(group.name for group in gate.reviewers), *(of_user(each).name for each in gate.policy.named)]
         )
         return _("Only people in %(teams)s who may decide gates can decide this one.") % {"teams": names}
-    return why_apart(person, gate)
+    if apart := why_apart(person, gate):
+        return apart
+    return "" if own or set(lenders) - apart_from(gate) else str(FOR_NOBODY)
+
+
+def on_behalf(lenders: Collection[int], gate: Gate, *, used: Iterable[int] = ()) -> int | None:
+    """Choose for whom a delegate decides: the first who may, and whose authority is not `used`; else the first."""
+    may = [each for each in sorted(lenders) if each not in apart_from(gate)]
+    free = [each for each in may if each not in set(used)]
+    return next(iter(free or may), None)
 
 
 def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
-    """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs.
-
-    One statement, and another where policies name people.
-    """
-    there = members_where(DECIDE_GATE, teams={team for gate in gates for team in _teams(gate)})
+    """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs."""
+    added: dict[int, set[int]] = {gate.pk: set() for gate in gates}
+    for pk, team in AddedTeam.objects.filter(gate__in=added).values_list("gate", "team"):
+        added[pk].add(team)
+    there = members_where(DECIDE_GATE, teams={team for gate in gates for team in _teams(gate) | added[gate.pk]})
     named = {person for gate in gates for person in _named(gate)}
     active = set(User.objects.filter(pk__in=named, is_active=True).values_list("pk", flat=True)) if named else set()
-    return {
-        gate.pk: set(active & _named(gate)).union(*(there[team] for team in _teams(gate))) - apart_from(gate)
-        for gate in gates
-    }
+    lent = list(LentPolicy.objects.filter(policy__in=[gate.policy_id for gate in gates]).values_list("pk", flat=True))
+    found = {}
+    for gate in gates:
+        own = set(active & _named(gate)).union(*(there[team] for team in _teams(gate) | added[gate.pk]))
+        may = own - apart_from(gate)
+        delegates = {to for policy, to, person in lent if policy == gate.policy_id and person in may}
+        found[gate.pk] = may | (delegates - apart_from(gate))
+    return found
 
 
 def _teams(gate: Gate) -> set[int]:

@@ -64,6 +64,11 @@ def _riskier(before: Any, after: Any) -> bool:
     return risks.index(after) > risks.index(before)
 
 
+def _any(before: Any, after: Any) -> bool:
+    """Take every change for milder: an escalation adds people who may decide, and a calendar moves deadlines."""
+    return True
+
+
 def _never(before: Any, after: Any) -> bool:
     return False
 
@@ -88,6 +93,8 @@ SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
     "remind_share": (gettext_lazy("Remind at"), _never),
     "undo_window": (gettext_lazy("Undo window"), _less_or_none),
     "bulk_risk": (gettext_lazy("Decided together up to"), _riskier),
+    "escalation": (gettext_lazy("Escalation"), _any),
+    "calendar_id": (gettext_lazy("Counts working time of"), _any),
     "withdraw_after": (gettext_lazy("Withdraw if offline"), _never),
 }
 STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns

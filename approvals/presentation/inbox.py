@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
+from approvals.assignments import claims
 from approvals.cards.card import Card
 from approvals.cards.stored import card_of
 from approvals.consequences import sentences
@@ -69,6 +70,8 @@ class InboxRow:
     edited: bool = False
     refused: bool = False  # the same was rejected before
     looking: tuple[str, ...] = ()  # names of other people who have its page in sight
+    holder: str = ""  # the name of who has claimed it
+    holds: bool = False  # whether that is the reader
     said: bool = False  # the reader has already decided; others must agree
     awaits: str = ""  # whose approval is needed now, where a policy has roles
     pick: bool = False  # the reader may select it for a bulk decision
@@ -188,6 +191,8 @@ def row(
         edited=gate.proposal > 1,
         refused=gate.attempt > 1,
         looking=tuple(map(untrusted.person, looking)),
+        holder=untrusted.person(holder) if (holder := claims.holder_of(gate)) and not ended else "",
+        holds=gate.reader_holds,
         said=gate.reader_decided and not lingering,
         awaits="" if ended else awaits,
         before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),

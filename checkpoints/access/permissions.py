@@ -26,6 +26,7 @@ VIEW_RUN = "checkpoints.view_run"
 START_RUN = "checkpoints.start_run"
 REWIND_RUN = "checkpoints.rewind_run"
 DECIDE_GATE = "approvals.decide_gate"
+ADD_REVIEWERS = "approvals.add_reviewers"
 NAMED = "being named"  # no permission of a team: a policy names the person, and "held" is who they are
 REVEAL_SECRET = "approvals.reveal_secret"  # noqa: S105 - a name
 MANAGE_WEBHOOKS = "approvals.manage_webhooks"

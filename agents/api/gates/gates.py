@@ -26,6 +26,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
+from .desk import DeskAnswer
 from .masking import card_of, outcome_of
 
 router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
@@ -84,6 +85,9 @@ class Vote(Schema):
     """One person's vote."""
 
     name: str = Field(description="Who decided.", examples=["Ann Okafor"])
+    on_behalf_of: str = Field(
+        description="The person who was away, whose authority they used; empty: their own.", examples=[""]
+    )
     verdict: str = Field(description="Their verdict; mixed: see `actions`.", examples=["approve"])
     actions: dict[str, str] = Field(
         validation_alias="by_action",
@@ -221,6 +225,7 @@ class GateHead(GateSummary):
         examples=[True],
     )
     agreement: AgreementAnswer = Field(description="Who must approve, and who has.")
+    desk: DeskAnswer = Field(description="Who is on it, and who is asked.")
 
     # The context of these is the gate's `standing` proposal, and its `reader`.
 
@@ -239,6 +244,10 @@ class GateHead(GateSummary):
     @staticmethod
     def resolve_agreement(gate: Gate, context: dict[str, Any]) -> agreements.Agreement:
         return agreements.agreement(gate, context["standing"], user=context["reader"])
+
+    @staticmethod
+    def resolve_desk(gate: Gate, context: dict[str, Any]) -> DeskAnswer:
+        return DeskAnswer.of(gate, context["reader"])
 
 
 class GateDetail(GateHead):

@@ -21,6 +21,7 @@ from agents.errors import (
 )
 from agents.queries.access import Gone
 from agents.work_errors import KeyRefused, TokenNotAllowed, TooManyGates, WorkRefused
+from approvals.assignments.errors import DeskRefused
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import STATUSES, DecisionRefused, Problem, Rejected, SecondLookNeeded, StaleGate
 from checkpoints.errors import NotVerified, PlanChanged, ValueRefused
@@ -188,6 +189,11 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
         faults = [Fault(parameter="/second_look", detail="must be true, after you looked")]
     status = STATUSES.get(error.code, 409)
     return problem(request, status, str(error), faults, changes=changes, impact=impact, code=error.code)
+
+
+def not_at_desk(request: HttpRequest, error: DeskRefused) -> HttpResponse:
+    """Answer 403, 409 or 422, as the refusal of a claim or a reassignment says."""
+    return problem(request, error.status, str(error), code=error.code)
 
 
 def _faults(errors: Iterable[FieldError], place: str = "") -> list[Fault]:

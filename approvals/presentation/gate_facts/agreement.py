@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 
 from approvals.models import Decision, Gate, Policy, Proposal
 from approvals.policy import authority, enough_reviewers, required, stage_words, tally
+from approvals.policy.authority import Seat
 from approvals.policy.requirements import Requirements
 from approvals.policy.stage_words import Names
 from approvals.policy.tally import Tally, Vote
@@ -28,6 +29,7 @@ class VoteLine:
     """One person's decision, as a line."""
 
     name: str
+    on_behalf_of: str = ""  # the person who was away, whose authority it uses
     verdict: str = ""
     by_action: Mapping[str, str] = field(default_factory=dict)  # their verdict on each action, by id
     words: str = ""
@@ -137,20 +139,20 @@ def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
     """Count votes where all places are alike, or the gate is closed, by their number."""
     approving = [d for d in counting if not d.rejects]
     places = [tally.Place(0, 0, needs.stages[0].roles[0])] * needs.slots
-    filled = [*(d.user_id for d in approving), *[None] * needs.slots][: needs.slots]
-    against = len({d.user_id for d in counting if d.rejects})
+    filled = [*(d.authority for d in approving), *[None] * needs.slots][: needs.slots]
+    against = len({d.authority for d in counting if d.rejects})
     return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)), rejections=against)
 
 
 def _count(gate: Gate, needs: Requirements, counting: Sequence[Decision]) -> Tally:
-    return tally.tally(needs, _votes(gate, counting, authority.seats([d.user_id for d in counting], gate)))
+    return tally.tally(needs, _votes(counting, authority.seats_of(counting, gate)))
 
 
-def _votes(gate: Gate, counting: Sequence[Decision], seats: Mapping[int, tuple[str, frozenset[int]]]) -> list[Vote]:
+def _votes(counting: Sequence[Decision], seats: Mapping[int, Seat]) -> list[Vote]:
     return [
-        Vote(person=d.user_id, approves=not d.rejects, teams=seats[d.user_id][1])
+        Vote(person=d.authority, approves=not d.rejects, teams=seats[d.user_id].teams)
         for d in counting
-        if not seats[d.user_id][0]
+        if not seats[d.user_id].why_not
     ]
 
 
@@ -158,15 +160,14 @@ def _with_turns(
     made: Agreement, gate: Gate, needs: Requirements, counting: Sequence[Decision], user: User, names: Names
 ) -> Agreement:
     """Add what the reader's approval would come to, or why their turn comes later."""
-    why_not, teams = authority.seats([user.pk], gate)[user.pk]
-    seats = authority.seats([d.user_id for d in counting], gate)
-    votes = [vote for vote in _votes(gate, counting, seats) if vote.person != user.pk]
-    own = Vote(person=user.pk, teams=teams)
+    why_not, teams, person = authority.seats([user.pk], gate)[user.pk]
+    votes = [vote for vote in _votes(counting, authority.seats_of(counting, gate)) if vote.person != person]
+    own = Vote(person=person, teams=teams)
     would, anew = tally.tally(needs, [*votes, own]), tally.tally(needs, [own])
     return replace(
         made,
         asked=stage_words.next_asked(made.tally, names) if needs.staged else "",
-        turn=why_not or stage_words.why_not_now(made.tally, user.pk, teams, gate.policy),
+        turn=why_not or stage_words.why_not_now(made.tally, person, teams, gate.policy),
         by_place={
             (at, number): names.any_of(role)
             for at, stage in enumerate(needs.stages)
@@ -182,7 +183,7 @@ def _with_turns(
 
 @prepared
 def _decisions(gate: Any) -> QuerySet[Decision]:
-    found = Decision.objects.filter(gate=gate).select_related("user", "proposal")
+    found = Decision.objects.filter(gate=gate).select_related("user", "on_behalf_of", "proposal")
     return found.order_by("created_at")
 
 
@@ -191,6 +192,7 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
     state = "rejected" if decision.rejects else "approved"
     return VoteLine(
         name=actors.of_user(decision.user).name,
+        on_behalf_of=actors.of_user(decision.on_behalf_of).name if decision.on_behalf_of else "",
         verdict=decision.verdict,
         by_action=decision.by_action,
         words=_words(decision),

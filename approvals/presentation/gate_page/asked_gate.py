@@ -18,7 +18,7 @@ from approvals.gates import questions
 from approvals.gates.beside import OpenBeside
 from approvals.gates.reading import ShownGate
 from approvals.models import Draft, Gate, Proposal
-from approvals.policy import authority, required, second_look
+from approvals.policy import authority, required, second_look, separation
 from approvals.policy.requirements import Requirements
 from approvals.policy.second_look import Streak
 from approvals.policy.step_up import Confirmed
@@ -145,12 +145,26 @@ class AskedGate:
         """Say why the reader may not decide; "" where they may."""
         if not self.open:
             return _("This gate is closed.")
-        return authority.reason(self.user.pk, self.read.decides, self.gate) or self.agreement.turn
+        lenders = [each.pk for each in self.read.desk.lenders]
+        return authority.reason(self.user.pk, self.read.decides, self.gate, lenders) or self.agreement.turn
 
     @cached_property
     def needs(self) -> Requirements:
         """Return what the current proposal needs."""
         return required.of(self.proposal, self.gate.policy)
+
+    @property
+    def for_whom(self) -> list[User]:
+        """List the people who are away, for whom the reader decides: none where they decide in their own name."""
+        apart = separation.apart_from(self.gate)
+        own = self.read.decides or self.user.pk in self.gate.policy.person_ids
+        return [] if own else [each for each in self.read.desk.lenders if each.pk not in apart]
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether the gate's claim is the reader's."""
+        claim = self.read.desk.claim
+        return claim is not None and claim.by.pk == self.user.pk
 
     @property
     def may_decide(self) -> bool:

@@ -81,7 +81,7 @@ def test_a_gate_says_who_must_agree_and_who_has() -> None:
     assert voice.pop("at")
     assert voice == {
         "name": "Bob Lindqvist", "verdict": "approve", "actions": {"refund": "approve"},
-        "comment": "Looks <b>right</b>", "proposal": 1, "counts": True, "you": False,
+        "comment": "Looks <b>right</b>", "proposal": 1, "counts": True, "you": False, "on_behalf_of": "",
     }  # fmt: skip
     assert ask(other, f"/api/gates/{gate.pk}")["agreement"]["voices"][0]["you"]
 

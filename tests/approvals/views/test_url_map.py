@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
-from approvals.models import BulkOrder, ChannelAddress, Gate, SavedView, SignedIn
+from approvals.models import BulkOrder, ChannelAddress, Delegation, Gate, SavedView, SignedIn
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from checkpoints.runs import notes
@@ -34,14 +36,15 @@ ELSEWHERE = re.compile(
 LISTS = frozenset(
     {
         "inbox", "inbox_list", "bulk_progress", "views", "jump", "runs", "agents", "tokens", "device", "account",
-        "account-sessions", "notifications", "waiting", "insights", "insight_gates",
+        "account-sessions", "away", "notifications", "waiting", "insights", "insight_gates",
     }
 )  # fmt: skip
 # Whoever is signed in writes what is their own. Gates are named in the forms of a bulk decision: see its own tests.
 OWN = frozenset(
     {
         "notification-settings", "notification-tests", "token-issuances", "device-codes", "device-confirmations",
-        "device-refusals", "browsers", "slack-lookups", "bulk-previews", "bulk-decisions", "view-savings",
+        "device-refusals", "browsers", "slack-lookups", "away-plans", "bulk-previews",
+        "bulk-decisions", "view-savings",
     }
 )  # fmt: skip
 OF_ACCOUNTS = frozenset({"account-changes", "account-session-removals", "account-sessions-others-removals"})
@@ -49,13 +52,15 @@ PERSONAL = frozenset({"bulk"})  # shown to one person, whatever others may see
 # POSTed to; everything else is only looked at.
 MOVES = {"run-cancellations", "run-rewinds", "run-edits", "run-forks", "run-settlements", "run-wakes", "run-signals"}
 MAY_MOVE = "checkpoints.rewind_run"
-FORMS = frozenset({"checkpoint-edit", "checkpoint-fork"})  # shown to those who may write
+WRITER = (MAY_MOVE, "approvals.decide_gate")
+FORMS = frozenset({"checkpoint-edit", "checkpoint-fork", "gate_hand_over"})  # shown to those who may write
 AUDIT_ORDERS = {"audit-verifications", "audit-exports", "audit-erasures"}
 NOTES = {"checkpoint-notes", "checkpoint-note-removals"}
 NAMES = {"checkpoint-names", "checkpoint-name-removals"}
 TOKENS = {*OWN, "token-revocations", "browser-removals", "view-changes", "gate_snoozes"}
 SPEAKS = {"gate_questions", "gate_remarks", "checkpoint-notes"}  # who may see it may speak of it; it decides nothing
 ON_GATES = {"decisions", "undos", "gate_drafts", "gate_forms", "gate_impacts", "gate_questions", "gate_remarks"}
+ON_GATES |= {"gate_claims", "gate_releases", "gate_takeovers", "gate_reassignments", "away-ends"}
 REVEALS = {"gate_reveals", "checkpoint-reveals"}
 WRITES = frozenset(
     {"run-impacts", "run-forms", "agent-runs", *TOKENS, *ON_GATES, *MOVES, *NAMES, *NOTES, *REVEALS, *AUDIT_ORDERS}
@@ -125,6 +130,13 @@ def order() -> int:
     return made.pk
 
 
+@cache
+def delegation() -> int:
+    """Somebody's own time away."""
+    now = timezone.now()
+    return Delegation.objects.create(person=ann(gate().team), starts_at=now, ends_at=now + timedelta(days=1)).pk
+
+
 def address(route: str) -> str:
     """The address of a route, for the one gate and its run."""
     values: dict[str, Any] = {"gate_id": gate().pk, "run_id": gate().run_id, "seq": 1, "note": note(), "token": token()}
@@ -132,6 +144,7 @@ def address(route: str) -> str:
     values["pointer"] = "/order"
     values["browser"] = browser()
     values |= {"view_id": view(), "order_id": order()}
+    values["delegation"] = delegation()
     values["name"] = gate().run.plan.agent
     values["digest"] = hashlib.sha256(b"a scan").hexdigest()
     values["event_id"] = Event.objects.filter(subject=f"gate:{gate().pk}").values_list("pk", flat=True)[0]
@@ -180,7 +193,7 @@ def test_whoever_opens_every_address_orders_nothing(route: str) -> None:
 
 @pytest.mark.parametrize("route", LOOKED_AT)
 def test_it_is_shown_in_no_frame_and_runs_nothing_from_elsewhere(route: str) -> None:
-    reader = make_user("Bob", gate().team, may=(MAY_MOVE,))
+    reader = make_user("Bob", gate().team, may=WRITER)
     answer = signed_in(reader).get(address(route))
     answer.close()
     said = answer["Content-Security-Policy"].split("; ")
@@ -234,7 +247,7 @@ def test_a_reader_may_not_write(route: str) -> None:
 @pytest.mark.parametrize("route", [route for route in LOOKED_AT if OURS[route] not in PERSONAL])
 def test_what_it_shows_is_kept_by_no_cache(route: str) -> None:
     team = gate().team
-    reader = make_user("Bob", team, may=(MAY_MOVE,)) if OURS[route] in FORMS else make_user("Rita Reader", team)
+    reader = make_user("Bob", team, may=WRITER) if OURS[route] in FORMS else make_user("Rita Reader", team)
     answer = signed_in(reader).get(address(route))
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]

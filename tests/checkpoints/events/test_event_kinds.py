@@ -21,7 +21,7 @@ DOCUMENT = ROOT / "docs" / "events.md"
 WRITERS = ("record", "_record", "entry", "say", "_say", "Entry")
 FAMILIES = (
     "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team token user secret "
-    "webhook tool database signal timer child device channel"
+    "webhook tool database signal timer child device channel calendar delegation"
 )
 KIND = rf"(?:{FAMILIES.replace(' ', '|')})\.[a-z_]+"
 # What a name that is put together in the code can end in.
@@ -109,6 +109,7 @@ def test_the_data_of_a_gates_events_are_those_that_are_explained() -> None:
             "replaces",
             "attempt",
             "second_look",
+            "on_behalf_of",
         }
         assert keys == explained[event.kind] - now_and_then or event.kind in (
             "decision.refused",

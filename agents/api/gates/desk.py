@@ -1,0 +1,153 @@
+"""Claims of a gate, their release and takeover, and handing a gate over."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from agents.api.protocol import GateId, answer, needs
+from agents.api.runs.moves import Order
+from agents.models import TokenScope
+from agents.queries.access import reader_of
+from approvals.assignments import claims, reassigning
+from approvals.assignments.errors import NotAsked
+from approvals.gates.desk import GateDesk
+from approvals.models import Gate
+from approvals.presentation.text import untrusted
+from approvals.views.access import gate_or_404
+from checkpoints import actors
+from checkpoints.postgresql.sql import storable
+
+router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
+
+
+class ClaimAnswer(Schema):
+    """Somebody's claim of a gate."""
+
+    by: str = Field(description="Who is on it.", examples=["Mira Sandoval"])
+    since: datetime = Field(description="Since when.", examples=["2026-03-02T09:20:00Z"])
+    looking: bool = Field(description="Whether they have its page in sight now.", examples=[True])
+    you: bool = Field(description="Whether it is your own.", examples=[False])
+
+
+class LevelAnswer(Schema):
+    """The next level of a gate's escalation."""
+
+    team: str = Field(description="The team that decides, too, from then on.", examples=["Directors"])
+    at: datetime = Field(description="When, if nobody has decided by then.", examples=["2026-03-02T16:00:00Z"])
+
+
+class AwayAnswer(Schema):
+    """A reviewer who is away."""
+
+    who: str = Field(description="Who is away.", examples=["Ann Okafor"])
+    until: datetime = Field(description="Until when.", examples=["2026-03-09T08:00:00Z"])
+    delegate: str | None = Field(description="Who decides for them; null: nobody.", examples=["Bo Lind"])
+
+
+class DeskAnswer(Schema):
+    """Who is on a gate, and who is asked."""
+
+    claim: ClaimAnswer | None = Field(description="Who has claimed it; null: nobody.", examples=[None])
+    asked: str | None = Field(description="The person or team that was asked to act; null: none.", examples=[None])
+    added: list[str] = Field(description="Teams added to the reviewers of this gate.", examples=[[]])
+    next: LevelAnswer | None = Field(description="The next level of its escalation; null: none.", examples=[None])
+    away: list[AwayAnswer] = Field(description="Reviewers who are away now.", examples=[[]])
+    for_whom: list[str] = Field(description="People who are away, for whom you may decide.", examples=[[]])
+
+    @classmethod
+    def of(cls, gate: Gate, reader: User) -> DeskAnswer:
+        """Return the desk of a gate that was read for its page."""
+        desk: GateDesk = gate.desk or GateDesk()
+        claim, level, asked = desk.claim, desk.next, desk.asked
+        return cls(
+            claim=ClaimAnswer(by=_name(claim.by), since=claim.since, looking=claim.looking,
+                              you=claim.by.pk == reader.pk) if claim else None,
+            asked=_name(asked.who) if asked else None,
+            added=[name for _team, name in desk.added],
+            next=LevelAnswer(team=level.team, at=level.at) if level else None,
+            away=[
+                AwayAnswer(who=_name(each.who), until=each.until,
+                           delegate=_name(each.delegate) if each.delegate else None)
+                for each in desk.away
+            ],
+            for_whom=[_name(each) for each in desk.lenders],
+        )  # fmt: skip
+
+
+class Desk(Schema):
+    """A gate's desk, after an order."""
+
+    id: int = Field(description="The gate's number.", examples=[42])
+    desk: DeskAnswer = Field(description="Who is on it, and who is asked.")
+
+
+class Reassign(Order):
+    """Hand a gate over to a person or a team. Name one of the two."""
+
+    person: str = Field("", description="The user name of somebody who may decide.", examples=["bo"], max_length=150)
+    team: str = Field(
+        "",
+        description="The name of a team that decides here; of another one, if you may add reviewers: then its people "
+        "may decide this gate, too.",
+        examples=[""],
+        max_length=150,
+    )
+    reason: str = Field(description="Why; people read it.", examples=["Bo knows the customer."], max_length=4_000)
+
+
+@router.post("/{int:gate_id}/claims", response={201: Desk}, summary="Claim a gate")
+def claim_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """Say that you are on the gate, so that nobody decides over you unasked. It lapses by itself."""
+    claims.claim(gate_or_404(request, gate_id), by=reader_of(request))
+    return _desk(request, gate_id)
+
+
+@router.post("/{int:gate_id}/releases", response={201: Desk}, summary="Release a gate")
+def release_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """End your own claim."""
+    claims.release(gate_or_404(request, gate_id), by=reader_of(request))
+    return _desk(request, gate_id)
+
+
+@router.post("/{int:gate_id}/takeovers", response={201: Desk}, summary="Take a gate over")
+def take_gate_over(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+    """Take somebody's claim over. They are told."""
+    claims.take_over(gate_or_404(request, gate_id), by=reader_of(request))
+    return _desk(request, gate_id)
+
+
+@router.post("/{int:gate_id}/reassignments", response={201: Desk}, summary="Hand a gate over")
+def reassign_gate(request: HttpRequest, gate_id: GateId, order: Reassign) -> HttpResponse:
+    """Ask a person or a team to act on the gate. Everybody who may decide still may."""
+    gate = gate_or_404(request, gate_id)
+    reassigning.check(gate, by=reader_of(request))
+    reassigning.reassign(gate, to=_named(order), reason=order.reason, by=reader_of(request))
+    return _desk(request, gate_id)
+
+
+def _named(order: Reassign) -> User | Group:
+    found: Any = None
+    if bool(order.person) != bool(order.team):
+        found = (
+            User.objects.filter(username=storable(order.person)).first()
+            if order.person
+            else Group.objects.filter(name=storable(order.team)).first()
+        )
+    if found is None:
+        raise NotAsked("Name one person or one team that may decide.")  # not translated: programs are told this
+    return found  # type: ignore[no-any-return]
+
+
+def _desk(request: HttpRequest, gate_id: int) -> HttpResponse:
+    gate = gate_or_404(request, gate_id)
+    return answer(Desk(id=gate.pk, desk=DeskAnswer.of(gate, reader_of(request))), http_status=201)
+
+
+def _name(one: User | str) -> str:
+    return untrusted.person(one) if isinstance(one, str) else actors.of_user(one).name

@@ -1,0 +1,79 @@
+"""The form field for a policy's escalation: a line for each level, as people write it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import Group
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.policy.escalation import MOST, Level
+from checkpoints.admin.durations import parsed, spelled
+
+HELP = gettext_lazy(
+    "A line for each level, such as “Directors after 2 h” or “Directors at the deadline, 4 h more”. The team's people "
+    "then decide, too. After the last level the deadline does what is chosen above."
+)
+_LINE = re.compile(
+    r"(?P<team>.+?)\s+(?:after\s+(?P<after>.+)|at the deadline(?:,\s*(?P<more>.+?)\s+more)?)\s*$", re.IGNORECASE
+)
+_LEAST = timedelta(minutes=1)
+
+
+class EscalationField(forms.CharField):
+    """Levels of an escalation, stored as approvals.policy.escalation says."""
+
+    def __init__(self, **options: Any) -> None:
+        box = forms.Textarea(attrs={"rows": 3, "cols": 60})
+        super().__init__(required=False, label=gettext_lazy("Escalation"), help_text=HELP, widget=box, **options)
+
+    def prepare_value(self, value: Any) -> Any:
+        """Write stored levels, a line for each; typed text unchanged."""
+        if not isinstance(value, list):
+            return value
+        names = dict(Group.objects.filter(pk__in=[each["team"] for each in value]).values_list("pk", "name"))
+        return "\n".join(_line(names.get(each["team"], str(each["team"])), each) for each in value)
+
+    def to_python(self, value: Any) -> Any:
+        """Read the lines. Raises ValidationError, which says what is wrong."""
+        lines = [line.strip() for line in str(value or "").splitlines() if line.strip()]
+        if len(lines) > MOST:
+            raise forms.ValidationError(_("Write at most %(most)s levels.") % {"most": MOST})
+        return [_level(line).to_json() for line in lines]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Tell whether the levels differ, however they are written."""
+        try:
+            return bool(self.to_python(data) != (initial or []))
+        except forms.ValidationError:
+            return True
+
+
+def _line(team: str, stored: dict[str, Any]) -> str:
+    if stored["after"] is not None:
+        return f"{team} after {spelled(timedelta(seconds=stored['after']))}"
+    more = stored["extend"]
+    return f"{team} at the deadline" + (f", {spelled(timedelta(seconds=more))} more" if more else "")
+
+
+def _level(line: str) -> Level:
+    found = _LINE.match(line)
+    if found is None:
+        raise forms.ValidationError(_("“%(line)s” names no team and time. %(how)s") % {"line": line, "how": HELP})
+    team = Group.objects.filter(name=found["team"]).first()
+    if team is None:
+        raise forms.ValidationError(_("There is no team %(team)s.") % {"team": found["team"]})
+    return Level(team.pk, _span(found["after"]), _span(found["more"]))
+
+
+def _span(words: str | None) -> timedelta | None:
+    if words is None:
+        return None
+    span = parsed(words)
+    if span is None or span < _LEAST:
+        raise forms.ValidationError(_("“%(words)s” is no duration of a minute or more.") % {"words": words})
+    return span

@@ -1,0 +1,111 @@
+"""Hands a gate over: names the person or team that should act, with a reason. That gives nobody any right.
+
+A team that does not review the gate can be named too, by somebody with the permission to add reviewers: then it becomes
+one of this gate's reviewers, beside the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from approvals.audit import evidence
+from approvals.gates.reading import GateReading, read
+from approvals.models import AddedTeam, Assignee, Claim, Gate
+from approvals.policy import authority, separation
+from checkpoints import actors
+from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, may, members_where
+from checkpoints.postgresql.sql import storable
+
+from .errors import GateClosed, MayNot, NotAsked
+
+MOST = 1_000  # characters of a reason
+OFFERED = 200  # people or teams in a list
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Whom a person may hand a gate over to."""
+
+    people: list[User]
+    teams: list[Group]  # that review the gate
+    others: list[Group]  # that would be added to its reviewers
+
+
+def choices(gate: Gate, *, by: User) -> Choices:
+    """List whom this person may hand the gate over to. Raises MayNot."""
+    reading = read(gate.pk, user_id=by.pk)
+    adds = _check(reading, by)
+    members = members_where(DECIDE_GATE, teams=reading.gate.reviewer_ids)
+    deciders = set().union(*members.values()) - {by.pk} if members else set()
+    apart = separation.apart_from(reading.gate)
+    people = User.objects.filter(pk__in=deciders - apart).order_by("first_name", "last_name", "pk")
+    review = Group.objects.filter(pk__in=reading.gate.reviewer_ids).order_by("name")
+    others = Group.objects.exclude(pk__in=reading.gate.reviewer_ids).order_by("name")
+    deciding = others.filter(permissions__codename="decide_gate", permissions__content_type__app_label="approvals")
+    return Choices(list(people[:OFFERED]), list(review), list(deciding[:OFFERED]) if adds else [])
+
+
+def check(gate: Gate, *, by: User) -> None:
+    """Raise MayNot for somebody who may not hand the gate over to anybody."""
+    _check(read(gate.pk, user_id=by.pk), by)
+
+
+def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
+    """Ask this person or team to act on the gate; adds the team where it does not review it.
+
+    The claim of who hands it over ends. Raises MayNot, NotAsked and GateClosed.
+    """
+    said = storable(" ".join(reason.split()))
+    if not said or len(said) > MOST:
+        raise NotAsked(_("Write a reason of 1 to %(most)s characters.") % {"most": f"{MOST:,}"})
+    with transaction.atomic(durable=True):
+        reading = read(gate.pk, user_id=by.pk)
+        adds = _check(reading, by)
+        evidence.check(reading.proposal)
+        held = reading.gate
+        if (held.deadline and held.deadline <= reading.now) or not held.move():
+            raise GateClosed
+        held.added_ids = None  # somebody may have added a team since: read again under the lock
+        added = _added(held, to, adds=adds, by=by) if isinstance(to, Group) else _person(held, to)
+        actor = actors.of_user(by)
+        asked = {"user": None, "team": to} if isinstance(to, Group) else {"user": to, "team": None}
+        named = {**asked, "by": actor.id, "by_name": actor.name, "at": Now()}
+        Assignee.objects.update_or_create(gate=held, defaults=named)
+        Claim.objects.filter(gate=held.pk, user=by).delete()
+        subject = f"team:{to.pk}" if isinstance(to, Group) else f"user:{to.pk}"
+        data = {"to": subject, "added": added, **evidence.opened(held, held.standing())}
+        held.say("gate.reassigned", by=actor, data=data, text=said)
+
+
+def _check(reading: GateReading, by: User) -> bool:
+    """Tell whether this person may add reviewers. Raises MayNot where they may neither do that nor decide."""
+    gate = reading.gate
+    adds = by.is_active and may(by, gate.team_id, ADD_REVIEWERS)
+    if not adds and (reason := authority.reason(by.pk, reading.decides, gate, reading.lenders)):
+        raise MayNot(reason)
+    return adds
+
+
+def _person(gate: Gate, one: User) -> bool:
+    if reason := authority.why_not(one, gate):
+        name = actors.of_user(one).name
+        raise NotAsked(_("%(person)s may not decide this gate: %(reason)s") % {"person": name, "reason": reason})
+    return False
+
+
+def _added(gate: Gate, team: Group, *, adds: bool, by: User) -> bool:
+    """Tell whether the team was added to the reviewers just now."""
+    if team.pk in gate.reviewer_ids:
+        return False
+    if not adds:
+        raise MayNot(_("You may not add a team to this gate's reviewers; name one of them, or ask an administrator."))
+    if not members_where(DECIDE_GATE, teams=[team.pk])[team.pk]:
+        raise NotAsked(_("Nobody in %(team)s may decide gates.") % {"team": team.name})
+    AddedTeam.objects.create(gate=gate, team=team, by=actors.of_user(by).id)
+    gate.added_ids = None
+    return True

@@ -1,0 +1,89 @@
+"""Times in which somebody is away, and who decides for them meanwhile.
+
+The rule is in three views of the database, joined by every query that asks who may decide: `approvals_lent` has the
+teams in which a delegate may decide for somebody, now; the other two have the policies and the added teams that follow.
+A delegate gets what the person may do in their own name, never what others lent to them: no chain can form.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+
+class DelegationQuerySet(models.QuerySet["Delegation"]):
+    """Queries of delegations."""
+
+    def standing(self) -> DelegationQuerySet:
+        """Select those that have not ended: that are so now, or will be."""
+        return self.filter(ended_at=None, ends_at__gt=Now())
+
+    def now(self) -> DelegationQuerySet:
+        """Select those that are so now, by the database's clock."""
+        return self.standing().filter(starts_at__lte=Now())
+
+
+class Delegation(models.Model):
+    """A time in which a person is away, with or without somebody who decides for them.
+
+    Written by approvals.assignments.away alone.
+    """
+
+    # planned -> so -> over, by the clock; ended_at cuts it short
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="delegations")
+    delegate = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    teams = ArrayField(models.IntegerField(), default=list, db_default=[])  # ids of the gates' teams; none: all
+    policies = ArrayField(models.SlugField(max_length=60), default=list, db_default=[])  # their names; none: all
+    made_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    objects = DelegationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="delegation_ends_after_it_starts"),
+            models.CheckConstraint(
+                condition=Q(delegate=None) | ~Q(delegate=F("person")), name="delegate_is_somebody_else"
+            ),
+        ]
+        indexes = [models.Index("person", "ends_at", name="delegation_of_person")]
+
+    def __str__(self) -> str:
+        return f"user {self.person_id} away until {self.ends_at:%Y-%m-%d %H:%M}"
+
+
+class LentPolicy(models.Model):
+    """A row of a view: under this policy the delegate may decide now what the person might."""
+
+    pk = models.CompositePrimaryKey("policy_id", "delegate_id", "person_id")
+    policy = models.ForeignKey("approvals.Policy", on_delete=models.DO_NOTHING, related_name="lent")
+    delegate = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
+
+    class Meta:
+        managed = False
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.policy}, by user {self.delegate_id} for user {self.person_id}"
+
+
+class LentTeam(models.Model):
+    """A row of a view: at the gate to which this team was added, the delegate may decide what the person might."""
+
+    pk = models.CompositePrimaryKey("added_id", "delegate_id", "person_id")
+    added = models.ForeignKey("approvals.AddedTeam", on_delete=models.DO_NOTHING, related_name="lent")
+    delegate = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
+
+    class Meta:
+        managed = False
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.added}, by user {self.delegate_id} for user {self.person_id}"

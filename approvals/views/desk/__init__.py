@@ -1,0 +1,1 @@
+"""Pages and forms of who is on a gate, and of who is away."""

@@ -1,0 +1,67 @@
+"""The page that hands a gate over to a person or a team, and the order that it sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.assignments import reassigning
+from approvals.assignments.errors import DeskRefused, MayNot, NotAsked
+from approvals.models import Gate
+
+from ..access import page_or_404, private, verified
+from ..gates import show
+
+
+@require_safe
+@private
+@verified
+def page(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Show whom the reader may hand the gate over to."""
+    return _show(request, page_or_404(request, gate_id))
+
+
+@require_POST
+@private
+@verified
+def create(request: HttpRequest, gate_id: int) -> HttpResponse:
+    """Hand the gate over; 422 with what was typed where that cannot be."""
+    found = page_or_404(request, gate_id)
+    try:
+        reassigning.check(found.gate, by=found.user)
+        to = _named(request.POST.get("to", ""))
+        reassigning.reassign(found.gate, to=to, reason=request.POST.get("reason", ""), by=found.user)
+    except DeskRefused as refusal:
+        return _show(request, found, refusal)
+    return HttpResponseRedirect(reverse("gate", args=[gate_id]) + "#gate-desk", status=303)
+
+
+def _named(said: str) -> User | Group:
+    """Return the person or team of "user:7" or "team:3"; raises NotAsked for anything else, known or not."""
+    kind, _colon, number = said.partition(":")
+    model: Any = {"user": User, "team": Group}.get(kind)
+    if model and number.isascii() and number.isdigit() and len(number) < 10:
+        found = model.objects.filter(pk=int(number)).first()
+        if isinstance(found, User | Group):
+            return found
+    raise NotAsked(_("Choose somebody from the list."))
+
+
+def _show(request: HttpRequest, found: Any, refusal: DeskRefused | None = None) -> HttpResponse:
+    gate: Gate = found.gate
+    try:
+        choices = reassigning.choices(gate, by=found.user) if found.open else None
+    except MayNot as may_not:
+        choices, refusal = None, may_not
+    if choices is None:
+        said = str(refusal or _("This gate is closed."))
+        told = {"title": _("Nothing was changed."), "said": said, "tone": "stop", "icon": "people"}
+        return show(request, found, status=refusal.status if refusal else 409, refusal=told)
+    context = {"page": found, "choices": choices, "refused": refusal, "typed": request.POST}
+    return render(request, "approvals/desk/hand_over.html", context, status=refusal.status if refusal else 200)

@@ -1,0 +1,112 @@
+"""Calendars and escalations as people write them in the administration."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from django import forms
+from django.contrib.auth.models import User
+from django.test import Client
+
+from approvals.admin.calendars import DaysOff, Hours
+from approvals.admin.escalation_field import EscalationField
+from approvals.models import Calendar, Policy
+from checkpoints.models import Event
+from tests.factories import ann, make_policy, make_team, make_user
+from tests.harness.signed_in_clients import signed_in
+
+OFFICE = "mon-fri 09:00-17:00"
+
+
+def root() -> Client:
+    return signed_in(make_user("Root", superuser=True))
+
+
+def test_hours_are_written_by_day_or_range_and_read_back_the_same() -> None:
+    field = Hours()
+    found = field.clean("Mon-Fri 09:00-12:00 13:00-17:00\nsat 10:00-14:00")
+    assert found["tue"] == [["09:00", "12:00"], ["13:00", "17:00"]]
+    assert found["sat"] == [["10:00", "14:00"]]
+    assert field.clean(field.prepare_value(found)) == found
+    assert not field.has_changed(found, "mon-fri 09:00-12:00 13:00-17:00\n\nsat 10:00-14:00")
+    for wrong in ("monday 09:00-17:00", "mon", "mon 9-17", "fri-mon 09:00-17:00", "", "mon 17:00-09:00"):
+        with pytest.raises(forms.ValidationError):
+            field.clean(wrong)
+    assert DaysOff().clean("2026-12-31\n2026-12-24, 2026-12-24") == [date(2026, 12, 24), date(2026, 12, 31)]
+
+
+def test_an_escalation_is_a_line_for_each_level() -> None:
+    one, two = make_team("Leads"), make_team("Board of Directors")
+    field = EscalationField()
+    found = field.clean(f"{one.name} after 90 min\n{two.name} at the deadline, 4 h more\n{two.name} at the deadline")
+    assert found == [
+        {"team": one.pk, "after": 5400, "extend": None},
+        {"team": two.pk, "after": None, "extend": 14400},
+        {"team": two.pk, "after": None, "extend": None},
+    ]
+    assert field.clean(field.prepare_value(found)) == found
+    assert not field.has_changed(found, f"{one.name} after 1:30\n{two.name} at the deadline, 4 h more\n"
+                                        f"{two.name}  At the deadline")  # fmt: skip
+    for wrong in ("Nobody after 2 h", f"{one.name}", f"{one.name} after 2", f"{one.name} after 10 s"):
+        with pytest.raises(forms.ValidationError):
+            field.clean(wrong)
+
+
+def posted(policy: Policy, **more: Any) -> dict[str, Any]:
+    return {
+        "quorum": 1, "separation": "on", "reason_required": "on", "tokens_decide": "on", "deadline": "4 h",
+        "on_expiry": "expire", "hourly": 120, "pause": "10 min", **more,
+    }  # fmt: skip
+
+
+def test_a_version_of_a_policy_keeps_its_calendar_and_levels_and_says_so() -> None:
+    team, leads = make_team(), make_team("Leads")
+    ann(team)
+    ann(leads)
+    policy = make_policy(team)
+    browser = root()
+    answer = browser.post(
+        "/admin/approvals/calendar/add/",
+        {
+            "team": team.pk,
+            "name": "office",
+            "zone": "Europe/Berlin",
+            "hours": "mon-fri 09:00-17:00",
+            "country": "de-by",
+        },
+    )
+    assert answer.status_code == 302, answer.content.decode()
+    calendar = Calendar.objects.get(team=team)
+    assert (calendar.country, calendar.hours["mon"]) == ("DE-BY", [["09:00", "17:00"]])
+    assert Event.objects.filter(subject=f"calendar:{calendar.pk}", kind="calendar.changed", team_id=team.pk).exists()
+    address = f"/admin/approvals/policy/{policy.pk}/change/"
+    answer = browser.post(address, posted(policy, calendar=calendar.pk, escalation=f"{leads.name} after 2 h"))
+    assert answer.status_code == 302, answer.content.decode()
+    made = Policy.objects.get(team=team, version=2)
+    assert made.calendar == calendar
+    assert made.escalation == [{"team": leads.pk, "after": 7200, "extend": None}]
+    assert f"{leads.name} after 2 h" in browser.get(f"/admin/approvals/policy/{made.pk}/change/").content.decode()
+
+
+def test_another_teams_calendar_and_an_unknown_zone_or_country_are_refused() -> None:
+    team, other = make_team(), make_team("Finance")
+    ann(team)
+    policy, browser = make_policy(team), root()
+    foreign = Calendar.objects.create(team=other, name="theirs")
+    answer = browser.post(f"/admin/approvals/policy/{policy.pk}/change/", posted(policy, calendar=foreign.pk))
+    assert b"of another team" in answer.content
+    for wrong in ({"zone": "Mars/Olympus"}, {"country": "XX"}, {"hours": "sometimes"}):
+        sent = {"team": team.pk, "name": "office", "zone": "UTC", "hours": "mon 09:00-17:00", **wrong}
+        assert browser.post("/admin/approvals/calendar/add/", sent).status_code == 200
+    assert not Calendar.objects.filter(team=team).exists()
+
+
+def test_calendars_are_of_those_who_write_policies() -> None:
+    staff = make_user("Staff")
+    User.objects.filter(pk=staff.pk).update(is_staff=True)
+    assert signed_in(staff).get("/admin/approvals/calendar/").status_code == 403
+    writer = make_user("Writer", may=("approvals.change_policy",))
+    User.objects.filter(pk=writer.pk).update(is_staff=True)
+    assert signed_in(writer).get("/admin/approvals/calendar/").status_code == 200

@@ -1,0 +1,324 @@
+"""Somebody is away, and another decides for them: what they could, once, and no longer than it lasts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from approvals.assignments import away
+from approvals.assignments.errors import AwayRefused
+from approvals.audit import evidence
+from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable
+from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
+from approvals.live.access import access_as
+from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
+from checkpoints.models import Event
+from checkpoints.values.canonical_json import decode
+from tests.factories import READER, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
+from tests.harness.altered_rows import altered
+from tests.harness.racing_threads import race
+
+
+def lend(person: User, to: User, **scope: Any) -> Delegation:
+    """A delegation that is so now."""
+    now = timezone.now()
+    return Delegation.objects.create(
+        person=person, delegate=to, starts_at=now - timedelta(days=1), ends_at=now + timedelta(days=1), **scope
+    )
+
+
+def over(made: Delegation) -> None:
+    """Let it have ended by the clock."""
+    Delegation.objects.filter(pk=made.pk).update(ends_at=Now() - timedelta(seconds=1))
+
+
+def agrees(gate: Gate, person: User) -> bool:
+    """Whether list and page show the gate to the person as one that they decide; both say the same."""
+    mine = gate.pk in waiting(person)
+    assert Gate.objects.visible_to(person).filter(pk=gate.pk).exists() >= mine
+    return mine
+
+
+def test_the_delegate_decides_what_the_person_could_and_the_vote_says_for_whom() -> None:
+    team = make_team()
+    gate, one, other = make_gate(team=team), ann(team), make_user("Bo Elsewhere")
+    assert not agrees(gate, other)
+    lend(one, other)
+    assert agrees(gate, other)
+    vote = decide(gate, other)
+    assert (vote.on_behalf_of_id, vote.authority) == (one.pk, one.pk)
+    event = Event.objects.get(subject=gate.subject, kind="gate.decided")
+    assert decode(bytes(event.data))["on_behalf_of"] == f"user:{one.pk}"
+    assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
+def test_evidence_covers_on_whose_behalf_it_was() -> None:
+    team = make_team()
+    gate, one, third = make_gate(policy=make_policy(team, quorum=2)), ann(team), bob(team)
+    other = make_user("Bo Elsewhere")
+    lend(one, other)
+    vote = decide(gate, other)
+    before = evidence.present([gate.pk])[gate.pk][f"decision:{vote.pk}"]
+    with altered(vote, on_behalf_of_id=third.pk):
+        assert evidence.present([gate.pk])[gate.pk][f"decision:{vote.pk}"] != before
+        with pytest.raises(NotVerifiable):
+            decide(gate, third)
+    assert decide(gate, third)
+
+
+def test_one_persons_authority_counts_once_whoever_uses_it() -> None:
+    team = make_team()
+    gate, one = make_gate(policy=make_policy(team, quorum=2)), ann(team)
+    other, third = make_user("Bo Elsewhere"), make_user("Cy Elsewhere")
+    lend(one, other)
+    lend(one, third)
+    decide(gate, other)
+    for again in (other, third, one):
+        with pytest.raises(AlreadySaid):
+            decide(gate, again)
+    assert gate.pk not in waiting(one)
+    assert gate.pk not in waiting(third)
+    twice = Decision(
+        gate=gate, proposal=gate.standing(), user=third, on_behalf_of=one, verdict="approve", seen=b"", key="x",
+        request=b"",
+    )  # fmt: skip
+    with pytest.raises(IntegrityError, match="authority_is_lent_once_per_proposal"):
+        twice.save()
+
+
+def test_a_person_who_voted_leaves_nothing_to_the_delegate() -> None:
+    team = make_team()
+    gate, one, other = make_gate(policy=make_policy(team, quorum=2)), ann(team), make_user("Bo Elsewhere")
+    decide(gate, one)
+    lend(one, other)
+    assert not agrees(gate, other)
+    with pytest.raises(AlreadySaid, match="by the same authority"):
+        decide(gate, other)
+    decide(gate, other, "reject")  # as the person themselves could
+    assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
+def test_a_reviewer_with_a_delegation_has_one_vote_and_it_is_their_own() -> None:
+    team = make_team()
+    gate, one, other = make_gate(policy=make_policy(team, quorum=2)), ann(team), bob(team)
+    lend(one, other)
+    assert decide(gate, other).on_behalf_of_id is None
+    with pytest.raises(AlreadySaid):
+        decide(gate, other)
+    decide(gate, one)
+    assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
+def test_a_gate_is_listed_once_however_many_ways_lead_to_it() -> None:
+    team, directors = make_team(), make_team("Directors")
+    gate, one, other = make_gate(team=team), ann(team, directors), bob(team)
+    AddedTeam.objects.create(gate=gate, team=directors, by="system")
+    for person in (one, make_user("Cy Third", team), make_user("Dora Director", directors)):
+        lend(person, other)
+    reach = ReaderReach.of(other)
+    for queue in (MINE, ALL):
+        assert reach.ids(queue, most=10) == [gate.pk], queue
+    decide(gate, other)
+    for queue in (MINE_DECIDED, DECIDED):
+        assert ReaderReach.of(other).ids(queue, most=10) == [gate.pk], queue
+
+
+def test_two_who_are_away_give_their_delegate_no_second_vote() -> None:
+    team = make_team()
+    gate, other = make_gate(policy=make_policy(team, quorum=2)), make_user("Bo Elsewhere")
+    lend(ann(team), other)
+    lend(bob(team), other)
+    decide(gate, other)
+    with pytest.raises(AlreadySaid):
+        decide(gate, other)
+
+
+def test_neither_of_the_two_may_have_started_the_run() -> None:
+    team = make_team()
+    one, other = ann(team), make_user("Bo Elsewhere")
+    lend(one, other)
+    for starter in (one, other):
+        gate = make_gate(team=team, started_by=starter)
+        assert not agrees(gate, other), starter
+        with pytest.raises(NotAllowed):
+            decide(gate, other)
+    third = bob(team)
+    lend(third, other)
+    gate = make_gate(team=team, started_by=one)
+    assert agrees(gate, other)
+    assert decide(gate, other).on_behalf_of_id == third.pk
+
+
+@pytest.mark.parametrize("end", ["by the clock", "ended", "the person is switched off", "the person left the team"])
+def test_a_vote_lapses_where_what_was_lent_is_gone_before_the_gate_closes(end: str) -> None:
+    team = make_team()
+    gate, one, third = make_gate(policy=make_policy(team, quorum=2)), ann(team), bob(team)
+    other = make_user("Bo Elsewhere")
+    made = lend(one, other)
+    decide(gate, other)
+    if end == "by the clock":
+        over(made)
+    elif end == "ended":
+        away.end(made, by=one)
+    elif end == "the person is switched off":
+        User.objects.filter(pk=one.pk).update(is_active=False)
+    else:
+        one.groups.clear()
+    decide(gate, third)
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    assert Event.objects.filter(subject=gate.subject, kind="gate.lapsed").count() == 1
+    assert list(gate.decisions.filter(counts=True).values_list("user", flat=True)) == [third.pk]
+    with pytest.raises(NotAllowed):
+        decide(gate, other)
+
+
+@pytest.mark.parametrize("when", ["before", "after", "ended", "switched off"])
+def test_outside_its_time_it_gives_nothing(when: str) -> None:
+    team = make_team()
+    gate, one, other = make_gate(team=team), ann(team), make_user("Bo Elsewhere")
+    made = lend(one, other)
+    if when == "before":
+        Delegation.objects.filter(pk=made.pk).update(starts_at=Now() + timedelta(hours=1))
+    elif when == "after":
+        over(made)
+    elif when == "ended":
+        away.end(made, by=one)
+    else:
+        User.objects.filter(pk=other.pk).update(is_active=False)
+        other.refresh_from_db()
+    assert not agrees(gate, other)
+    assert not Gate.objects.visible_to(other).filter(pk=gate.pk).exists()
+    with pytest.raises(NotAllowed):
+        decide(gate, other)
+
+
+def test_what_was_lent_is_lent_no_further() -> None:
+    team = make_team()
+    gate, one = make_gate(team=team), ann(team)
+    other, third = make_user("Bo Elsewhere"), make_user("Cy Elsewhere")
+    lend(one, other)
+    lend(other, third)
+    assert agrees(gate, other)
+    assert not agrees(gate, third)
+    with pytest.raises(NotAllowed):
+        decide(gate, third)
+
+
+def test_it_is_for_the_named_teams_and_policies_alone() -> None:
+    team, second = make_team(), make_team()
+    one, other = ann(team, second), make_user("Bo Elsewhere")
+    gates = {
+        name: make_gate(policy=make_policy(group, name=name))
+        for name, group in (("refunds", team), ("credits", team), ("orders", second))
+    }
+    lend(one, other, teams=[team.pk], policies=["refunds"])
+    assert waiting(other) == [gates["refunds"].pk]
+    seen = Gate.objects.visible_to(other).filter(pk__in=[each.pk for each in gates.values()])
+    assert list(seen) == [gates["refunds"]]
+    with pytest.raises(NotAllowed):
+        decide(gates["credits"], other)
+
+
+def test_it_reaches_gates_to_which_the_persons_team_was_added() -> None:
+    team, directors = make_team(), make_team("Directors")
+    gate, boss, other = make_gate(team=team), make_user("Dora Director", directors), make_user("Bo Elsewhere")
+    AddedTeam.objects.create(gate=gate, team=directors, by="system")
+    lend(boss, other)
+    assert agrees(gate, other)
+    assert decide(gate, other).on_behalf_of_id == boss.pk
+
+
+def test_a_person_without_the_right_lends_nothing() -> None:
+    team = make_team(may=READER)
+    gate, one, other = make_gate(team=team), ann(team), make_user("Bo Elsewhere")
+    lend(one, other)
+    assert not agrees(gate, other)
+    assert not LentPolicy.objects.filter(delegate=other).exists()
+
+
+def test_delegates_who_vote_at_once_for_one_person_count_once() -> None:
+    team = make_team()
+    one = ann(team)
+    people = [make_user(f"Bo {number}") for number in range(4)]
+    for each in people:
+        lend(one, each)
+    for _ in range(4):
+        gate = make_gate(policy=make_policy(team, name=f"p{_}", quorum=2))
+        results = race([partial(decide, gate, each) for each in people])
+        assert sum(isinstance(result, Decision) for result in results) == 1, results
+        assert Gate.objects.get(pk=gate.pk).status == "open"
+
+
+def test_a_vote_and_its_end_at_once_leave_one_truth() -> None:
+    team = make_team()
+    one, other = ann(team), make_user("Bo Elsewhere")
+    for number in range(6):
+        gate = make_gate(policy=make_policy(team, name=f"q{number}"))
+        made = lend(one, other)
+        voted, ended = race([partial(decide, gate, other), partial(away.end, made, by=one)])
+        assert ended is True
+        status = Gate.objects.get(pk=gate.pk).status
+        votes = gate.decisions.filter(counts=True).count()
+        assert (status, votes) == (("decided", 1) if status == "decided" else ("open", 0)), voted
+
+
+def plan(person: User, to: User | None, *, days: tuple[float, float] = (0, 2), **scope: Any) -> Delegation:
+    now = timezone.now()
+    return away.make(
+        person, delegate=to, starts=now + timedelta(days=days[0]), ends=now + timedelta(days=days[1]), **scope
+    )
+
+
+def test_only_a_colleague_is_named_and_nobody_who_is_away_then() -> None:
+    team = make_team()
+    one, other, third = ann(team), bob(team), make_user("Cy Third", team)
+    with pytest.raises(AwayRefused, match="one of your teams"):
+        plan(one, make_user("Eve Marlow"))
+    plan(other, third, days=(1, 3))
+    with pytest.raises(AwayRefused, match="away then, too"):
+        plan(one, other)
+    made = plan(one, other, days=(4, 6))
+    kinds = Event.objects.filter(subject=f"delegation:{made.pk}").values_list("kind", "actor")
+    assert list(kinds) == [("delegation.made", f"user:{one.pk}")]
+    assert not away.end(made, by=other)
+    assert away.end(made, by=one)
+    assert not away.end(made, by=one)
+
+
+def test_times_and_scopes_that_cannot_be_are_refused() -> None:
+    team = make_team()
+    one, other = ann(team), bob(team)
+    for days in ((2.0, 1.0), (-2.0, -1.0), (0.0, 400.0)):
+        with pytest.raises(AwayRefused):
+            plan(one, other, days=days)
+    with pytest.raises(AwayRefused, match="your own gates"):
+        plan(one, other, teams=[make_team().pk])
+    make_policy(team, name="refunds")
+    with pytest.raises(AwayRefused, match="your own gates"):
+        plan(one, other, policies=["nowhere"])
+    assert plan(one, None, teams=[team.pk], policies=["refunds"]).delegate is None
+
+
+def test_two_who_name_each_other_at_once_do_not_both_succeed() -> None:
+    team = make_team()
+    one, other = ann(team), bob(team)
+    for number in range(4):
+        days = (10.0 * number, 10.0 * number + 1)
+        results = race([partial(plan, one, other, days=days), partial(plan, other, one, days=days)])
+        assert sum(isinstance(each, Delegation) for each in results) == 1, results
+
+
+def test_an_open_page_of_the_delegate_hears_of_the_gate() -> None:
+    team = make_team()
+    one, other = ann(team), make_user("Bo Elsewhere")
+    make_gate(team=team)
+    assert f"reviewers.{team.pk}" not in access_as(other).groups
+    lend(one, other)
+    assert f"reviewers.{team.pk}" in access_as(other).groups
