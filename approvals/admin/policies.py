@@ -163,13 +163,14 @@ class PolicyForm(VersionedForm[Policy]):
         self.initial["stages"] = "" if apart else written.stages_text(stages, self.directory)
         self.initial["rules"] = written.rules_text(required.rules_of(self.instance.rules), self.directory)
         if self.instance.stages:
-            self.initial["groups"] = list(role.groups) if apart else []
+            self.initial["groups"] = list(role.teams) if apart else []
             self.initial["people"] = list(role.people) if apart else []
             self.initial["quorum"] = role.quorum if apart else 1
 
     def clean_denials(self) -> int:
         """Take an empty field as one."""
-        return self.cleaned_data["denials"] or 1
+        said: int | None = self.cleaned_data["denials"]
+        return 1 if said is None else said
 
     def clean_stages(self) -> str:
         """Read the stages, one a line."""
@@ -312,3 +313,6 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         told += last_gates.warnings(rules, last_gates.fields_lately(obj)) if rules else []
         for words in dict.fromkeys(filter(None, told)):
             messages.warning(request, words)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Leave the teams and people as they were written with the version: all that its stages and rules may ask."""

@@ -20,7 +20,7 @@ from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.policy import authority, required, stage_words, tally
 from approvals.policy.requirements import Requirements
 from approvals.policy.step_up import PasswordConfirmed
-from approvals.policy.tally import Tally, Vote
+from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors
 from checkpoints.events import event_log
 
@@ -44,7 +44,7 @@ def counted(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, repea
         each.user_id for each in votes if seats[each.user_id][0] or not (each.rejects or set(repeats) <= each.confirmed)
     ]
     kept = [each for each in votes if each.user_id not in lapsed]
-    cast = [Vote(person=each.user_id, approves=not each.rejects, teams=seats[each.user_id][1]) for each in kept]
+    cast = [CountedVote(person=each.user_id, approves=not each.rejects, teams=seats[each.user_id][1]) for each in kept]
     return CountedVotes(tally=tally.tally(needs, cast), votes=kept, lapsed=lapsed)
 
 
@@ -70,7 +70,7 @@ def left(gate: Gate, needs: Requirements, others: Sequence[Decision], *, by: int
     if gate.policy.plain:
         return max(needs.slots - len({each.user_id for each in approvals} | {by}), 0)
     seats = authority.seats([*(each.user_id for each in approvals), by], gate)
-    votes = [Vote(person=person, teams=teams) for person, (why_not, teams) in seats.items() if not why_not]
+    votes = [CountedVote(person=person, teams=teams) for person, (why_not, teams) in seats.items() if not why_not]
     return tally.tally(needs, votes).left
 
 

@@ -46,6 +46,7 @@ EXCEPTIONS = {
     ("approvals/admin/teams.py", "user_set"): "tells in an event who was put into a team",
     ("approvals/gates/reading.py", "ReviewingTeam"): "names the teams that decide, for a gate's page",
     ("approvals/models/__init__.py", "ReviewingTeam"): "hands the model on",
+    ("approvals/models/policy.py", "approvals_reviewingteam"): "reads all whom one policy may ask",
     ("approvals/models/versions.py", "groups"): "writes whom people chose as reviewers",
     ("agents/testing/people.py", "groups"): "makes the people of an author's tests",
     ("config/local/seed.py", "groups"): "makes the people and policies of the sample data",

@@ -16,7 +16,7 @@ from approvals.models import Decision, Gate, Policy, Proposal
 from approvals.policy import authority, enough_reviewers, required, stage_words, tally
 from approvals.policy.requirements import Requirements
 from approvals.policy.stage_words import Names
-from approvals.policy.tally import Tally, Vote
+from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors
 from checkpoints.postgresql.prepared_rows import prepared
 
@@ -134,7 +134,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
 def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
     """Count votes where all places are alike, or the gate is closed, by their number."""
     approving = [d for d in counting if not d.rejects]
-    places = [tally.Place(0, 0, needs.stages[0].roles[0])] * needs.slots
+    places = [tally.RolePlace(0, 0, needs.stages[0].roles[0])] * needs.slots
     filled = [*(d.user_id for d in approving), *[None] * needs.slots][: needs.slots]
     against = len({d.user_id for d in counting if d.rejects})
     return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)), rejections=against)
@@ -144,9 +144,11 @@ def _count(gate: Gate, needs: Requirements, counting: Sequence[Decision]) -> Tal
     return tally.tally(needs, _votes(gate, counting, authority.seats([d.user_id for d in counting], gate)))
 
 
-def _votes(gate: Gate, counting: Sequence[Decision], seats: Mapping[int, tuple[str, frozenset[int]]]) -> list[Vote]:
+def _votes(
+    gate: Gate, counting: Sequence[Decision], seats: Mapping[int, tuple[str, frozenset[int]]]
+) -> list[CountedVote]:
     return [
-        Vote(person=d.user_id, approves=not d.rejects, teams=seats[d.user_id][1])
+        CountedVote(person=d.user_id, approves=not d.rejects, teams=seats[d.user_id][1])
         for d in counting
         if not seats[d.user_id][0]
     ]
@@ -159,7 +161,7 @@ def _with_turns(
     why_not, teams = authority.seats([user.pk], gate)[user.pk]
     seats = authority.seats([d.user_id for d in counting], gate)
     votes = [vote for vote in _votes(gate, counting, seats) if vote.person != user.pk]
-    own = Vote(person=user.pk, teams=teams)
+    own = CountedVote(person=user.pk, teams=teams)
     would, anew = tally.tally(needs, [*votes, own]), tally.tally(needs, [own])
     return replace(
         made,
@@ -224,7 +226,7 @@ def reviewers(policy: Policy, needs: Requirements) -> str:
         said = [stage_words.chain(needs.stages, Names.of(policy))]
     else:
         named = [actors.of_user(each).name for each in policy.named if each.pk in needs.people]
-        teams = _(" or ").join(group.name for group in policy.reviewers if group.pk in needs.groups)
+        teams = _(" or ").join(group.name for group in policy.reviewers if group.pk in needs.teams)
         said = [_("anyone who may decide in %(teams)s") % {"teams": teams}] if teams else []
         said = [_(" or ").join([*said, *named])]
     if policy.separation:
