@@ -41,6 +41,9 @@ class VoteLine:
     only_if: Sequence[preconditions.ShownPrecondition] = ()  # preconditions that they added
 
 
+Seats = Mapping[int, tuple[str, frozenset[int]]]  # see authority.seats
+
+
 class WaitingPlace(NamedTuple):
     """An approval that is still needed."""
 
@@ -116,7 +119,9 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     policy, needs, is_open = gate.policy, required.of(proposal, gate.policy), gate.status == Gate.Status.OPEN
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
     counting = [d for d in decisions if d.counts and (d.proposal.number == gate.proposal or d.rejects)]
-    count = _count(gate, needs, counting) if is_open and not policy.plain else _plain(needs, counting)
+    turns = is_open and not policy.plain
+    seats = authority.seats({user.pk, *(d.user_id for d in counting)}, gate) if turns else {}
+    count = tally.tally(needs, _votes(counting, seats)) if turns else _plain(needs, counting)
     who, lacking, mine = reviewers(policy, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
         lacking = enough_reviewers.lacking(gate, needs, deciders)
@@ -124,11 +129,11 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
         names=[each.name for each in voices if each.state == "approved"],
     )  # fmt: skip
-    if policy.plain:
+    if policy.plain and needs.denials == 1:
         return made
     names = Names.of(policy)
     made = replace(made, needs=stage_words.requirements(needs, names), why=stage_words.why(needs))
-    return _with_turns(made, gate, needs, counting, user, names) if is_open else made
+    return _with_turns(made, gate, counting, user, seats, names) if turns else made
 
 
 def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
@@ -140,13 +145,7 @@ def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
     return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)), rejections=against)
 
 
-def _count(gate: Gate, needs: Requirements, counting: Sequence[Decision]) -> Tally:
-    return tally.tally(needs, _votes(gate, counting, authority.seats([d.user_id for d in counting], gate)))
-
-
-def _votes(
-    gate: Gate, counting: Sequence[Decision], seats: Mapping[int, tuple[str, frozenset[int]]]
-) -> list[CountedVote]:
+def _votes(counting: Sequence[Decision], seats: Seats) -> list[CountedVote]:
     return [
         CountedVote(person=d.user_id, approves=not d.rejects, teams=seats[d.user_id][1])
         for d in counting
@@ -155,12 +154,11 @@ def _votes(
 
 
 def _with_turns(
-    made: Agreement, gate: Gate, needs: Requirements, counting: Sequence[Decision], user: User, names: Names
+    made: Agreement, gate: Gate, counting: Sequence[Decision], user: User, seats: Seats, names: Names
 ) -> Agreement:
     """Add what the reader's approval would come to, or why their turn comes later."""
-    why_not, teams = authority.seats([user.pk], gate)[user.pk]
-    seats = authority.seats([d.user_id for d in counting], gate)
-    votes = [vote for vote in _votes(gate, counting, seats) if vote.person != user.pk]
+    needs, (why_not, teams) = made.tally.requirements, seats[user.pk]
+    votes = [vote for vote in _votes(counting, seats) if vote.person != user.pk]
     own = CountedVote(person=user.pk, teams=teams)
     would, anew = tally.tally(needs, [*votes, own]), tally.tally(needs, [own])
     return replace(
