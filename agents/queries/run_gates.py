@@ -8,11 +8,12 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, Func, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import JSONObject
 
 from agents.presentation.timeline.facts import TimelineDecision, TimelineGate
-from approvals.models import Decision, Gate, Outcome
+from approvals.models import Decision, Gate, Outcome, Proposal
+from approvals.policy.requirements import Requirements
 from approvals.presentation.gate_facts import outcomes
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
@@ -35,6 +36,8 @@ SAID = (
         )
     )
 )
+# What the current proposal needs by the policy's rules; empty: what the policy asks of all.
+NEEDS = Subquery(Proposal.objects.filter(gate=OuterRef("pk"), number=OuterRef("proposal")).values("requirements")[:1])
 
 
 def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[TimelineGate]:
@@ -54,7 +57,7 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
             opened_at=gate.opened_at,
             closed_at=gate.closed_at,
             deadline=gate.deadline,
-            quorum=gate.policy.quorum,
+            quorum=Requirements.from_text(gate.needs).slots if gate.needs else gate.policy.quorum,
             outcome=outcome.kind if outcome else "",
             then=outcome.then if outcome else "",
             back_to=outcome.back_to if outcome else "",
@@ -67,10 +70,10 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
 
 
 @prepared
-def _gates(run: Any, checkpoints: Any) -> QuerySet[Gate]:
+def _gates(run: Any, checkpoints: Any) -> QuerySet[Any]:
     here = OneOf(F("checkpoint"), checkpoints)
     told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=run)
-    return told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID)).order_by("pk")
+    return told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID), needs=NEEDS).order_by("pk")
 
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:

@@ -216,13 +216,14 @@ class PolicyForm(VersionedForm[Policy]):
         self.initial["stages"] = "" if apart else written.stages_text(stages, self.directory)
         self.initial["rules"] = written.rules_text(required.rules_of(self.instance.rules), self.directory)
         if self.instance.stages:
-            self.initial["groups"] = list(role.groups) if apart else []
+            self.initial["groups"] = list(role.teams) if apart else []
             self.initial["people"] = list(role.people) if apart else []
             self.initial["quorum"] = role.quorum if apart else 1
 
     def clean_denials(self) -> int:
         """Take an empty field as one."""
-        return self.cleaned_data["denials"] or 1
+        said: int | None = self.cleaned_data["denials"]
+        return 1 if said is None else said
 
     def clean_auto_sample(self) -> int:
         """Take an empty field as the default."""
@@ -401,9 +402,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         warn(request, obj)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Leave the version in force as it is, where a milder one waits."""
-        if not hasattr(request, "waiting"):
-            super().save_related(request, form, formsets, change)
+        """Leave the teams and people as they were written with the version: all that its stages and rules may ask."""
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Log nothing of a version that is not written."""

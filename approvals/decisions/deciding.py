@@ -83,7 +83,7 @@ def decide(
         return before.decision
     except DecisionRefused as refusal:
         record_refusal(gate, submission, by, refusal)
-        if isinstance(refusal, NotAllowed):
+        if isinstance(refusal, NotAllowed) and gate.awaits:
             ask_again(gate.pk)
         raise
     except NotVerified as fault:

@@ -21,7 +21,7 @@ from approvals.models.assignments import ending as assignments_ending
 from approvals.policy import authority, required, stage_words, step_up, tally
 from approvals.policy.requirements import Requirements
 from approvals.policy.step_up import Confirmed
-from approvals.policy.tally import Tally, Vote
+from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors
 from checkpoints.events import event_log
 
@@ -44,7 +44,9 @@ def counted(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, repea
     agreed = {each.user_id for each in votes if each.rejects or set(repeats) <= each.confirmed}
     lapsed = [each.user_id for each in votes if seats[each.user_id].why_not or each.user_id not in agreed]
     kept = [each for each in votes if each.user_id not in lapsed]
-    cast = [Vote(person=each.authority, approves=not each.rejects, teams=seats[each.user_id].teams) for each in kept]
+    cast = [
+        CountedVote(person=each.authority, approves=not each.rejects, teams=seats[each.user_id].teams) for each in kept
+    ]
     return CountedVotes(tally=tally.tally(needs, cast), votes=kept, lapsed=lapsed)
 
 
@@ -78,7 +80,7 @@ def left(
     if gate.policy.plain:
         return max(needs.slots - len({each.authority for each in approvals} | {mine}), 0)
     seats = [*authority.seats_of(approvals, gate).values(), authority.seats([by], gate)[by]._replace(person=mine)]
-    votes = [Vote(person=seat.person, teams=seat.teams) for seat in seats if not seat.why_not]
+    votes = [CountedVote(person=seat.person, teams=seat.teams) for seat in seats if not seat.why_not]
     return tally.tally(needs, votes).left
 
 

@@ -79,10 +79,11 @@ def standings(people: Collection[int], gate: Gate) -> dict[int, Standing]:
 
 def seats(people: Collection[int], gate: Gate) -> dict[int, Seat]:
     """Return how each of these people may decide now: in their own name, else for the first who is away."""
-    return {one: _seat(one, standing, gate) for one, standing in standings(people, gate).items()}
+    return {one: seat(one, now, gate) for one, now in standings(people, gate).items()}
 
 
-def _seat(person: int, now: Standing, gate: Gate) -> Seat:
+def seat(person: int, now: Standing, gate: Gate) -> Seat:
+    """Return how somebody who stands so to the gate may decide now."""
     why = reason(person, now.teams, gate, now.lenders)
     if now.teams or person in gate.policy.person_ids:
         return Seat(why, _filling(now.teams or frozenset(), gate), person)
@@ -93,10 +94,11 @@ def _seat(person: int, now: Standing, gate: Gate) -> Seat:
 def seats_of(votes: Collection[Decision], gate: Gate) -> dict[int, Seat]:
     """Return by voter how they may decide by the authority that their vote used, as that is now."""
     found = standings([each.user_id for each in votes], gate) if votes else {}
-    return {each.user_id: _seat_of(each, found[each.user_id], gate) for each in votes}
+    return {each.user_id: seat_of(each, found[each.user_id], gate) for each in votes}
 
 
-def _seat_of(vote: Decision, now: Standing, gate: Gate) -> Seat:
+def seat_of(vote: Decision, now: Standing, gate: Gate) -> Seat:
+    """Return how the voter, who stands so to the gate now, may decide by the authority that the vote used."""
     away = vote.on_behalf_of_id
     if away is None:
         return Seat(reason(vote.user_id, now.teams, gate), _filling(now.teams or frozenset(), gate), vote.user_id)

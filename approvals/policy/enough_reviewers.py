@@ -16,7 +16,7 @@ from checkpoints.actors import of_user
 from . import required, separation
 from .requirements import Requirements, Stage
 from .stage_words import Names, stage
-from .tally import Tally, Vote, tally
+from .tally import CountedVote, Tally, tally
 
 ADVICE = gettext_lazy("Ask for fewer, name more teams, or first let more people decide on the teams' pages.")
 
@@ -32,13 +32,13 @@ def missing(needs: Requirements, *, apart: Set[int] = frozenset()) -> tuple[Tall
 
     What is left then cannot be filled. Two statements, one where nobody is named.
     """
-    there = members_where(DECIDE_GATE, teams=needs.groups)
+    there = members_where(DECIDE_GATE, teams=needs.teams)
     named = set(User.objects.filter(pk__in=needs.people, is_active=True).values_list("pk", flat=True))
     teams: dict[int, set[int]] = {person: set() for person in named}
     for team, members in there.items():
         for person in members:
             teams.setdefault(person, set()).add(team)
-    votes = [Vote(person=each, teams=frozenset(teams[each])) for each in sorted(teams) if each not in apart]
+    votes = [CountedVote(person=each, teams=frozenset(teams[each])) for each in sorted(teams) if each not in apart]
     return tally(needs, votes), set(teams)
 
 

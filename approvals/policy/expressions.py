@@ -30,7 +30,7 @@ PARTIAL = ""  # a fact: whether values are left out, which a loop would miss
 _LOOPING = re.compile(r"\b(all|exists|exists_one|existsOne|map|filter)\b")
 _STRINGS = re.compile(r"""[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
 _LONG_NUMBER = re.compile(rf"(?<![\w.])[\d.]{{{DIGITS + 2},}}")
-_WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")  # not translated
+_WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")  # not translated: the library's words
 _FUNCTIONS = {
     "!_", "@in", "@not_strictly_false", "_!=_", "_&&_", "_+_", "_<=_", "_<_", "_==_", "_>=_", "_>_", "_?_:_", "_[_]",
     "_||_", "-_", "contains", "endsWith", "matches", "size", "startsWith",
@@ -130,7 +130,7 @@ def _why(fault: BaseException) -> str:
     said = str(fault)
     if isinstance(fault, KeyError):
         return _("there is no “%(name)s”") % {"name": said.strip("'\"")}
-    if name := re.match(r"Undefined variable or function: '([^']*)'", said):  # not translated
+    if name := re.match(r"Undefined variable or function: '([^']*)'", said):  # not translated: the library's words
         return _("there is no “%(name)s”") % {"name": name[1]}
     if isinstance(fault, TypeError):
         return _("it compares values of different kinds")

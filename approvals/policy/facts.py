@@ -32,7 +32,7 @@ _LEFT_OUT = object()
 
 @dataclass
 class _Seen:
-    """How many more values an expression may see, and whether any is left out."""
+    """The number of values that an expression may still see, and whether any is left out."""
 
     left: int = VALUES
     partial: bool = False
@@ -40,7 +40,7 @@ class _Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class GateFacts:
-    """What rules know of a gate beside its actions."""
+    """Facts of a gate beside its actions, for rules."""
 
     agent: str
     step: str

@@ -23,7 +23,7 @@ def own(policy: Policy) -> Requirements:
     if policy.stages:
         stages = stages_of(decode(policy.stages.encode()))
     else:
-        role = Role(quorum=max(1, policy.quorum), groups=tuple(policy.reviewer_ids), people=tuple(policy.person_ids))
+        role = Role(quorum=max(1, policy.quorum), teams=tuple(policy.reviewer_ids), people=tuple(policy.person_ids))
         stages = (Stage(roles=(role,)),)
     return Requirements(
         stages=stages,

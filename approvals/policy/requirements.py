@@ -1,4 +1,4 @@
-"""What a proposal needs to be approved: who, how many, in which order, and how many rejections end it. Pure.
+"""Requirements of a proposal to be approved: who, how many, in which order, and how many rejections end it. Pure.
 
 A policy has its own requirements, and rules that replace parts of them. The rules are read in order, and the first that
 matches counts, since its author can follow that with a finger. A rule that cannot be evaluated may match or not, so
@@ -25,16 +25,16 @@ class Role:
     """So many people out of some teams and some named people."""
 
     quorum: int = 1
-    groups: tuple[int, ...] = ()  # ids of teams
+    teams: tuple[int, ...] = ()  # ids of teams
     people: tuple[int, ...] = ()  # ids of people
 
-    def fits(self, person: int, teams: Iterable[int]) -> bool:
+    def fits(self, person: int, there: Iterable[int]) -> bool:
         """Tell whether this person, who may decide in these teams, may fill the role."""
-        return person in self.people or not set(self.groups).isdisjoint(teams)
+        return person in self.people or not set(self.teams).isdisjoint(there)
 
     def covers(self, other: Role) -> bool:
         """Tell whether whoever fills this role fills the other one too."""
-        within = {*self.groups} <= {*other.groups} and {*self.people} <= {*other.people}
+        within = {*self.teams} <= {*other.teams} and {*self.people} <= {*other.people}
         return within and self.quorum >= other.quorum
 
 
@@ -47,7 +47,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """What one proposal needs."""
+    """The needs of one proposal."""
 
     stages: tuple[Stage, ...]
     denials: int = 1  # rejections that reject
@@ -72,20 +72,20 @@ class Requirements:
         return len(self.stages) > 1 or len(self.stages[0].roles) > 1
 
     @property
-    def groups(self) -> frozenset[int]:
+    def teams(self) -> frozenset[int]:
         """Return the ids of all teams that are asked."""
-        return frozenset(each for stage in self.stages for role in stage.roles for each in role.groups)
+        return frozenset(each for stage in self.stages for role in stage.roles for each in role.teams)
 
     @property
     def people(self) -> frozenset[int]:
         """Return the ids of all people who are named."""
         return frozenset(each for stage in self.stages for role in stage.roles for each in role.people)
 
-    def widened(self, groups: Iterable[int]) -> Requirements:
+    def widened(self, teams: Iterable[int]) -> Requirements:
         """Return the same for people of these teams too, who may fill any role: for teams added to one gate."""
-        added = set(groups)
+        added = set(teams)
         stages = [
-            Stage(roles=tuple(replace(role, groups=tuple(sorted({*role.groups, *added}))) for role in stage.roles))
+            Stage(roles=tuple(replace(role, teams=tuple(sorted({*role.teams, *added}))) for role in stage.roles))
             for stage in self.stages
         ]
         return replace(self, stages=tuple(stages))
@@ -198,7 +198,7 @@ def _chained(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stage, .
 
 
 def _stands_for(mine: Role, role: Role) -> bool:
-    alike = {*mine.groups} == {*role.groups} and {*mine.people} == {*role.people}
+    alike = {*mine.teams} == {*role.teams} and {*mine.people} == {*role.people}
     return alike or mine.covers(role)
 
 
@@ -209,7 +209,7 @@ def stages_of(said: Iterable[Mapping[str, Any]]) -> tuple[Stage, ...]:
             roles=tuple(
                 Role(
                     quorum=role.get("quorum", 1),
-                    groups=tuple(role.get("groups", ())),
+                    teams=tuple(role.get("groups", ())),
                     people=tuple(role.get("people", ())),
                 )
                 for role in stage["roles"]
@@ -224,7 +224,7 @@ def stages_json(stages: Iterable[Stage]) -> list[dict[str, Any]]:
     return [
         {
             "roles": [
-                {"quorum": role.quorum, "groups": sorted(role.groups), "people": sorted(role.people)}
+                {"quorum": role.quorum, "groups": sorted(role.teams), "people": sorted(role.people)}
                 for role in stage.roles
             ],
         }

@@ -38,7 +38,7 @@ _ENDS = {
 class Names:
     """The names of teams and people by their ids."""
 
-    groups: Mapping[int, str]
+    teams: Mapping[int, str]
     people: Mapping[int, str]
 
     @classmethod
@@ -50,14 +50,14 @@ class Names:
 
     def any_of(self, role: Role) -> str:
         """Write `Finance or Mira Sandoval`."""
-        groups = sorted(self.groups.get(each, _("a deleted team")) for each in role.groups)
+        groups = sorted(self.teams.get(each, _("a deleted team")) for each in role.teams)
         people = sorted(self.people.get(each, _("a deleted account")) for each in role.people)
         return _(" or ").join([*groups, *people]) or _("nobody")
 
 
 def role(asked: Role, names: Names) -> str:
     """Write `two of Finance`, or for a person alone their name."""
-    if asked.quorum == 1 and not asked.groups and len(asked.people) == 1:
+    if asked.quorum == 1 and not asked.teams and len(asked.people) == 1:
         return names.any_of(asked)
     return _("%(count)s of %(whom)s") % {"count": number(asked.quorum), "whom": names.any_of(asked)}
 
@@ -177,7 +177,7 @@ def awaited(gates: Sequence[Gate]) -> dict[int, str]:
 
 
 def _asked(ids: Sequence[int]) -> Role:
-    return Role(groups=tuple(each for each in ids if each > 0), people=tuple(-each for each in ids if each < 0))
+    return Role(teams=tuple(each for each in ids if each > 0), people=tuple(-each for each in ids if each < 0))
 
 
 def number(count: int) -> str:

@@ -17,7 +17,7 @@ OPEN, APPROVED, REJECTED = "open", "approved", "rejected"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vote:
+class CountedVote:
     """One person's vote, with the teams in which they may decide now."""
 
     person: int
@@ -26,7 +26,7 @@ class Vote:
 
 
 @dataclass(frozen=True)
-class Place:
+class RolePlace:
     """One approval that is needed."""
 
     stage: int
@@ -39,7 +39,7 @@ class Tally:
     """The count of the votes on one proposal."""
 
     requirements: Requirements
-    places: tuple[tuple[Place, int | None], ...]  # each with the person who fills it
+    places: tuple[tuple[RolePlace, int | None], ...]  # each with the person who fills it
     rejections: int = 0
 
     @property
@@ -78,7 +78,7 @@ class Tally:
                 found[place.role] = found.get(place.role, 0) + 1
         roles = self.requirements.stages[stage].roles
         return [
-            Role(quorum=count, groups=roles[at].groups, people=roles[at].people) for at, count in sorted(found.items())
+            Role(quorum=count, teams=roles[at].teams, people=roles[at].people) for at, count in sorted(found.items())
         ]
 
     @property
@@ -88,15 +88,15 @@ class Tally:
         after = [self.lacking(at) for at in range(self.stage + 1, len(stages))]
         return [Stage(roles=tuple(roles)) for roles in after if roles]
 
-    def seat(self, person: int) -> Place | None:
+    def seat(self, person: int) -> RolePlace | None:
         """Return the place that a person fills; None where their vote fills none."""
         return next((place for place, by in self.places if by == person), None)
 
 
-def tally(requirements: Requirements, votes: Sequence[Vote]) -> Tally:
+def tally(requirements: Requirements, votes: Sequence[CountedVote]) -> Tally:
     """Count votes; each person has one at most."""
     places = [
-        Place(at, number, role)
+        RolePlace(at, number, role)
         for at, stage in enumerate(requirements.stages)
         for number, role in enumerate(stage.roles)
         for _ in range(role.quorum)
@@ -113,7 +113,9 @@ def tally(requirements: Requirements, votes: Sequence[Vote]) -> Tally:
     )
 
 
-def _fill(at: int, places: Sequence[Place], voters: Sequence[Vote], filled: dict[int, int], tried: set[int]) -> bool:
+def _fill(
+    at: int, places: Sequence[RolePlace], voters: Sequence[CountedVote], filled: dict[int, int], tried: set[int]
+) -> bool:
     """Fill a place, moving people who have one to others of their roles where needed."""
     seated = {person: place for place, person in filled.items()}
     fitting = [vote for vote in voters if places[at].asks.fits(vote.person, vote.teams)]
@@ -122,16 +124,20 @@ def _fill(at: int, places: Sequence[Place], voters: Sequence[Vote], filled: dict
             continue
         tried.add(vote.person)
         held = seated.get(vote.person)
-        if held is None or _moved(vote, held, at, places, voters, filled, tried):
+        if held is None or _moved(vote, held, places, voters, filled, tried):
             filled[at] = vote.person
             return True
     return False
 
 
 def _moved(
-    vote: Vote, held: int, at: int, places: Sequence[Place], voters: Sequence[Vote], filled: dict[int, int],
+    vote: CountedVote,
+    held: int,
+    places: Sequence[RolePlace],
+    voters: Sequence[CountedVote],
+    filled: dict[int, int],
     tried: set[int],
-) -> bool:  # fmt: skip
+) -> bool:
     """Have somebody else fill the place that a person holds, so that they are free for another."""
     del filled[held]
     if _fill(held, places, voters, filled, tried):
@@ -159,5 +165,5 @@ def asked_now(count: Tally) -> list[int]:
     """Return the ids of the teams, and the negated ids of the people, whose approval is needed now, for a queue."""
     roles = count.needed
     return sorted(
-        {*(each for role in roles for each in role.groups), *(-each for role in roles for each in role.people)}
+        {*(each for role in roles for each in role.teams), *(-each for role in roles for each in role.people)}
     )

@@ -39,14 +39,14 @@ _PLAIN = re.compile(r"[^\s\"@]+(?: [^\s\"@]+)*")
 
 
 class WrongText(Exception):
-    """What an author wrote cannot be read; the message says where and why."""
+    """An author's text cannot be read; the message says where and why."""
 
 
 @dataclass(frozen=True)
 class Directory:
     """The teams and people that can be named."""
 
-    groups: Mapping[str, int]
+    teams: Mapping[str, int]
     people: Mapping[str, int]  # by username
 
     @classmethod
@@ -58,13 +58,13 @@ class Directory:
     @property
     def names(self) -> Names:
         """Return the names by ids."""
-        return Names({pk: name for name, pk in self.groups.items()}, {pk: name for name, pk in self.people.items()})
+        return Names({pk: name for name, pk in self.teams.items()}, {pk: name for name, pk in self.people.items()})
 
     def text_of(self, role: Role) -> str:
         """Write a role as a line has it."""
-        groups = {pk: name for name, pk in self.groups.items()}
+        groups = {pk: name for name, pk in self.teams.items()}
         people = {pk: name for name, pk in self.people.items()}
-        named = [_quoted(groups.get(each, str(each))) for each in role.groups]
+        named = [_quoted(groups.get(each, str(each))) for each in role.teams]
         named += [f"@{people.get(each, each)}" for each in role.people]
         return f"{role.quorum} of {' or '.join(named)}"  # not translated: it is read again
 
@@ -112,8 +112,8 @@ def _role(words: str, directory: Directory) -> Role:
         )
     named = [each.strip().strip('"') for each in _split(found[2], "or")]
     people = sorted({_known(each[1:], directory.people, _("person")) for each in named if each.startswith("@")})
-    groups = sorted({_known(each, directory.groups, _("team")) for each in named if not each.startswith("@")})
-    return Role(quorum=count, groups=tuple(groups), people=tuple(people))
+    groups = sorted({_known(each, directory.teams, _("team")) for each in named if not each.startswith("@")})
+    return Role(quorum=count, teams=tuple(groups), people=tuple(people))
 
 
 def _split(words: str, by: str) -> list[str]:

@@ -44,7 +44,7 @@ def shown_of(gate: Gate) -> dict[str, str]:
     """The marks with which the gate's page says what each choice does, and every box of it ticked."""
     read = Gate.objects.select_related("run__plan", "policy__team", "team").get(pk=gate.pk)
     nobody = ShownGate(
-        gate=read, standing=read.standing(), sees_run=False, decides=False, draft=None, looking=[], replaced=[],
+        gate=read, standing=read.standing(), sees_run=False, decides=frozenset(), draft=None, looking=[], replaced=[],
         approvals=[], deciders=frozenset(),
     )  # fmt: skip
     choices = GatePage(nobody, User()).choices

@@ -47,6 +47,7 @@ EXCEPTIONS = {
     ("approvals/gates/opening.py", "started_by_id"): "a word by which the search finds the gate",
     ("approvals/gates/reading.py", "ReviewingTeam"): "names the teams that decide, for a gate's page",
     ("approvals/models/__init__.py", "ReviewingTeam"): "hands the model on",
+    ("approvals/models/policy.py", "approvals_reviewingteam"): "reads all whom one policy may ask",
     ("approvals/models/versions.py", "groups"): "writes whom people chose as reviewers",
     ("agents/testing/people.py", "groups"): "makes the people of an author's tests",
     ("config/local/seed.py", "groups"): "makes the people and policies of the sample data",

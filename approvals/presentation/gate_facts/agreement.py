@@ -17,7 +17,7 @@ from approvals.policy import authority, enough_reviewers, required, stage_words,
 from approvals.policy.authority import Seat
 from approvals.policy.requirements import Requirements
 from approvals.policy.stage_words import Names
-from approvals.policy.tally import Tally, Vote
+from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors
 from checkpoints.postgresql.prepared_rows import prepared
 
@@ -120,7 +120,10 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     policy, needs, is_open = gate.policy, required.of(proposal, gate.policy), gate.status == Gate.Status.OPEN
     voices = [voice(decision, user=user, current=gate.proposal) for decision in decisions]
     counting = [d for d in decisions if d.counts and (d.proposal.number == gate.proposal or d.rejects)]
-    count = _count(gate, needs, counting) if is_open and not policy.plain else _plain(needs, counting)
+    turns = is_open and not policy.plain
+    standings = authority.standings({user.pk, *(d.user_id for d in counting)}, gate) if turns else {}
+    seats = {d.user_id: authority.seat_of(d, standings[d.user_id], gate) for d in counting} if turns else {}
+    count = tally.tally(needs, _votes(counting, seats)) if turns else _plain(needs, counting)
     who, lacking, mine = reviewers(policy, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
         lacking = enough_reviewers.lacking(gate, needs, deciders)
@@ -128,42 +131,39 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
         names=[each.name for each in voices if each.state == "approved"], window=policy.undo_window,
     )  # fmt: skip
-    if policy.plain:
+    if policy.plain and needs.denials == 1:
         return made
     names = Names.of(policy)
     made = replace(made, needs=stage_words.requirements(needs, names), why=stage_words.why(needs))
-    return _with_turns(made, gate, needs, counting, user, names) if is_open else made
+    own = authority.seat(user.pk, standings[user.pk], gate) if turns else None
+    return _with_turns(made, gate, counting, own, seats, names) if own else made
 
 
 def _plain(needs: Requirements, counting: Sequence[Decision]) -> Tally:
     """Count votes where all places are alike, or the gate is closed, by their number."""
     approving = [d for d in counting if not d.rejects]
-    places = [tally.Place(0, 0, needs.stages[0].roles[0])] * needs.slots
+    places = [tally.RolePlace(0, 0, needs.stages[0].roles[0])] * needs.slots
     filled = [*(d.authority for d in approving), *[None] * needs.slots][: needs.slots]
     against = len({d.authority for d in counting if d.rejects})
     return Tally(requirements=needs, places=tuple(zip(places, filled, strict=True)), rejections=against)
 
 
-def _count(gate: Gate, needs: Requirements, counting: Sequence[Decision]) -> Tally:
-    return tally.tally(needs, _votes(counting, authority.seats_of(counting, gate)))
-
-
-def _votes(counting: Sequence[Decision], seats: Mapping[int, Seat]) -> list[Vote]:
+def _votes(counting: Sequence[Decision], seats: Mapping[int, Seat]) -> list[CountedVote]:
     return [
-        Vote(person=d.authority, approves=not d.rejects, teams=seats[d.user_id].teams)
+        CountedVote(person=d.authority, approves=not d.rejects, teams=seats[d.user_id].teams)
         for d in counting
         if not seats[d.user_id].why_not
     ]
 
 
 def _with_turns(
-    made: Agreement, gate: Gate, needs: Requirements, counting: Sequence[Decision], user: User, names: Names
+    made: Agreement, gate: Gate, counting: Sequence[Decision], own: Seat, seats: Mapping[int, Seat], names: Names
 ) -> Agreement:
     """Add what the reader's approval would come to, or why their turn comes later."""
-    why_not, teams, person = authority.seats([user.pk], gate)[user.pk]
-    votes = [vote for vote in _votes(counting, authority.seats_of(counting, gate)) if vote.person != person]
-    own = Vote(person=person, teams=teams)
-    would, anew = tally.tally(needs, [*votes, own]), tally.tally(needs, [own])
+    needs, (why_not, teams, person) = made.tally.requirements, own
+    votes = [vote for vote in _votes(counting, seats) if vote.person != person]
+    mine = CountedVote(person=person, teams=teams)
+    would, anew = tally.tally(needs, [*votes, mine]), tally.tally(needs, [mine])
     return replace(
         made,
         asked=stage_words.next_asked(made.tally, names) if needs.staged else "",
@@ -229,7 +229,7 @@ def reviewers(policy: Policy, needs: Requirements) -> str:
         said = [stage_words.chain(needs.stages, Names.of(policy))]
     else:
         named = [actors.of_user(each).name for each in policy.named if each.pk in needs.people]
-        teams = _(" or ").join(group.name for group in policy.reviewers if group.pk in needs.groups)
+        teams = _(" or ").join(group.name for group in policy.reviewers if group.pk in needs.teams)
         said = [_("anyone who may decide in %(teams)s") % {"teams": teams}] if teams else []
         said = [_(" or ").join([*said, *named])]
     if policy.separation:

@@ -20,7 +20,7 @@ TEAM, FINANCE, LEGAL = 1, 2, 3
 
 
 def of(*stages: list[tuple[int, int]], **more: Any) -> Requirements:
-    roles = [Stage(roles=tuple(Role(quorum=quorum, groups=(team,)) for quorum, team in each)) for each in stages]
+    roles = [Stage(roles=tuple(Role(quorum=quorum, teams=(team,)) for quorum, team in each)) for each in stages]
     return Requirements(stages=tuple(roles), **more)
 
 
@@ -48,7 +48,7 @@ def needs(*arguments: Any, rules: tuple[Rule, ...] = (SMALL, LARGE), **action: A
 
 
 def shape(found: Requirements) -> list[list[tuple[int, tuple[int, ...]]]]:
-    return [[(role.quorum, role.groups) for role in stage.roles] for stage in found.stages]
+    return [[(role.quorum, role.teams) for role in stage.roles] for stage in found.stages]
 
 
 GOLD = {"customer": {"tier": "gold"}}
@@ -178,7 +178,7 @@ ANY = st.builds(
     step_up=st.booleans(),
     deadline=st.none() | st.integers(60, 90),
     risk=st.sampled_from(["", "low", "critical"]),
-    on_expiry=st.sampled_from(["", "approve", "stop"]),
+    on_expiry=st.sampled_from(["approve", "expire", "stop"]),
 )
 
 
@@ -190,7 +190,7 @@ def test_combined_requirements_are_no_milder_than_either(one: Requirements, othe
         assert (both.slots >= each.slots, both.denials <= each.denials, both.step_up >= each.step_up) == (True,) * 3
         assert each.deadline is None or (both.deadline is not None and both.deadline <= each.deadline)
         for role in (role for stage in each.stages for role in stage.roles):
-            there = [r for stage in both.stages for r in stage.roles if {*r.groups} <= {*role.groups}]
+            there = [r for stage in both.stages for r in stage.roles if {*r.teams} <= {*role.teams}]
             assert sum(r.quorum for r in there) >= role.quorum
     assert combined(both, one).slots == both.slots, "an edit to what was asked before asks no more"
     assert Requirements.from_text(both.to_text()) == both

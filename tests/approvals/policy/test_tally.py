@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.policy.requirements import Requirements, Role, Stage
-from approvals.policy.tally import APPROVED, OPEN, REJECTED, Tally, Vote, asked_now, may_vote, tally
+from approvals.policy.tally import APPROVED, OPEN, REJECTED, CountedVote, Tally, asked_now, may_vote, tally
 
 FINANCE, LEGAL, SUPPORT = 1, 2, 3
 
@@ -17,19 +17,19 @@ FINANCE, LEGAL, SUPPORT = 1, 2, 3
 def needs(*stages: list[tuple[int, set[int]]], denials: int = 1) -> Requirements:
     return Requirements(
         stages=tuple(
-            Stage(roles=tuple(Role(quorum=quorum, groups=tuple(sorted(groups))) for quorum, groups in roles))
+            Stage(roles=tuple(Role(quorum=quorum, teams=tuple(sorted(groups))) for quorum, groups in roles))
             for roles in stages
         ),
         denials=denials,
     )
 
 
-def yes(person: int, *teams: int) -> Vote:
-    return Vote(person=person, teams=frozenset(teams))
+def yes(person: int, *teams: int) -> CountedVote:
+    return CountedVote(person=person, teams=frozenset(teams))
 
 
-def no(person: int, *teams: int) -> Vote:
-    return Vote(person=person, approves=False, teams=frozenset(teams))
+def no(person: int, *teams: int) -> CountedVote:
+    return CountedVote(person=person, approves=False, teams=frozenset(teams))
 
 
 ONE = needs([(1, {FINANCE})])
@@ -59,7 +59,7 @@ BOTH = needs([(1, {FINANCE}), (1, {LEGAL})])
         (needs([(1, {FINANCE, LEGAL}), (1, {FINANCE})]), [yes(1, FINANCE), yes(2, LEGAL)], APPROVED, 0, 0),
     ],
 )
-def test_the_count_of_votes(asked: Requirements, votes: list[Vote], status: str, stage: int, left: int) -> None:
+def test_the_count_of_votes(asked: Requirements, votes: list[CountedVote], status: str, stage: int, left: int) -> None:
     for order in permutations(votes):
         found = tally(asked, order)
         assert (found.status, found.stage, found.left) == (status, stage, left)
@@ -67,8 +67,8 @@ def test_the_count_of_votes(asked: Requirements, votes: list[Vote], status: str,
 
 def test_who_is_asked_now_and_later() -> None:
     found = tally(TWO_THEN_ONE, [yes(1, FINANCE)])
-    assert [(role.quorum, role.groups) for role in found.needed] == [(1, (FINANCE,))]
-    assert [[(role.quorum, role.groups) for role in stage.roles] for stage in found.later] == [[(1, (LEGAL,))]]
+    assert [(role.quorum, role.teams) for role in found.needed] == [(1, (FINANCE,))]
+    assert [[(role.quorum, role.teams) for role in stage.roles] for stage in found.later] == [[(1, (LEGAL,))]]
     assert asked_now(found) == [FINANCE]
     assert [may_vote(found, 9, [team]) for team in (LEGAL, FINANCE, SUPPORT)] == [False, True, False]
     assert may_vote(tally(TWO_THEN_ONE, [yes(1, FINANCE), yes(2, FINANCE)]), 9, [LEGAL])
@@ -89,11 +89,11 @@ ROLES = st.lists(
 TEAMS = st.sets(st.sampled_from([FINANCE, LEGAL, SUPPORT]))
 
 
-def best(asked: Requirements, votes: list[Vote]) -> tuple[int, ...]:
+def best(asked: Requirements, votes: list[CountedVote]) -> tuple[int, ...]:
     """The most places of each stage that can be filled, the first stage first: every assignment is tried."""
     places = [(at, role) for at, stage in enumerate(asked.stages) for role in stage.roles for _ in range(role.quorum)]
 
-    def filled(voters: tuple[Vote, ...], at: int) -> list[tuple[int, ...]]:
+    def filled(voters: tuple[CountedVote, ...], at: int) -> list[tuple[int, ...]]:
         if at == len(places):
             return [(0,) * len(asked.stages)]
         stage, role = places[at]

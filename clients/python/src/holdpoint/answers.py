@@ -191,6 +191,11 @@ class Agreement(Answer):
     agreed: int
     who: str
     voices: list[Vote]
+    needs: str = ""
+    asked: str = ""
+    rules: list[str] = []
+    denials: int = 1
+    rejected: int = 0
 
 
 class Gate(Answer):

@@ -9,7 +9,7 @@ from typing import Any
 
 from approvals.impact import Impact, ImpactRow, ImpactVerdict
 from approvals.policy.requirements import Requirements, Role, Stage
-from approvals.policy.tally import Vote, tally
+from approvals.policy.tally import CountedVote, tally
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.drawing.impact_lines import ImpactLine as Line
 from approvals.presentation.gate_facts.agreement import Agreement, VoteLine
@@ -19,8 +19,8 @@ WILL, MAY, STANDS, UNDONE = ImpactVerdict.WILL, ImpactVerdict.MAY, ImpactVerdict
 
 def needing(quorum: int, *approved: int, **more: Any) -> Agreement:
     """An agreement of so many of one team, with these people's approvals."""
-    needs = Requirements(stages=(Stage(roles=(Role(quorum=quorum, groups=(1,)),)),))
-    count = tally(needs, [Vote(person=each, teams=frozenset({1})) for each in approved])
+    needs = Requirements(stages=(Stage(roles=(Role(quorum=quorum, teams=(1,)),)),))
+    count = tally(needs, [CountedVote(person=each, teams=frozenset({1})) for each in approved])
     return Agreement(quorum=quorum, agreed=count.agreed, tally=count, **more)
 
 

@@ -152,6 +152,7 @@ def agreement(found: Json) -> list[Line]:
     """Describe who must approve, who has, and what the policy asks for."""
     told = found["agreement"]
     lines = [line(f"{told['agreed']} of {told['quorum']} approved; decided by ", said(told["who"]))]
+    lines += [line(said(each)) for each in (told.get("needs"), told.get("asked"), *told.get("rules", ())) if each]
     for vote in told["voices"]:
         lapsed = Span("" if vote["counts"] else " (does not count any more)", SOFT)
         comment = [Span(": "), said(vote["comment"], QUOTE)] if vote["comment"] else []

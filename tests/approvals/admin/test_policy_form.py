@@ -1,0 +1,131 @@
+"""The form of a policy: stages and rules are checked where they are written, and told in words."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from approvals.models import Policy
+from approvals.policy import required
+from tests.factories import make_gate, make_policy, make_team, make_user
+from tests.harness.signed_in_clients import signed_in
+
+LARGE = '[[rule]]\nname = "large"\nwhen = "amount >= 1000"\nstages = ["2 of {finance}", "1 of {legal} or @{mira}"]\n'
+
+
+class World:
+    """Support's policy, with people of Finance and Legal beside."""
+
+    def __init__(self) -> None:
+        self.support, self.finance, self.legal = make_team("Support"), make_team("Finance"), make_team("Legal")
+        self.mira = make_user("Mira Sandoval")
+        for team in (self.support, self.finance, self.legal):
+            for name in ("ann", "bob", "cid"):
+                make_user(name, team)
+        self.policy = make_policy(self.support)
+        self.client: Client = signed_in(make_user("Root", superuser=True))
+
+    def names(self, text: str) -> str:
+        return text.format(
+            finance=self.finance.name, legal=self.legal.name, support=self.support.name, mira=self.mira.username
+        )
+
+    def post(self, **said: Any) -> str:
+        newest = Policy.objects.filter(team=self.support, name=self.policy.name).latest("version")
+        form = {"quorum": 1, "denials": 1, "on_expiry": "expire", "separation": "on", "reason_required": "on"}
+        address = reverse("admin:approvals_policy_change", args=[newest.pk])
+        answer = self.client.post(address, {**form, **said}, follow=True)
+        return html.unescape(answer.content.decode())
+
+    def newest(self) -> Policy:
+        return Policy.objects.filter(team=self.support, name=self.policy.name).latest("version")
+
+    def form(self) -> dict[str, Any]:
+        address = reverse("admin:approvals_policy_change", args=[self.newest().pk])
+        return dict(self.client.get(address).context["adminform"].form.initial)
+
+
+def test_stages_are_written_in_lines_and_told_in_words() -> None:
+    world = World()
+    text = world.names("2 of {finance}\n1 of {legal} or @{mira} and 1 of {support}")
+    world.post(stages=text, denials=2)
+    policy = world.newest()
+    assert policy.version == 2
+    assert (policy.quorum, policy.denials) == (4, 2)
+    assert {each.pk for each in policy.groups.all()} == {world.finance.pk, world.legal.pk, world.support.pk}
+    assert [each.pk for each in policy.people.all()] == [world.mira.pk]
+    assert world.form()["stages"] == text
+    assert (world.form()["groups"], world.form()["people"]) == ([], [])
+    page = world.client.get(reverse("admin:approvals_policy_change", args=[policy.pk])).content.decode()
+    told = world.names(
+        "Two of {finance}, then one of {legal} or Mira Sandoval and one of {support}. Two rejections reject."
+    )
+    assert told in page
+
+
+def test_rules_are_written_as_toml_and_written_back() -> None:
+    world = World()
+    world.post(rules=world.names(LARGE), people=[world.mira.pk])
+    policy = world.newest()
+    assert [rule.name for rule in required.rules_of(policy.rules)] == ["large"]
+    assert {each.pk for each in policy.groups.all()} == {world.finance.pk, world.legal.pk}
+    own = required.own(policy)
+    assert [(role.teams, role.people) for role in own.stages[0].roles] == [((), (world.mira.pk,))]
+    assert world.form()["rules"] == world.names(LARGE)
+    assert (world.form()["groups"], world.form()["people"], world.form()["stages"]) == ([], [world.mira.pk], "")
+    again = {name: world.form()[name] for name in ("rules", "stages", "groups", "people", "quorum")}
+    world.post(**again)
+    assert (world.newest().rules, world.newest().stages) == (policy.rules, policy.stages)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("rules", '[[rule]]\nname = "a"\nwhen = "amount <"', "Rule “a”, when, line 1, column 9: the condition ends"),
+        ("rules", '[[rule]]\nname = "a"\nwhen = "amount * 2 < 5"\napprovals = 1', "A rule compares values"),
+        ("rules", '[[rule]]\nname = "a"', "write when it counts"),
+        ("rules", "[[rule", "This cannot be read as TOML"),
+        ("rules", '[[rule]]\nname = "a"\nwhen = "true"\napprovals = 40', "Rule “a”: Now 3 people may decide"),
+        ("rules", '[[rule]]\nname = "a"\nwhen = "true"\nstages = ["9 of {legal}"]', "and 9 must agree"),
+        ("stages", "2 of Nobody", "Line 1: There is no team “Nobody”"),
+        ("stages", "four eyes", "Line 1: “four eyes” is no role."),
+        ("stages", "1 of {legal}\n9 of {finance}", "six of {finance} would be missing"),
+        ("denials", "0", "Ensure this value is greater than or equal to 1"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_where_it_was_written(field: str, text: str, said: str) -> None:
+    world = World()
+    page = world.post(**{field: world.names(text) if "{" in text else text})
+    assert world.names(said) in page
+    assert world.newest().version == 1
+
+
+def test_stages_and_teams_beside_them_are_refused() -> None:
+    world = World()
+    page = world.post(stages=world.names("1 of {legal}"), groups=[world.finance.pk])
+    assert "Leave “Decided by” and “People” empty where stages say who decides." in page
+
+
+def test_a_field_that_no_gate_had_is_warned_of_with_those_they_had() -> None:
+    world = World()
+    make_gate(policy=world.policy)
+    page = world.post(rules='[[rule]]\nname = "gold"\nwhen = \'customer.tier == "gold"\'\napprovals = 1')
+    assert "The rule “gold” reads “customer.tier”, which none of the last gates had." in page
+    assert "They had: amount" in page
+    assert world.newest().version == 2
+    assert "which none" not in world.post(rules='[[rule]]\nname = "small"\nwhen = "amount < 5"\napprovals = 1')
+
+
+def test_the_audit_holds_who_is_named_and_what_is_asked() -> None:
+    from checkpoints.models import Event
+
+    world = World()
+    world.post(rules=world.names(LARGE), people=[world.mira.pk], denials=2)
+    data = json.loads(bytes(Event.objects.get(subject=f"policy:{world.newest().pk}", kind="policy.changed").data))
+    assert (data["people"], data["denials"]) == ([f"user:{world.mira.pk}"], 2)
+    assert data["rules"] == world.newest().rules
