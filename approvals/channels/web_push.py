@@ -23,6 +23,7 @@ from .texts import facts, heading, shortened
 
 NAME = "push"
 GONE = frozenset({404, 410})  # RFC 8030, 7.3: the subscription has expired or was removed
+UNKNOWN = "push_gone"  # the word of a receipt
 LONGEST_LIFE = 7 * 24 * 3600  # seconds that a push service keeps a message for a browser that is not there
 SHORTEST_LIFE = 60
 TITLE, BODY = 120, 400  # characters; a push service takes 4,096 bytes, encrypted
@@ -72,7 +73,8 @@ class WebPush:
             "ttl": str(life(message, now=datetime.now(UTC))), "urgency": URGENCY[message.urgency],
             **({"topic": message.thread} if message.thread else {}), **vapid.headers(endpoint),
         }  # fmt: skip
-        return receipt(sending.send(endpoint, body, headers), gone=GONE, reference=message.thread)
+        came = receipt(sending.send(endpoint, body, headers), gone=GONE, reference=message.thread)
+        return Receipt(Result.GONE, UNKNOWN) if came.result == Result.GONE else came
 
 
 def payload(message: Message, zone: str) -> dict[str, Any]:
