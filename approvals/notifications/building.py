@@ -117,12 +117,12 @@ def _facts(gate: Gate, standing: Proposal) -> Iterator[Fact]:
 def _sections(standing: Proposal) -> Iterator[Section]:
     actions = standing.card.actions
     for action in actions[:ACTIONS]:
-        yield Section(plain(action.title or action.tool, limit=TITLE), tuple(_values(action)))
+        yield Section(plain(action.title or action.tool, limit=TITLE), tuple(values(action)))
     if len(actions) > ACTIONS:
         yield Section(_("%(count)s more actions are on the gate's page.") % {"count": len(actions) - ACTIONS})
 
 
-def _values(action: Action) -> Iterator[Fact]:
+def values(action: Action) -> Iterator[Fact]:
     """Flatten an action's arguments, without secrets, into labelled values."""
     found = list(_leaves("", action.masked))
     for at, value in found[:VALUES]:

@@ -163,10 +163,11 @@ class _Facts:
         key = (gate.pk, kind, notice.urgency, by)
         if key not in self.built:
             told = self.outcomes.get(gate.pk) if kind not in ASKING else None
-            self.built[key] = building.of_gate(
+            built = building.of_gate(
                 gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by
             )
-        return replace(self.built[key], reason=_reason(kind, gate))
+            self.built[key] = replace(built, reason=_reason(kind, gate))
+        return self.built[key]
 
 
 def _reason(kind: Kind, gate: Gate) -> str:

@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from email.utils import formataddr
+from functools import lru_cache
 from socket import gaierror
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from .moments import moment
 
 NAME = "email"
 KEPT = 100  # mails over one connection: servers count them, and close
+DRAWN = 256  # messages of which the bodies are kept
 SUBJECT = 150  # characters
 OURS = {  # beside those of each mail; RFC 3834, and what Exchange reads
     "Auto-Submitted": "auto-generated",
@@ -44,7 +46,7 @@ class Email:
     label = gettext_lazy("e-mail")
     updates = False
     personal = True
-    at_once = 10
+    at_once = 25
 
     def unfit(self) -> str:
         """Say why no mail can be sent; always "", as without a server mails become files, see EMAIL_URL."""
@@ -79,7 +81,6 @@ class EmailSession:
     def __init__(self) -> None:
         self.connection = get_connection(timeout=settings.HOLDPOINT_NOTICES_TIMEOUT)
         self.sent = 0
-        self.drawn: dict[tuple[Message, str], tuple[str, str]] = {}  # bodies, as many people get the same
 
     def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
         """Send one mail. Where a kept connection turns out to be closed, once more over a new one."""
@@ -87,7 +88,7 @@ class EmailSession:
             self.close()
         kept = self.sent > 0
         try:
-            mail = compose(message, to, key=key, earlier=earlier, bodies=self._bodies(message, to.zone))
+            mail = compose(message, to, key=key, earlier=earlier, bodies=bodies(message, to.zone))
         except ValueError as error:
             return judged(error)
         receipt = self._sent(mail)
@@ -112,12 +113,6 @@ class EmailSession:
             return receipt
         self.sent += 1
         return Receipt(Result.SENT, reference=mail.extra_headers["Message-ID"])
-
-    def _bodies(self, message: Message, zone: str) -> tuple[str, str]:
-        key = (message, zone)
-        if key not in self.drawn:
-            self.drawn[key] = bodies(message, zone)
-        return self.drawn[key]
 
 
 def judged(error: Exception) -> Receipt:
@@ -184,8 +179,9 @@ def subject_of(message: Message, *, follows: bool) -> str:
     return f"Re: {line}" if follows else line
 
 
+@lru_cache(DRAWN)
 def bodies(message: Message, zone: str) -> tuple[str, str]:
-    """Render a message as (text, HTML); its times in the person's zone."""
+    """Render a message as (text, HTML), its times in the person's zone; once, as many people get the same."""
     context = {
         "message": message, "deadline": moment(message.deadline, zone) if message.deadline else "",
         "items": [(each, moment(each.deadline, zone) if each.deadline else "") for each in message.items],

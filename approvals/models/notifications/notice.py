@@ -109,7 +109,7 @@ class NoticeEnd:
         self, notice: Notice, status: str, word: str = "", *, reference: str = "", pause: float = 0, tried: bool = True
     ) -> None:
         self.notice = notice
-        self.columns = (notice.pk, notice.token, status, word, reference, pause, tried)
+        self.columns = (notice.pk, notice.token, status, word, reference, float(pause), tried)
 
 
 class Notice(models.Model):
