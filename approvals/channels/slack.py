@@ -38,8 +38,12 @@ class SlackChannel:
     name = NAME
     label = "Slack"
     updates = True
-    personal = True
     at_once = 10
+
+    @property
+    def personal(self) -> bool:
+        """Tell whether there is an app that could write to people."""
+        return bool(settings.HOLDPOINT_SLACK_TOKEN)
 
     def unfit(self) -> str:
         """Say nothing: a team may have an incoming webhook without any setting."""
@@ -51,7 +55,7 @@ class SlackChannel:
         A person's address is that of their account, as with e-mail: the row only keeps who that is in Slack.
         """
         found = of_teams(NAME, teams)
-        return [*found, *_people(people)] if people and settings.HOLDPOINT_SLACK_TOKEN else found
+        return [*found, *_people(people)] if people and self.personal else found
 
     @contextmanager
     def session(self) -> Iterator[SlackSender]:

@@ -87,6 +87,7 @@ def payload(message: Message, zone: str) -> dict[str, Any]:
         "tag": message.thread,
         "link": message.link,
         "ended": bool(message.ended) or message.kind == Kind.DECIDED,
+        "urgent": message.urgency == Urgency.HIGH,
     }
 
 

@@ -80,8 +80,12 @@ class Channel(Protocol):
     name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 12 characters
     label: str  # for pages, translated when shown
     updates: bool  # whether a gate's end is told wherever the gate was told, as the message is changed in place
-    personal: bool  # whether single persons have addresses in it, and so choose what they are told by it
     at_once: int  # messages that one session is given, at most, before what became of them is recorded
+
+    @property
+    def personal(self) -> bool:
+        """Tell whether single persons have addresses in it, and so choose what they are told by it."""
+        ...
 
     def unfit(self) -> str:
         """Say why this installation cannot use the channel, as a sentence for operators; "" where it can."""

@@ -35,7 +35,7 @@ def test_the_browser_reads_it_and_the_push_service_only_hands_it_on(
     assert browser.read() == [
         {
             "title": "Decide: Refund €1,284.00", "body": "Amount: €1,284.00\nRisk: High", "tag": "gate-42",
-            "link": LINK, "ended": False,
+            "link": LINK, "ended": False, "urgent": False,
         }
     ]  # fmt: skip
     [got] = browser.got
