@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -203,3 +204,16 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
 def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:
     body, kept_at = b64decode(row["body"]), datetime.fromisoformat(row["kept_at"])
     return Draft(pk=row["id"], gate=gate, user=reader, proposal=row["proposal"], body=body, kept_at=kept_at)
+
+
+def with_reviewers(gates: Collection[int]) -> list[Gate]:
+    """Read several gates with their policies' reviewers, runs, plans and teams. Two statements."""
+    if not gates:
+        return []
+    found = list(Gate.objects.filter(pk__in=gates).select_related("policy", "run__plan", "run__started_by", "team"))
+    teams: dict[int, list[int]] = {gate.policy_id: [] for gate in found}
+    for policy, team in ReviewingTeam.objects.filter(policy__in=teams).values_list("policy_id", "team_id"):
+        teams[policy].append(team)
+    for gate in found:
+        gate.policy.reviewer_ids = teams[gate.policy_id]
+    return found

@@ -78,7 +78,7 @@ class Policy(models.Model):
         APPROVE = "approve", _("Approve when nobody answered in time")
 
     class Leaves(models.TextChoices):
-        """What messages to people may say of a gate."""
+        """The part of a gate that messages to people may hold."""
 
         NUMBER = "number", _("Only that something waits: the gate's number, its team and its deadline")
         TITLE = "title", _("Its title too")

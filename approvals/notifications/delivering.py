@@ -22,7 +22,7 @@ from approvals.models.notifications.notice import NoticeEnd, fields_of
 from approvals.webhooks import schedule
 from checkpoints import crash_points
 
-from .channel import UNREACHED, Channel, Receipt, Result, Sender, named
+from .channel import UNREACHED, ChannelSender, NoticeChannel, Receipt, Result, named
 from .due import Outgoing, prepare
 
 TOGETHER = 0.05  # seconds for which receipts are gathered, since each record is a commit
@@ -58,7 +58,7 @@ def deliver(name: str, *, seconds: float) -> int:
 
 
 class SliceResult:
-    """Whether a slice of sending reached the other side at all."""
+    """The result of a slice of sending: whether it reached the other side at all."""
 
     def __init__(self) -> None:
         self.reached: bool | None = None  # None where nothing was tried
@@ -79,7 +79,11 @@ class SliceResult:
 
 
 def _send(
-    outgoing: Sequence[Outgoing], sessions: SimpleQueue[Sender], threads: Executor, result: SliceResult, until: float
+    outgoing: Sequence[Outgoing],
+    sessions: SimpleQueue[ChannelSender],
+    threads: Executor,
+    result: SliceResult,
+    until: float,
 ) -> None:
     """Send messages by several sessions at once, and record the receipts as they come, several in one statement."""
 
@@ -105,10 +109,10 @@ def _send(
 
 
 @contextmanager
-def _sessions(channel: Channel, many: int) -> Iterator[SimpleQueue[Sender]]:
+def _sessions(channel: NoticeChannel, many: int) -> Iterator[SimpleQueue[ChannelSender]]:
     """Open so many sessions of a channel for a slice; each is used by one thread at a time."""
     with ExitStack() as opened:
-        free: SimpleQueue[Sender] = SimpleQueue()
+        free: SimpleQueue[ChannelSender] = SimpleQueue()
         for _ in range(many):
             free.put(opened.enter_context(channel.session()))
         yield free

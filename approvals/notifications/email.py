@@ -25,8 +25,8 @@ from django.utils.translation import gettext_lazy
 from approvals.models import NotificationPreference
 from approvals.presentation.text.untrusted import person
 
-from .channel import UNREACHED, Address, Receipt, Result
-from .message import Message
+from .channel import UNREACHED, NoticeAddress, Receipt, Result
+from .message import NoticeMessage
 from .moments import moment
 
 NAME = "email"
@@ -52,13 +52,13 @@ class Email:
         """Say why no mail can be sent; always "", as without a server mails become files, see EMAIL_URL."""
         return ""
 
-    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List these people's addresses, without those of accounts that are switched off."""
         if not people:
             return []
         zones = dict(NotificationPreference.objects.filter(pk__in=list(people)).values_list("pk", "zone"))
         return [
-            Address(
+            NoticeAddress(
                 channel=NAME, value=each.email, label=each.email, person=each.pk, name=person(each),
                 zone=zones.get(each.pk, "UTC"),
             )
@@ -82,7 +82,7 @@ class EmailSession:
         self.connection = get_connection(timeout=settings.HOLDPOINT_NOTICES_TIMEOUT)
         self.sent = 0
 
-    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+    def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one mail. Where a kept connection turns out to be closed, once more over a new one."""
         if self.sent >= KEPT:
             self.close()
@@ -145,7 +145,7 @@ def judged(error: Exception) -> Receipt:
 
 
 def compose(
-    message: Message, to: Address, *, key: str, earlier: str = "", bodies: tuple[str, str]
+    message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "", bodies: tuple[str, str]
 ) -> EmailMultiAlternatives:
     """Build the mail; its Message-ID is made of `key`, so that a client shows a second copy once."""
     host = urlsplit(settings.HOLDPOINT_ORIGINS[0]).hostname or "localhost"
@@ -161,7 +161,7 @@ def compose(
     return mail
 
 
-def mailbox(to: Address) -> str:
+def mailbox(to: NoticeAddress) -> str:
     """Return the address with the person's name. Raises ValueError for what is none."""
     local, _, domain = to.value.rpartition("@")
     if not local or not domain or not to.value.isprintable():
@@ -170,7 +170,7 @@ def mailbox(to: Address) -> str:
     return formataddr((name, f"{local}@{domain.encode('idna').decode()}"))
 
 
-def subject_of(message: Message, *, follows: bool) -> str:
+def subject_of(message: NoticeMessage, *, follows: bool) -> str:
     """Return the subject: the same for all mails of a thread, but for the "Re:" of those that follow."""
     if not message.thread:
         return message.subject[:SUBJECT]
@@ -180,7 +180,7 @@ def subject_of(message: Message, *, follows: bool) -> str:
 
 
 @lru_cache(DRAWN)
-def bodies(message: Message, zone: str) -> tuple[str, str]:
+def bodies(message: NoticeMessage, zone: str) -> tuple[str, str]:
     """Render a message as (text, HTML), its times in the person's zone; once, as many people get the same."""
     context = {
         "message": message, "deadline": moment(message.deadline, zone) if message.deadline else "",

@@ -103,7 +103,7 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class NoticeEnd:
-    """What became of one attempt: the notice with its new status, or when it is tried again."""
+    """The result of one attempt: the notice with its new status, or when it is tried again."""
 
     def __init__(
         self, notice: Notice, status: str, word: str = "", *, reference: str = "", pause: float = 0, tried: bool = True

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from approvals.cards.action import Action
+from approvals.gates.reading import with_reviewers
 from approvals.models import Gate, Outcome
 from approvals.notifications import building
-from approvals.notifications.fan_out import with_reviewers
-from approvals.notifications.message import Kind, Message, Urgency
+from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
 from tests.factories import ann, decide, make_action, make_card, make_gate, make_policy, make_team
 
 REACHED = {"number": 0, "title": 1, "facts": 2, "all": 3}
 
 
-def built(gate: Gate, kind: Kind = Kind.ASKED, **more: Any) -> Message:
+def built(gate: Gate, kind: NoticeKind = NoticeKind.ASKED, **more: Any) -> NoticeMessage:
     [read] = with_reviewers({gate.pk})
     return building.of_gate(read, read.standing(), kind, urgency=Urgency.NORMAL, **more)
 
@@ -80,19 +80,19 @@ def test_hidden_characters_are_spelled_out() -> None:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (Kind.ASKED, "Decision needed: Refund €120.00 to Marit"),
-        (Kind.REMINDER, "Still waiting for a decision: Refund €120.00 to Marit"),
-        (Kind.MENTION, "Bob mentioned you: Refund €120.00 to Marit"),
+        (NoticeKind.ASKED, "Decision needed: Refund €120.00 to Marit"),
+        (NoticeKind.REMINDER, "Still waiting for a decision: Refund €120.00 to Marit"),
+        (NoticeKind.MENTION, "Bob mentioned you: Refund €120.00 to Marit"),
     ],
 )
-def test_the_subject_says_what_happened(kind: Kind, said: str) -> None:
+def test_the_subject_says_what_happened(kind: NoticeKind, said: str) -> None:
     assert built(gate_that_lets("title"), kind, by="Bob").subject == said
 
 
 def test_an_end_says_who_and_how_and_asks_for_nothing() -> None:
     gate = gate_that_lets("title")
     decide(gate, by=ann(gate.team))
-    message = built(gate, Kind.DECIDED, outcome=Outcome.objects.get(gate=gate))
+    message = built(gate, NoticeKind.DECIDED, outcome=Outcome.objects.get(gate=gate))
     assert message.subject == "Approved by Ann Okafor. Refund €120.00 to Marit"
     assert (message.ended, message.deadline, message.button) == ("Approved by Ann Okafor.", None, "See the gate")
 
