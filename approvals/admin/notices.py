@@ -51,7 +51,7 @@ class NoticeAdmin(ReadOnlyAdmin):
 
 @admin.register(ChannelState)
 class ChannelStateAdmin(ReadOnlyAdmin):
-    """How each channel fares."""
+    """The state of each channel."""
 
     list_display = ("channel", "failing_since", "why", "failures", "paused_until")
     readonly_fields = ("why",)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from approvals.notifications.message import Fact, Message
+from approvals.notifications.message import MessageFact, NoticeMessage
 
 from .texts import facts, heading, shortened
 
@@ -19,7 +19,7 @@ MEDIA_TYPE = "application/vnd.microsoft.card.adaptive"
 Element = dict[str, Any]
 
 
-def body_of(message: Message, zone: str) -> Element:
+def body_of(message: NoticeMessage, zone: str) -> Element:
     """Return the body that a workflow of "When a Teams webhook request is received" takes."""
     card = {
         "contentType": "application/vnd.microsoft.card.adaptive",
@@ -29,7 +29,7 @@ def body_of(message: Message, zone: str) -> Element:
     return {"type": "message", "attachments": [card]}
 
 
-def card_of(message: Message, zone: str) -> Element:
+def card_of(message: NoticeMessage, zone: str) -> Element:
     """Return the card."""
     return {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4",
@@ -38,7 +38,7 @@ def card_of(message: Message, zone: str) -> Element:
     }  # fmt: skip
 
 
-def _body(message: Message, zone: str) -> Iterator[Element]:
+def _body(message: NoticeMessage, zone: str) -> Iterator[Element]:
     yield _text(heading(message), size="Large", weight="Bolder")
     if message.ended:
         yield _text(message.ended)
@@ -52,7 +52,7 @@ def _body(message: Message, zone: str) -> Iterator[Element]:
         yield _text(message.reason, size="Small", isSubtle=True)
 
 
-def _facts(found: Sequence[Fact]) -> Iterator[Element]:
+def _facts(found: Sequence[MessageFact]) -> Iterator[Element]:
     for each in found[:FACTS]:
         columns = [_column(_text(each.label, isSubtle=True), 1), _column(_text(each.value), 2)]
         yield {"type": "ColumnSet", "spacing": "Small", "columns": columns}
@@ -66,5 +66,5 @@ def _text(text: str, **style: Any) -> Element:
     return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": shortened(text, LONGEST) or " ", **style}]}
 
 
-def _open(message: Message) -> Element:
+def _open(message: NoticeMessage) -> Element:
     return {"type": "Action.OpenUrl", "title": message.button, "url": message.link}

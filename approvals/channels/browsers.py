@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -75,7 +75,9 @@ def remove(user: User, browser: int) -> bool:
 def listed(user: User) -> QuerySet[ChannelAddress]:
     """List the person's browsers, with those that were lost lately for a reason that they do not know."""
     lately = Q(gone_at__isnull=True) | Q(gone_at__gt=Now() - SHOWN) & ~Q(gone_word__in=(REMOVED, TAKEN))
-    return ChannelAddress.objects.filter(lately, channel=NAME, user=user).order_by("gone_at", "-pk")
+    return ChannelAddress.objects.filter(lately, channel=NAME, user=user).order_by(
+        F("gone_at").desc(nulls_first=True), "-pk"
+    )
 
 
 def check(endpoint: str, p256dh: str, auth: str) -> None:

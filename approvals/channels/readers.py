@@ -7,7 +7,7 @@ from collections.abc import Collection
 from django.db.models import OuterRef, Subquery
 
 from approvals.models import ChannelAddress, NotificationPreference
-from approvals.notifications.channel import Address
+from approvals.notifications.channel import NoticeAddress
 
 
 def zone_of(person: str) -> Subquery:
@@ -15,11 +15,12 @@ def zone_of(person: str) -> Subquery:
     return Subquery(NotificationPreference.objects.filter(pk=OuterRef(person)).values("zone"))
 
 
-def of_teams(channel: str, teams: Collection[int]) -> list[Address]:
+def of_teams(channel: str, teams: Collection[int]) -> list[NoticeAddress]:
     """List the addresses of these teams in a channel."""
     if not teams:
         return []
     found = ChannelAddress.objects.usable(channel).filter(team__in=list(teams)).order_by("pk")
     return [
-        Address(channel=channel, value=each.value, label=each.label, id=each.pk, team=each.team_id) for each in found
+        NoticeAddress(channel=channel, value=each.value, label=each.label, id=each.pk, team=each.team_id)
+        for each in found
     ]

@@ -10,10 +10,11 @@ from . import browsers, slack_errors
 from .receipts import ITS
 from .slack import SlackChannel
 from .teams import Teams
-from .web_push import WebPush
+from .web_push import UNKNOWN, WebPush
 
 # Code -> words, as a part of a sentence, beside those of approvals.notifications.log.
 WORDS = {
+    UNKNOWN: gettext_lazy("the browser takes no messages any more: turn it on again there"),
     "key_changed": gettext_lazy("this installation has another key: turn it on again in this browser"),
     "secret_lost": gettext_lazy("the key that the address was sealed with is gone: add it again"),
     "bad_answer": gettext_lazy("the server's answer could not be read"),

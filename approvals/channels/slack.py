@@ -18,8 +18,8 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
 from approvals.models import ChannelAddress
-from approvals.notifications.channel import Address, Receipt, Result
-from approvals.notifications.message import Kind, Message
+from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.message import NoticeKind, NoticeMessage
 from approvals.outbound import sealed
 
 from .readers import of_teams, zone_of
@@ -38,20 +38,24 @@ class SlackChannel:
     name = NAME
     label = "Slack"
     updates = True
-    personal = True
     at_once = 10
+
+    @property
+    def personal(self) -> bool:
+        """Tell whether there is an app that could write to people."""
+        return bool(settings.HOLDPOINT_SLACK_TOKEN)
 
     def unfit(self) -> str:
         """Say nothing: a team may have an incoming webhook without any setting."""
         return ""
 
-    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List the people whom the bot may find in Slack, and these teams' channels.
 
         A person's address is that of their account, as with e-mail: the row only keeps who that is in Slack.
         """
         found = of_teams(NAME, teams)
-        return [*found, *_people(people)] if people and settings.HOLDPOINT_SLACK_TOKEN else found
+        return [*found, *_people(people)] if people and self.personal else found
 
     @contextmanager
     def session(self) -> Iterator[SlackSender]:
@@ -72,14 +76,14 @@ class SlackSender:
         self.found: list[tuple[int, str, str, str]] = []  # what `remember` takes
         self.known: dict[str, str] = {}  # who somebody is, by their e-mail address
 
-    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+    def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one message, or change the earlier one where the gate has ended."""
         if to.team is not None and not IN_SLACK.fullmatch(to.value):
             url = sealed.unseal(to.value)
             return self.slack.post(url, body_of(message, to.zone)) if url else Receipt(Result.REFUSED, "secret_lost")
         if not settings.HOLDPOINT_SLACK_TOKEN:
             return refused("not_authed")
-        if earlier and (message.ended or message.kind == Kind.DECIDED):
+        if earlier and (message.ended or message.kind == NoticeKind.DECIDED):
             changed = self._change(message, to, earlier)
             if changed.word.removeprefix("slack_") not in UNCHANGEABLE:
                 return changed
@@ -89,16 +93,16 @@ class SlackSender:
             self.found.append((to.person, to.label, whom or to.value, came.word))
         return came
 
-    def _post(self, message: Message, to: Address, whom: str) -> Receipt:
+    def _post(self, message: NoticeMessage, to: NoticeAddress, whom: str) -> Receipt:
         answer, came = self.slack.call("chat.postMessage", {"channel": whom, **body_of(message, to.zone)})
         return _referring(answer) if came.result == Result.SENT else came
 
-    def _change(self, message: Message, to: Address, earlier: str) -> Receipt:
+    def _change(self, message: NoticeMessage, to: NoticeAddress, earlier: str) -> Receipt:
         channel, _, at = earlier.partition(":")
         answer, came = self.slack.call("chat.update", {"channel": channel, "ts": at, **body_of(message, to.zone)})
         return _referring(answer) if came.result == Result.SENT else came
 
-    def _look_up(self, to: Address) -> tuple[str, Receipt]:
+    def _look_up(self, to: NoticeAddress) -> tuple[str, Receipt]:
         """Find a person by their e-mail address, and keep who they are; "" with a receipt where Slack does not say."""
         if to.value in self.known:
             return self.known[to.value], Receipt(Result.SENT)
@@ -115,7 +119,7 @@ class SlackSender:
         return found, came
 
 
-def _people(people: Collection[int]) -> Iterator[Address]:
+def _people(people: Collection[int]) -> Iterator[NoticeAddress]:
     """Yield the address of each person who has one, but for those of whom Slack said that it has nobody."""
     known = {each.user_id: each for each in ChannelAddress.objects.filter(channel=NAME, user__in=people)}
     found = User.objects.filter(pk__in=list(people), is_active=True).exclude(email="").order_by("pk")
@@ -124,7 +128,9 @@ def _people(people: Collection[int]) -> Iterator[Address]:
         kept = row if row and row.label == each.email[:100] else None  # of another address: looked up anew
         if kept is None or kept.gone_at is None:
             value = kept.value if kept else each.email
-            yield Address(channel=NAME, value=value, label=each.email[:100], person=each.pk, zone=each.zone or "UTC")
+            yield NoticeAddress(
+                channel=NAME, value=value, label=each.email[:100], person=each.pk, zone=each.zone or "UTC"
+            )
 
 
 def remember(person: int, email: str, value: str, gone: str) -> None:

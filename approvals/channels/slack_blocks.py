@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from approvals.notifications.message import Fact, Message
+from approvals.notifications.message import MessageFact, NoticeMessage
 
 from .texts import facts, heading
 
@@ -21,7 +21,7 @@ ITEMS = 20  # of a digest
 Block = dict[str, Any]
 
 
-def body_of(message: Message, zone: str) -> Block:
+def body_of(message: NoticeMessage, zone: str) -> Block:
     """Return the body of a new message, and of one that is changed in place; its times are those of the zone."""
     return {
         "text": escaped(message.subject, TEXT),  # of notifications, and where blocks cannot be shown
@@ -43,7 +43,7 @@ def escaped(text: str, most: int) -> str:
     return "".join(parts)
 
 
-def _blocks(message: Message, zone: str) -> Iterator[Block]:
+def _blocks(message: NoticeMessage, zone: str) -> Iterator[Block]:
     yield {"type": "header", "text": _plain(heading(message), HEADER)}
     if message.ended:
         yield {"type": "section", "text": _plain(message.ended, TEXT)}
@@ -58,13 +58,13 @@ def _blocks(message: Message, zone: str) -> Iterator[Block]:
     yield {"type": "actions", "elements": [_button(message, "open")]}
 
 
-def _facts(found: Sequence[Fact]) -> Iterator[Block]:
+def _facts(found: Sequence[MessageFact]) -> Iterator[Block]:
     for start in range(0, len(found), FIELDS):
         some = found[start : start + FIELDS]
         yield {"type": "section", "fields": [_plain(f"{each.label}\n{each.value}", FIELD) for each in some]}
 
 
-def _button(message: Message, name: str) -> Block:
+def _button(message: NoticeMessage, name: str) -> Block:
     """Draw a link. Pressing it opens a page, where a signed-in person may decide."""
     return {"type": "button", "action_id": name, "text": _plain(message.button, BUTTON), "url": message.link}
 

@@ -9,8 +9,8 @@ import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from approvals.notifications.channel import Address, Receipt, Result
-from approvals.notifications.message import Message
+from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.message import NoticeMessage
 from approvals.outbound import sealed, sending
 
 from .adaptive_card import body_of
@@ -34,7 +34,7 @@ class Teams:
         """Say nothing: it takes no setting."""
         return ""
 
-    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List these teams' channels. A person has none."""
         return of_teams(NAME, teams)
 
@@ -43,7 +43,7 @@ class Teams:
         """Send several messages."""
         yield self
 
-    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+    def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one card."""
         url = sealed.unseal(to.value)
         if not url:

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy
 
 from approvals.models import ChannelAddress
-from approvals.notifications.channel import Address, Receipt, Result
-from approvals.notifications.message import Kind, Message, Urgency
+from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
 from approvals.outbound import sending
 
 from . import vapid
@@ -23,6 +23,7 @@ from .texts import facts, heading, shortened
 
 NAME = "push"
 GONE = frozenset({404, 410})  # RFC 8030, 7.3: the subscription has expired or was removed
+UNKNOWN = "push_gone"  # the word of a receipt
 LONGEST_LIFE = 7 * 24 * 3600  # seconds that a push service keeps a message for a browser that is not there
 SHORTEST_LIFE = 60
 TITLE, BODY = 120, 400  # characters; a push service takes 4,096 bytes, encrypted
@@ -42,13 +43,13 @@ class WebPush:
         """Say why this installation cannot push."""
         return "" if settings.HOLDPOINT_VAPID_KEY else "HOLDPOINT_VAPID_KEY is not set: `manage.py vapid` makes one."
 
-    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List the subscribed browsers of these people. A team has none."""
         if not people:
             return []
         found = ChannelAddress.objects.usable(NAME).of(people=people).order_by("pk")
         return [
-            Address(
+            NoticeAddress(
                 channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id,
                 zone=getattr(each, "zone", "") or "UTC",
             )
@@ -60,7 +61,7 @@ class WebPush:
         """Send several messages."""
         yield self
 
-    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+    def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Encrypt one message for one browser, and hand it to its push service."""
         subscription: dict[str, Any] = json.loads(to.value)
         if subscription.get("by") != vapid.public_key():
@@ -72,10 +73,11 @@ class WebPush:
             "ttl": str(life(message, now=datetime.now(UTC))), "urgency": URGENCY[message.urgency],
             **({"topic": message.thread} if message.thread else {}), **vapid.headers(endpoint),
         }  # fmt: skip
-        return receipt(sending.send(endpoint, body, headers), gone=GONE, reference=message.thread)
+        came = receipt(sending.send(endpoint, body, headers), gone=GONE, reference=message.thread)
+        return Receipt(Result.GONE, UNKNOWN) if came.result == Result.GONE else came
 
 
-def payload(message: Message, zone: str) -> dict[str, Any]:
+def payload(message: NoticeMessage, zone: str) -> dict[str, Any]:
     """Return what the service worker reads: static/js/service-worker.js. Pure."""
     told = [message.ended] if message.ended else [f"{each.label}: {each.value}" for each in facts(message, zone)]
     told += [each.subject for each in message.items]
@@ -84,11 +86,12 @@ def payload(message: Message, zone: str) -> dict[str, Any]:
         "body": shortened("\n".join(told) or message.reason, BODY),
         "tag": message.thread,
         "link": message.link,
-        "ended": bool(message.ended) or message.kind == Kind.DECIDED,
+        "ended": bool(message.ended) or message.kind == NoticeKind.DECIDED,
+        "urgent": message.urgency == Urgency.HIGH,
     }
 
 
-def life(message: Message, *, now: datetime) -> int:
+def life(message: NoticeMessage, *, now: datetime) -> int:
     """Return the seconds for which a message is worth showing: until the gate's deadline, a week at most. Pure."""
     if message.deadline is None or message.ended:
         return LONGEST_LIFE

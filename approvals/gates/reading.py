@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -304,3 +305,19 @@ def _draft(gate: Gate, reader: User, row: dict[str, Any]) -> Draft:
 def _visit(row: dict[str, Any]) -> GateVisit:
     times = {name: row[name] and datetime.fromisoformat(row[name]) for name in ("at", "before_at")}
     return GateVisit(gate_id=row["gate"], proposal=row["proposal"], before=row["before"], **times)
+
+
+def with_reviewers(gates: Collection[int]) -> list[Gate]:
+    """Read several gates with their policies' reviewers, runs, plans and teams. Three statements."""
+    if not gates:
+        return []
+    found = list(Gate.objects.filter(pk__in=gates).select_related("policy", "run__plan", "run__started_by", "team"))
+    teams: dict[int, list[int]] = {gate.policy_id: [] for gate in found}
+    for policy, team in ReviewingTeam.objects.filter(policy__in=teams).values_list("policy_id", "team_id"):
+        teams[policy].append(team)
+    people: dict[int, list[int]] = {gate.policy_id: [] for gate in found}
+    for policy, person in Policy.people.through.objects.filter(policy__in=teams).values_list("policy_id", "user_id"):
+        people[policy].append(person)
+    for gate in found:
+        gate.policy.reviewer_ids, gate.policy.person_ids = teams[gate.policy_id], people[gate.policy_id]
+    return found

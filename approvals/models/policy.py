@@ -104,7 +104,7 @@ class Policy(models.Model):
         PASSKEY = "passkey", _("Passkey only")
 
     class Leaves(models.TextChoices):
-        """What messages to people may say of a gate."""
+        """The part of a gate that messages to people may hold."""
 
         NUMBER = "number", _("Only that something waits: the gate's number, its team and its deadline")
         TITLE = "title", _("Its title too")

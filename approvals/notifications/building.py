@@ -16,7 +16,7 @@ from approvals.models import Gate, Outcome, Policy, Proposal
 from approvals.presentation.text.untrusted import plain
 from checkpoints.models import Run
 
-from .message import Fact, Kind, Message, Section, Urgency
+from .message import MessageFact, NoticeKind, NoticeMessage, Section, Urgency
 
 Leaves = Policy.Leaves
 TITLE = 200  # characters of a title
@@ -37,15 +37,15 @@ def settings_page() -> str:
 
 
 def of_gate(
-    gate: Gate, standing: Proposal, kind: Kind, *, urgency: Urgency, outcome: Outcome | None = None, by: str = ""
-) -> Message:
+    gate: Gate, standing: Proposal, kind: NoticeKind, *, urgency: Urgency, outcome: Outcome | None = None, by: str = ""
+) -> NoticeMessage:
     """Build the message of this kind about a gate, which comes with its run's plan, its policy and team.
 
     `outcome`: how it ended. `by`: who mentioned the person.
     """
     title = plain(gate.title, limit=TITLE) if _may(gate, Leaves.TITLE) else ""
     ended = how_it_ended(outcome) if outcome else ""
-    return Message(
+    return NoticeMessage(
         kind=kind,
         subject=_subject(gate, kind, title, ended, by),
         title=title,
@@ -62,11 +62,11 @@ def of_gate(
     )
 
 
-def of_run(run: Run) -> Message:
+def of_run(run: Run) -> NoticeMessage:
     """Build the message that a run failed, for the person who started it."""
     names = {"run": run, "agent": plain(run.plan.agent, limit=100)}
-    return Message(
-        kind=Kind.MY_RUN,
+    return NoticeMessage(
+        kind=NoticeKind.MY_RUN,
         subject=_("Your run %(run)s of %(agent)s failed") % names,
         title="",
         reason=_("You get this because you started the run."),
@@ -82,53 +82,53 @@ def _may(gate: Gate, wanted: Policy.Leaves) -> bool:
     return RANK.index(Leaves(gate.policy.leaves)) >= RANK.index(wanted)
 
 
-def _subject(gate: Gate, kind: Kind, title: str, ended: str, by: str) -> str:
+def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str) -> str:
     names = {"title": title or _("gate %(number)s") % {"number": gate.pk}, "by": plain(by, limit=80), "ended": ended}
     match kind:
-        case Kind.ASKED:
+        case NoticeKind.ASKED:
             return _("Decision needed: %(title)s") % names
-        case Kind.REMINDER:
+        case NoticeKind.REMINDER:
             return _("Still waiting for a decision: %(title)s") % names
-        case Kind.MENTION:
+        case NoticeKind.MENTION:
             return _("%(by)s mentioned you: %(title)s") % names
         case _:
             return _("%(ended)s %(title)s") % names
 
 
-def _facts(gate: Gate, standing: Proposal) -> Iterator[Fact]:
+def _facts(gate: Gate, standing: Proposal) -> Iterator[MessageFact]:
     team = plain(gate.team.name, limit=80)
     if not _may(gate, Leaves.FACTS):
-        yield Fact(_("Team"), team)
+        yield MessageFact(_("Team"), team)
         return
     card = standing.card
     for label, value in ((_("Amount"), card.amount), (_("For"), card.for_whom), (_("Concerns"), card.resource)):
         if value:
-            yield Fact(label, plain(value, limit=VALUE))
-    yield Fact(_("Risk"), str(Gate.Risk(gate.risk).label))
+            yield MessageFact(label, plain(value, limit=VALUE))
+    yield MessageFact(_("Risk"), str(Gate.Risk(gate.risk).label))
     titles = [plain(each.title or each.tool, limit=TITLE) for each in card.actions[:ACTIONS]]
     if titles:
         rest = len(card.actions) - len(titles)
         more = [ngettext("%(count)s more", "%(count)s more", rest) % {"count": rest}] if rest else []
-        yield Fact(ngettext("Action", "Actions", len(card.actions)), "; ".join([*titles, *more]))
-    yield Fact(_("Agent"), plain(gate.run.plan.agent, limit=100))
-    yield Fact(_("Team"), team)
+        yield MessageFact(ngettext("Action", "Actions", len(card.actions)), "; ".join([*titles, *more]))
+    yield MessageFact(_("Agent"), plain(gate.run.plan.agent, limit=100))
+    yield MessageFact(_("Team"), team)
 
 
 def _sections(standing: Proposal) -> Iterator[Section]:
     actions = standing.card.actions
     for action in actions[:ACTIONS]:
-        yield Section(plain(action.title or action.tool, limit=TITLE), tuple(_values(action)))
+        yield Section(plain(action.title or action.tool, limit=TITLE), tuple(values(action)))
     if len(actions) > ACTIONS:
         yield Section(_("%(count)s more actions are on the gate's page.") % {"count": len(actions) - ACTIONS})
 
 
-def _values(action: Action) -> Iterator[Fact]:
+def values(action: Action) -> Iterator[MessageFact]:
     """Flatten an action's arguments, without secrets, into labelled values."""
     found = list(_leaves("", action.masked))
     for at, value in found[:VALUES]:
-        yield Fact(plain(at, limit=100) or _("Value"), plain(value, limit=VALUE))
+        yield MessageFact(plain(at, limit=100) or _("Value"), plain(value, limit=VALUE))
     if len(found) > VALUES:
-        yield Fact(_("And"), _("%(count)s more values, on the gate's page") % {"count": len(found) - VALUES})
+        yield MessageFact(_("And"), _("%(count)s more values, on the gate's page") % {"count": len(found) - VALUES})
 
 
 def _leaves(at: str, value: Any) -> Iterator[tuple[str, str]]:

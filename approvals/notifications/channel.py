@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from .message import Message
+from .message import NoticeMessage
 
 
 class Result(StrEnum):
-    """What became of one attempt."""
+    """The result of one attempt."""
 
     SENT = "sent"  # the other side took it
     LATER = "later"  # it may be taken later: try again
@@ -44,7 +44,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Address:
+class NoticeAddress:
     """One address of a person or of a team.
 
     `id`: the row's of ChannelAddress; None where the channel keeps its addresses elsewhere, as e-mail does.
@@ -62,10 +62,10 @@ class Address:
     zone: str = "UTC"  # the person's time zone, for times
 
 
-class Sender(Protocol):
-    """What a channel's session sends by."""
+class ChannelSender(Protocol):
+    """A session of a channel, by which several messages are sent."""
 
-    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+    def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one message and return its receipt; raise nothing for what the other side does.
 
         `key` is the same at each attempt of one notice, so that the other side can drop a second copy. `earlier` is the
@@ -74,52 +74,58 @@ class Sender(Protocol):
         ...
 
 
-class Channel(Protocol):
+class NoticeChannel(Protocol):
     """One way to reach people."""
 
     name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 12 characters
     label: str  # for pages, translated when shown
     updates: bool  # whether a gate's end is told wherever the gate was told, as the message is changed in place
-    personal: bool  # whether single persons have addresses in it, and so choose what they are told by it
     at_once: int  # messages that one session is given, at most, before what became of them is recorded
+
+    @property
+    def personal(self) -> bool:
+        """Tell whether single persons have addresses in it, and so choose what they are told by it."""
+        ...
 
     def unfit(self) -> str:
         """Say why this installation cannot use the channel, as a sentence for operators; "" where it can."""
         ...
 
-    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List the addresses of these people and teams that messages may go to. One or two statements."""
         ...
 
-    def session(self) -> AbstractContextManager[Sender]:
+    def session(self) -> AbstractContextManager[ChannelSender]:
         """Open a session for several messages; connections are kept inside of it, and made when first needed."""
         ...
 
 
-_channels: dict[str, Channel] = {}
+# The names by which channels import them.
+Address, Channel = NoticeAddress, NoticeChannel
+_channels: dict[str, NoticeChannel] = {}
 
 
-def register(channel: Channel) -> None:
+def register(channel: NoticeChannel) -> None:
     """Add a channel, or replace the one of this name."""
     _channels[channel.name] = channel
 
 
-def channels() -> list[Channel]:
+def channels() -> list[NoticeChannel]:
     """List the channels that this installation can use, in the order of their registration."""
     return [each for each in _channels.values() if not each.unfit()]
 
 
-def personal() -> list[Channel]:
+def personal() -> list[NoticeChannel]:
     """List those of them in which single persons have addresses."""
     return [each for each in channels() if each.personal]
 
 
-def named(name: str) -> Channel | None:
+def named(name: str) -> NoticeChannel | None:
     """Find a channel that this installation can use."""
     found = _channels.get(name)
     return found if found and not found.unfit() else None
 
 
-def registered(name: str) -> Channel | None:
+def registered(name: str) -> NoticeChannel | None:
     """Find a channel by its name, also where this installation cannot use it: for its label."""
     return _channels.get(name)

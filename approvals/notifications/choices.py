@@ -9,12 +9,18 @@ from zoneinfo import ZoneInfo, available_timezones
 from approvals.cards.card import RISKS
 from approvals.models import NotificationPreference, Policy
 
-from .message import Kind, Urgency
+from .message import NoticeKind, Urgency
 
 NEVER = "never"
 LEVELS = (NEVER, *RISKS)  # what a person chooses of: never, or from which risk on
-CHOSEN = (Kind.ASKED, Kind.REMINDER, Kind.DECIDED, Kind.MENTION, Kind.MY_RUN)  # the kinds that a person chooses for
-DEFAULTS = {Kind.ASKED: "low", Kind.REMINDER: "low", Kind.DECIDED: NEVER, Kind.MENTION: "low", Kind.MY_RUN: "low"}
+DEFAULTS = {  # of the kinds that a person chooses for
+    NoticeKind.ASKED: "low",
+    NoticeKind.REMINDER: "low",
+    NoticeKind.DECIDED: NEVER,
+    NoticeKind.MENTION: "low",
+    NoticeKind.MY_RUN: "low",
+}
+CHOSEN = tuple(DEFAULTS)
 SOON = timedelta(hours=1)
 CROWDED = 0.9  # of the time to the deadline: a reminder that would come before a tenth of it has passed is none
 DAYS = 14  # days that are searched for the end of quiet hours, or for the next digest
@@ -23,7 +29,7 @@ DAYS = 14  # days that are searched for the end of quiet hours, or for the next 
 def least_risk(settings: NotificationPreference | None, kind: str, channel: str) -> str:
     """Return the least risk from which on the person is told of this kind by this channel, or NEVER."""
     chosen: Mapping[str, Mapping[str, str]] = settings.choices if settings else {}
-    level = chosen.get(kind, {}).get(channel, DEFAULTS.get(Kind(kind), "low"))
+    level = chosen.get(kind, {}).get(channel, DEFAULTS.get(NoticeKind(kind), "low"))
     return level if level in LEVELS else NEVER
 
 
@@ -35,7 +41,7 @@ def wants(settings: NotificationPreference | None, kind: str, channel: str, risk
 
 def urgency(risk: str, deadline: datetime | None, *, kind: str, now: datetime) -> Urgency:
     """Return how urgent a message is: critical risk and a deadline within the hour cannot wait."""
-    if kind in (Kind.DECIDED, Kind.DIGEST, Kind.MY_RUN):
+    if kind in (NoticeKind.DECIDED, NoticeKind.DIGEST, NoticeKind.MY_RUN):
         return Urgency.LOW
     near = deadline is not None and deadline - now <= SOON
     return Urgency.HIGH if risk == "critical" or near else Urgency.NORMAL

@@ -2,15 +2,15 @@
 
 One sender at a time has a channel, by a lease, and uses a few connections at once. It checks a notice when it is due:
 a gate that was decided meanwhile is told to nobody, and quiet hours put a notice off. What became of each message is
-recorded as soon as it is known. Between the other side's answer and that record a death makes a second copy, under the
-same key; nothing else does, and nothing makes a loss.
+recorded within TOGETHER. Between the other side's answer and that record a death makes a second copy, under the same
+key; nothing else does, and nothing makes a loss.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 
@@ -22,9 +22,10 @@ from approvals.models.notifications.notice import NoticeEnd, fields_of
 from approvals.webhooks import schedule
 from checkpoints import crash_points
 
-from .channel import UNREACHED, Channel, Receipt, Result, Sender, named
+from .channel import UNREACHED, ChannelSender, NoticeChannel, Receipt, Result, named
 from .due import Outgoing, prepare
 
+TOGETHER = 0.05  # seconds for which receipts are gathered, since each record is a commit
 NOT_TRIED = Receipt(Result.LATER, "not_tried")
 log = structlog.get_logger()
 
@@ -39,25 +40,25 @@ def deliver(name: str, *, seconds: float) -> int:
     if channel is None or state is None:
         return 0
     done, result, until = 0, SliceResult(), time.monotonic() + seconds
+    many = settings.HOLDPOINT_NOTICES_CONNECTIONS
     try:
-        while time.monotonic() < until and state.renew():
-            taken = Notice.objects.take(name, channel.at_once * settings.HOLDPOINT_NOTICES_CONNECTIONS)
-            if not taken:
-                break
-            crash_points.point("notices_taken")
-            prepared = prepare(channel, taken)
-            Notice.objects.end(prepared.ends)
-            _send(channel, prepared.outgoing, result, until)
-            done += len(taken)
-            if result.unreachable:
-                break
+        with _sessions(channel, many) as sessions, ThreadPoolExecutor(many, thread_name_prefix="notices") as threads:
+            while time.monotonic() < until and state.renew() and not result.unreachable:
+                taken = Notice.objects.take(name, channel.at_once * many)
+                if not taken:
+                    break
+                crash_points.point("notices_taken")
+                prepared = prepare(channel, taken)
+                Notice.objects.end(prepared.ends)
+                _send(prepared.outgoing, sessions, threads, result, until)
+                done += len(taken)
     finally:
         state.release(reached=result.reached, word=result.word)
     return done
 
 
 class SliceResult:
-    """Whether a slice of sending reached the other side at all."""
+    """The result of a slice of sending: whether it reached the other side at all."""
 
     def __init__(self) -> None:
         self.reached: bool | None = None  # None where nothing was tried
@@ -77,36 +78,41 @@ class SliceResult:
             self.reached, self.word = False, receipt.word
 
 
-def _send(channel: Channel, outgoing: Sequence[Outgoing], result: SliceResult, until: float) -> None:
-    """Send messages by several sessions at once, and record each group of receipts as they come."""
-    with _sessions(channel, min(settings.HOLDPOINT_NOTICES_CONNECTIONS, len(outgoing))) as sessions:
+def _send(
+    outgoing: Sequence[Outgoing],
+    sessions: SimpleQueue[ChannelSender],
+    threads: Executor,
+    result: SliceResult,
+    until: float,
+) -> None:
+    """Send messages by several sessions at once, and record the receipts as they come, several in one statement."""
 
-        def one(out: Outgoing) -> Receipt:
-            if time.monotonic() > until or result.unreachable:
-                return NOT_TRIED  # others' turn comes first
-            sender = sessions.get()
-            try:
-                return sender.send(out.message, out.to, key=out.notice.key, earlier=out.earlier)
-            except Exception:
-                log.exception("notice.not_sent", **fields_of(out.notice))
-                return Receipt(Result.LATER, "fault")
-            finally:
-                sessions.put(sender)
+    def one(out: Outgoing) -> Receipt:
+        if time.monotonic() > until or result.unreachable:
+            return NOT_TRIED  # others' turn comes first
+        sender = sessions.get()
+        try:
+            return sender.send(out.message, out.to, key=out.notice.key, earlier=out.earlier)
+        except Exception:
+            log.exception("notice.not_sent", **fields_of(out.notice))
+            return Receipt(Result.LATER, "fault")
+        finally:
+            sessions.put(sender)
 
-        with ThreadPoolExecutor(max(1, sessions.qsize()), thread_name_prefix="notices") as threads:
-            asked: dict[Future[Receipt], Outgoing] = {threads.submit(one, each): each for each in outgoing}
-            left = set(asked)
-            while left:
-                finished, left = wait(left, return_when=FIRST_COMPLETED)
-                crash_points.point("notices_sent")
-                _record([(asked[each], each.result()) for each in finished], result)
+    asked: dict[Future[Receipt], Outgoing] = {threads.submit(one, each): each for each in outgoing}
+    left = set(asked)
+    while left:
+        finished, left = wait(left, timeout=TOGETHER)
+        if finished:
+            crash_points.point("notices_sent")
+            _record([(asked[each], each.result()) for each in finished], result)
 
 
 @contextmanager
-def _sessions(channel: Channel, many: int) -> Iterator[SimpleQueue[Sender]]:
-    """Open so many sessions of a channel; each is used by one thread at a time."""
+def _sessions(channel: NoticeChannel, many: int) -> Iterator[SimpleQueue[ChannelSender]]:
+    """Open so many sessions of a channel for a slice; each is used by one thread at a time."""
     with ExitStack() as opened:
-        free: SimpleQueue[Sender] = SimpleQueue()
+        free: SimpleQueue[ChannelSender] = SimpleQueue()
         for _ in range(many):
             free.put(opened.enter_context(channel.session()))
         yield free

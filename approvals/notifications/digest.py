@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.gates.queues import MINE, ReaderReach
+from approvals.gates.reading import with_reviewers
 from approvals.models import Notice, NotificationPreference, Proposal
 
 from . import building, choices
 from .channel import named
-from .fan_out import with_reviewers
-from .message import Kind, Message, Urgency
+from .message import NoticeKind, NoticeMessage, Urgency
 
 CHANNEL = "email"  # the only one that a list of many gates fits into
 LISTED = 30  # gates in one digest
@@ -34,12 +34,12 @@ def write_due() -> int:
             each.digest_next = choices.next_digest(each, now)
         NotificationPreference.objects.bulk_update(found, ["digest_next"])
         Notice.objects.bulk_create(
-            Notice(kind=Kind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW) for each in found
+            Notice(kind=NoticeKind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW) for each in found
         )
     return len(found)
 
 
-def message(user: User) -> Message | None:
+def message(user: User) -> NoticeMessage | None:
     """Build a person's digest of what waits for them now; None where nothing does."""
     order = ReaderReach.of(user).ids(MINE, most=LISTED + 1)
     gates = {gate.pk: gate for gate in with_reviewers(set(order[:LISTED]))}
@@ -48,7 +48,7 @@ def message(user: User) -> Message | None:
     there = [gates[pk] for pk in order[:LISTED] if pk in gates and pk in standing]
     if not there:
         return None
-    items = tuple(building.of_gate(each, standing[each.pk], Kind.ASKED, urgency=Urgency.LOW) for each in there)
+    items = tuple(building.of_gate(each, standing[each.pk], NoticeKind.ASKED, urgency=Urgency.LOW) for each in there)
     count = len(items)
     more = len(order) > LISTED
     said = (
@@ -57,8 +57,8 @@ def message(user: User) -> Message | None:
         else ngettext("%(count)s gate waits for your decision", "%(count)s gates wait for your decision", count)
         % {"count": count}
     )
-    return Message(
-        kind=Kind.DIGEST,
+    return NoticeMessage(
+        kind=NoticeKind.DIGEST,
         subject=said,
         title="",
         reason=_("You get this at the times that you chose."),

@@ -14,17 +14,17 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from approvals.gates.reading import with_reviewers
 from approvals.models import Decision, Gate, Notice, NotificationPreference, Outcome, Proposal
 from approvals.models.notifications.notice import NoticeEnd
 from approvals.policy import authority
 from checkpoints.models import Event, Run
 
 from . import building, choices, digest
-from .channel import Address, Channel
-from .fan_out import with_reviewers
-from .message import Kind, Message, Urgency
+from .channel import NoticeAddress, NoticeChannel
+from .message import NoticeKind, NoticeMessage, Urgency
 
-ASKING = (Kind.ASKED, Kind.REMINDER)
+ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Outgoing:
     """One message that is to be sent now."""
 
     notice: Notice
-    message: Message
-    to: Address
+    message: NoticeMessage
+    to: NoticeAddress
     earlier: str = ""
 
     @property
@@ -43,8 +43,8 @@ class Outgoing:
 
 
 @dataclass
-class Prepared:
-    """What becomes of notices that are due."""
+class PreparedNotices:
+    """The notices that are due, each with what becomes of it."""
 
     outgoing: list[Outgoing] = field(default_factory=list)
     ends: list[NoticeEnd] = field(default_factory=list)  # of those that are not sent now
@@ -57,9 +57,9 @@ class Prepared:
         self.ends.append(NoticeEnd(notice, Notice.Status.PENDING, "quiet", pause=pause, tried=False))
 
 
-def prepare(channel: Channel, taken: Sequence[Notice]) -> Prepared:
+def prepare(channel: NoticeChannel, taken: Sequence[Notice]) -> PreparedNotices:
     """Check these notices and build the messages of those to be sent, in a fixed number of statements."""
-    there, done, now = _Facts.of(channel, taken), Prepared(), timezone.now()
+    there, done, now = _Facts.of(channel, taken), PreparedNotices(), timezone.now()
     for notice in taken:
         to = there.address(notice)
         if to is None:
@@ -83,14 +83,14 @@ class _Facts:
     deciders: dict[int, set[int]]
     voted: set[tuple[int, int]]  # (gate, person) whose vote for the current proposal counts
     settings: dict[int, NotificationPreference]
-    addresses: dict[tuple[int | None, int | None, int | None], Address]  # by person, team and row
+    addresses: dict[tuple[int | None, int | None, int | None], NoticeAddress]  # by person, team and row
     references: dict[tuple[int, str, int | None, int | None], str]
     authors: dict[int, str]  # by event
     runs: dict[int, Run]
-    built: dict[tuple[int, str, int, str], Message] = field(default_factory=dict)
+    built: dict[tuple[int, str, int, str], NoticeMessage] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, channel: Channel, taken: Sequence[Notice]) -> _Facts:
+    def of(cls, channel: NoticeChannel, taken: Sequence[Notice]) -> _Facts:
         named = {each.gate_id for each in taken if each.gate_id}
         gates = {gate.pk: gate for gate in with_reviewers(named)}
         asking = [gates[each.gate_id] for each in taken if each.gate_id in gates and each.kind in ASKING]
@@ -98,7 +98,7 @@ class _Facts:
         teams = {each.team_id for each in taken if each.team_id}
         current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
         votes = Decision.objects.filter(gate__in=gates, counts=True, proposal__number=F("gate__proposal"))
-        mentions = [each.event for each in taken if each.kind == Kind.MENTION and each.event]
+        mentions = [each.event for each in taken if each.kind == NoticeKind.MENTION and each.event]
         runs = [each.run for each in taken if each.run]
         return cls(
             gates=gates,
@@ -113,15 +113,15 @@ class _Facts:
             runs={run.pk: run for run in Run.objects.filter(pk__in=runs).select_related("plan")} if runs else {},
         )
 
-    def address(self, notice: Notice) -> Address | None:
+    def address(self, notice: Notice) -> NoticeAddress | None:
         return self.addresses.get((notice.user_id, notice.team_id, notice.address_id))
 
     def earlier(self, notice: Notice) -> str:
         return self.references.get((notice.gate_id or 0, notice.channel, notice.user_id, notice.address_id), "")
 
-    def needless(self, notice: Notice, channel: Channel) -> str:
+    def needless(self, notice: Notice, channel: NoticeChannel) -> str:
         """Say by a code why a notice is not needed any more; "" where it is."""
-        kind, gate = Kind(notice.kind), self.gates.get(notice.gate_id or 0)
+        kind, gate = NoticeKind(notice.kind), self.gates.get(notice.gate_id or 0)
         settings = self.settings.get(notice.user_id or 0)
         if notice.gate_id and gate is None:
             return "removed"
@@ -138,22 +138,22 @@ class _Facts:
             return ""
         if choices.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
             return ""
-        return "" if kind == Kind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
+        return "" if kind == NoticeKind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
 
     def quiet(self, notice: Notice, now: datetime) -> datetime | None:
         """Return the end of the person's quiet time where it keeps this notice back."""
-        if notice.kind == Kind.TEST or notice.user_id is None:
+        if notice.kind == NoticeKind.TEST or notice.user_id is None:
             return None
         gate = self.gates.get(notice.gate_id or 0)
         critical = gate is not None and gate.risk == "critical" and notice.kind in ASKING
         return choices.quiet_until(self.settings.get(notice.user_id), now, critical=critical)
 
-    def message(self, notice: Notice, now: datetime) -> Message | None:
+    def message(self, notice: Notice, now: datetime) -> NoticeMessage | None:
         """Build the notice's message; None where there is nothing to tell any more."""
-        kind = Kind(notice.kind)
-        if kind == Kind.DIGEST:
+        kind = NoticeKind(notice.kind)
+        if kind == NoticeKind.DIGEST:
             return digest.message(notice.user) if notice.user else None
-        if kind == Kind.TEST:
+        if kind == NoticeKind.TEST:
             return test()
         gate = self.gates.get(notice.gate_id or 0)
         if gate is None:
@@ -163,30 +163,31 @@ class _Facts:
         key = (gate.pk, kind, notice.urgency, by)
         if key not in self.built:
             told = self.outcomes.get(gate.pk) if kind not in ASKING else None
-            self.built[key] = building.of_gate(
+            built = building.of_gate(
                 gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by
             )
-        return replace(self.built[key], reason=_reason(kind, gate))
+            self.built[key] = replace(built, reason=_reason(kind, gate))
+        return self.built[key]
 
 
-def _reason(kind: Kind, gate: Gate) -> str:
+def _reason(kind: NoticeKind, gate: Gate) -> str:
     names = {"team": gate.team.name}
     match kind:
-        case Kind.ASKED | Kind.REMINDER:
+        case NoticeKind.ASKED | NoticeKind.REMINDER:
             return _("You get this because you may decide this gate of %(team)s.") % names
-        case Kind.DECIDED:
+        case NoticeKind.DECIDED:
             return _("You get this because you were asked about this gate of %(team)s.") % names
-        case Kind.MENTION:
+        case NoticeKind.MENTION:
             return _("You get this because somebody wrote your name in the gate's conversation.")
         case _:
             return _("You get this because you started the run that asked.")
 
 
-def test() -> Message:
+def test() -> NoticeMessage:
     """Build the message that a person has sent to themself."""
     page = building.settings_page()
-    return Message(
-        kind=Kind.TEST,
+    return NoticeMessage(
+        kind=NoticeKind.TEST,
         subject=_("A test message"),
         title="",
         reason=_("You asked for this on the page of your notification settings. Messages arrive."),

@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from email.utils import formataddr
+from functools import lru_cache
 from socket import gaierror
 from urllib.parse import urlsplit
 
@@ -24,12 +25,13 @@ from django.utils.translation import gettext_lazy
 from approvals.models import NotificationPreference
 from approvals.presentation.text.untrusted import person
 
-from .channel import UNREACHED, Address, Receipt, Result
-from .message import Message
+from .channel import UNREACHED, NoticeAddress, Receipt, Result
+from .message import NoticeMessage
 from .moments import moment
 
 NAME = "email"
 KEPT = 100  # mails over one connection: servers count them, and close
+DRAWN = 256  # messages of which the bodies are kept
 SUBJECT = 150  # characters
 OURS = {  # beside those of each mail; RFC 3834, and what Exchange reads
     "Auto-Submitted": "auto-generated",
@@ -44,19 +46,19 @@ class Email:
     label = gettext_lazy("e-mail")
     updates = False
     personal = True
-    at_once = 10
+    at_once = 25
 
     def unfit(self) -> str:
         """Say why no mail can be sent; always "", as without a server mails become files, see EMAIL_URL."""
         return ""
 
-    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[Address]:
+    def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
         """List these people's addresses, without those of accounts that are switched off."""
         if not people:
             return []
         zones = dict(NotificationPreference.objects.filter(pk__in=list(people)).values_list("pk", "zone"))
         return [
-            Address(
+            NoticeAddress(
                 channel=NAME, value=each.email, label=each.email, person=each.pk, name=person(each),
                 zone=zones.get(each.pk, "UTC"),
             )
@@ -79,15 +81,14 @@ class EmailSession:
     def __init__(self) -> None:
         self.connection = get_connection(timeout=settings.HOLDPOINT_NOTICES_TIMEOUT)
         self.sent = 0
-        self.drawn: dict[tuple[Message, str], tuple[str, str]] = {}  # bodies, as many people get the same
 
-    def send(self, message: Message, to: Address, *, key: str, earlier: str = "") -> Receipt:
+    def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one mail. Where a kept connection turns out to be closed, once more over a new one."""
         if self.sent >= KEPT:
             self.close()
         kept = self.sent > 0
         try:
-            mail = compose(message, to, key=key, earlier=earlier, bodies=self._bodies(message, to.zone))
+            mail = compose(message, to, key=key, earlier=earlier, bodies=bodies(message, to.zone))
         except ValueError as error:
             return judged(error)
         receipt = self._sent(mail)
@@ -112,12 +113,6 @@ class EmailSession:
             return receipt
         self.sent += 1
         return Receipt(Result.SENT, reference=mail.extra_headers["Message-ID"])
-
-    def _bodies(self, message: Message, zone: str) -> tuple[str, str]:
-        key = (message, zone)
-        if key not in self.drawn:
-            self.drawn[key] = bodies(message, zone)
-        return self.drawn[key]
 
 
 def judged(error: Exception) -> Receipt:
@@ -150,7 +145,7 @@ def judged(error: Exception) -> Receipt:
 
 
 def compose(
-    message: Message, to: Address, *, key: str, earlier: str = "", bodies: tuple[str, str]
+    message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "", bodies: tuple[str, str]
 ) -> EmailMultiAlternatives:
     """Build the mail; its Message-ID is made of `key`, so that a client shows a second copy once."""
     host = urlsplit(settings.HOLDPOINT_ORIGINS[0]).hostname or "localhost"
@@ -166,7 +161,7 @@ def compose(
     return mail
 
 
-def mailbox(to: Address) -> str:
+def mailbox(to: NoticeAddress) -> str:
     """Return the address with the person's name. Raises ValueError for what is none."""
     local, _, domain = to.value.rpartition("@")
     if not local or not domain or not to.value.isprintable():
@@ -175,7 +170,7 @@ def mailbox(to: Address) -> str:
     return formataddr((name, f"{local}@{domain.encode('idna').decode()}"))
 
 
-def subject_of(message: Message, *, follows: bool) -> str:
+def subject_of(message: NoticeMessage, *, follows: bool) -> str:
     """Return the subject: the same for all mails of a thread, but for the "Re:" of those that follow."""
     if not message.thread:
         return message.subject[:SUBJECT]
@@ -184,8 +179,9 @@ def subject_of(message: Message, *, follows: bool) -> str:
     return f"Re: {line}" if follows else line
 
 
-def bodies(message: Message, zone: str) -> tuple[str, str]:
-    """Render a message as (text, HTML); its times in the person's zone."""
+@lru_cache(DRAWN)
+def bodies(message: NoticeMessage, zone: str) -> tuple[str, str]:
+    """Render a message as (text, HTML), its times in the person's zone; once, as many people get the same."""
     context = {
         "message": message, "deadline": moment(message.deadline, zone) if message.deadline else "",
         "items": [(each, moment(each.deadline, zone) if each.deadline else "") for each in message.items],

@@ -7,14 +7,15 @@ cursor where it was, so nothing is told twice, and a death before the commit los
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 
-from approvals.models import Gate, Notice, NoticeCursor, NotificationPreference, ReviewingTeam
+from approvals.gates.reading import with_reviewers
+from approvals.models import Gate, Notice, NoticeCursor, NotificationPreference
 from approvals.models.notifications.notice import known_to
 from approvals.policy import authority
 from checkpoints import crash_points
@@ -25,8 +26,8 @@ from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.values import canonical_json
 
 from . import choices
-from .channel import Address, Channel, channels
-from .message import Kind
+from .channel import NoticeAddress, NoticeChannel, channels
+from .message import NoticeKind
 
 READ = 500  # events a transaction at most
 MATTERING = 25  # of them that somebody may hear of: a transaction that writes long holds back all readers of events
@@ -39,7 +40,7 @@ MENTIONED = "mentioned"  # in an event's data: the ids of the people whom its wo
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldEvent:
     """One event that somebody may have to hear of."""
 
     event: Event
@@ -71,7 +72,7 @@ def fan_out() -> int:
         if not NoticeCursor.move(cursor, Cursor.of(told[-1].event)):
             return 0
         if over:
-            Notice.objects.filter(gate__in=over, kind__in=(Kind.ASKED, Kind.REMINDER)).drop("decided")
+            Notice.objects.filter(gate__in=over, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER)).drop("decided")
         for row, due in batch.moved_reminders():
             Notice.objects.pending().filter(pk=row).update(next_attempt_at=due)
         insert_rows(made)
@@ -79,12 +80,12 @@ def fan_out() -> int:
     return len(told)
 
 
-def _told(event: Event) -> Told:
+def _told(event: Event) -> ToldEvent:
     kind, _, number = event.subject.partition(":")
-    return Told(event, int(number) if kind == "gate" and number.isdigit() else None)
+    return ToldEvent(event, int(number) if kind == "gate" and number.isdigit() else None)
 
 
-def _bounded(told: list[Told]) -> list[Told]:
+def _bounded(told: list[ToldEvent]) -> list[ToldEvent]:
     """Return the first events, with no more of those that matter than one transaction writes notices of."""
     places = [at for at, each in enumerate(told) if _matters(each)]
     return told[: places[MATTERING]] if len(places) > MATTERING else told
@@ -94,31 +95,31 @@ def _bounded(told: list[Told]) -> list[Told]:
 class NoticeBatch:
     """The events of one transaction, with the rows that they are about."""
 
-    told: Sequence[Told]
+    told: Sequence[ToldEvent]
     gates: dict[int, Gate]
     runs: dict[int, Run]
     deciders: dict[int, set[int]]  # by gate
     known: dict[int, set[tuple[int, str, int | None]]]  # by gate: who was asked, by which channel and address
     settings: dict[int, NotificationPreference]
-    addresses: dict[tuple[int, str], list[Address]]  # by person and channel
-    shared: dict[tuple[int, str], list[Address]]  # by team and channel
-    channels: Sequence[Channel]
+    addresses: dict[tuple[int, str], list[NoticeAddress]]  # by person and channel
+    shared: dict[tuple[int, str], list[NoticeAddress]]  # by team and channel
+    channels: Sequence[NoticeChannel]
     now: datetime
 
     @classmethod
-    def of(cls, told: Sequence[Told]) -> NoticeBatch:
+    def of(cls, told: Sequence[ToldEvent]) -> NoticeBatch:
         """Read what the events are about, in a fixed number of statements."""
         named = {each.gate for each in told if each.gate and _matters(each)}
         gates = {gate.pk: gate for gate in with_reviewers(named)}
         failed = {each.event.run_id for each in told if each.event.kind == FAILED and each.event.run_id}
-        runs = {run.pk: run for run in Run.objects.filter(pk__in=failed)} if failed else {}
+        runs = {run.pk: run for run in Run.objects.filter(pk__in=failed).select_related("started_by")} if failed else {}
         deciders = authority.may_decide(list(gates.values())) if gates else {}
         known = known_to(gates) if gates else {}
         people = {person for there in deciders.values() for person in there}
         people |= {person for there in known.values() for person, *_ in there if person}
         people |= {person for each in told for person in each.mentioned if each.gate in gates}
-        people |= {gate.run.started_by_id for gate in gates.values() if gate.run.started_by_id}
-        people |= {run.started_by_id for run in runs.values() if run.started_by_id}
+        people |= {starter for gate in gates.values() if (starter := _starter(gate.run))}
+        people |= {starter for run in runs.values() if (starter := _starter(run))}
         fit = channels() if people or gates else []
         found = [each for channel in fit for each in channel.addresses(people=people)]
         teams = [each for channel in fit for each in channel.addresses(teams={gate.team_id for gate in gates.values()})]
@@ -143,7 +144,7 @@ class NoticeBatch:
                 made.setdefault(key, notice)
         return list(made.values())
 
-    def _of(self, told: Told) -> Iterator[Notice]:
+    def _of(self, told: ToldEvent) -> Iterator[Notice]:
         kind, gate = told.event.kind, self.gates.get(told.gate or 0)
         if kind == FAILED:
             yield from self._failed(told)
@@ -155,9 +156,9 @@ class NoticeBatch:
             yield from self._ended(told, gate)
         for person in told.mentioned:
             if person != told.actor:
-                yield from self._each(told, gate, Kind.MENTION, person)
+                yield from self._each(told, gate, NoticeKind.MENTION, person)
 
-    def _asked(self, told: Told, gate: Gate) -> Iterator[Notice]:
+    def _asked(self, told: ToldEvent, gate: Gate) -> Iterator[Notice]:
         """Ask those who may decide and were not asked before, and plan their reminders."""
         known = self.known.setdefault(gate.pk, set())
         for person in sorted(self.deciders[gate.pk]):
@@ -165,19 +166,19 @@ class NoticeBatch:
             due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
             fresh = not any(who == person for who, *_ in known)
             if fresh:
-                yield from self._each(told, gate, Kind.ASKED, person)
+                yield from self._each(told, gate, NoticeKind.ASKED, person)
             if due and due > self.now and fresh:
-                yield from self._each(told, gate, Kind.REMINDER, person, due=due)
+                yield from self._each(told, gate, NoticeKind.REMINDER, person, due=due)
         for channel in self.channels:
             for each in self.shared.get((gate.team_id, channel.name), ()):
                 if not any(at == each.id for _, name, at in known if name == channel.name):
-                    yield self._notice(told, Kind.ASKED, each, gate)
+                    yield self._notice(told, NoticeKind.ASKED, each, gate)
         known |= {(person, "", None) for person in self.deciders[gate.pk]}
 
     def moved_reminders(self) -> Iterator[tuple[int, datetime]]:
         """Return when each pending reminder of a gate whose deadline moved is due now."""
         moved = {each.gate for each in self.told if each.event.kind in CHANGED} & set(self.gates)
-        rows = Notice.objects.pending().filter(gate__in=moved, kind=Kind.REMINDER) if moved else ()
+        rows = Notice.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER) if moved else ()
         for row in rows:
             gate = self.gates[row.gate_id or 0]
             settings = self.settings.get(row.user_id or 0)
@@ -185,33 +186,34 @@ class NoticeBatch:
             if due and due != row.next_attempt_at:
                 yield row.pk, max(due, self.now)
 
-    def _ended(self, told: Told, gate: Gate) -> Iterator[Notice]:
+    def _ended(self, told: ToldEvent, gate: Gate) -> Iterator[Notice]:
         """Tell those who were asked, whoever started the run, and each place that shows that the gate is open."""
-        by, starter = told.actor, gate.run.started_by_id
+        by, starter = told.actor, _starter(gate.run)
         asked = self.known.get(gate.pk, set())
         people = {person for person, *_ in asked if person} - {by}
         for person in sorted(people - {starter}):
-            yield from self._each(told, gate, Kind.DECIDED, person)
+            yield from self._each(told, gate, NoticeKind.DECIDED, person)
         if starter and starter != by:
-            yield from self._each(told, gate, Kind.MY_RUN, starter)
+            yield from self._each(told, gate, NoticeKind.MY_RUN, starter)
         for channel in self.channels:
             if not channel.updates:
                 continue
             for person, name, at in sorted(asked, key=str):
                 if name == channel.name:
                     where = [*self.addresses.get((person, name), ()), *self.shared.get((gate.team_id, name), ())]
-                    yield from (self._notice(told, Kind.DECIDED, each, gate) for each in where if each.id == at)
+                    yield from (self._notice(told, NoticeKind.DECIDED, each, gate) for each in where if each.id == at)
 
-    def _failed(self, told: Told) -> Iterator[Notice]:
+    def _failed(self, told: ToldEvent) -> Iterator[Notice]:
         run = self.runs.get(told.event.run_id or 0)
-        if run and run.started_by_id and run.started_by_id != told.actor:
+        starter = _starter(run) if run else None
+        if run and starter and starter != told.actor:
             for channel in self.channels:
-                if choices.wants(self.settings.get(run.started_by_id), Kind.MY_RUN, channel.name, "medium"):
-                    for each in self.addresses.get((run.started_by_id, channel.name), ()):
-                        yield self._notice(told, Kind.MY_RUN, each, None, run=run.pk)
+                if choices.wants(self.settings.get(starter), NoticeKind.MY_RUN, channel.name, "medium"):
+                    for each in self.addresses.get((starter, channel.name), ()):
+                        yield self._notice(told, NoticeKind.MY_RUN, each, None, run=run.pk)
 
     def _each(
-        self, told: Told, gate: Gate, kind: Kind, person: int, *, due: datetime | None = None
+        self, told: ToldEvent, gate: Gate, kind: NoticeKind, person: int, *, due: datetime | None = None
     ) -> Iterator[Notice]:
         """Return the person's notice by each channel and address by which they want this kind."""
         for channel in self.channels:
@@ -220,7 +222,7 @@ class NoticeBatch:
                     yield self._notice(told, kind, each, gate, due=due)
 
     def _notice(
-        self, told: Told, kind: Kind, to: Address, gate: Gate | None, *, run: int | None = None,
+        self, told: ToldEvent, kind: NoticeKind, to: NoticeAddress, gate: Gate | None, *, run: int | None = None,
         due: datetime | None = None,
     ) -> Notice:  # fmt: skip
         urgency = choices.urgency(
@@ -232,25 +234,17 @@ class NoticeBatch:
         )  # fmt: skip
 
 
-def _matters(told: Told) -> bool:
+def _matters(told: ToldEvent) -> bool:
     return told.event.kind in (OPENED, *ENDED, *CHANGED) or bool(told.mentioned)
 
 
-def with_reviewers(gates: Collection[int]) -> list[Gate]:
-    """Read gates with their policies' reviewers, runs, plans and teams. Two statements."""
-    if not gates:
-        return []
-    found = list(Gate.objects.filter(pk__in=gates).select_related("policy", "run__plan", "team"))
-    teams: dict[int, list[int]] = {gate.policy_id: [] for gate in found}
-    for policy, team in ReviewingTeam.objects.filter(policy__in=teams).values_list("policy_id", "team_id"):
-        teams[policy].append(team)
-    for gate in found:
-        gate.policy.reviewer_ids = teams[gate.policy_id]
-    return found
+def _starter(run: Run) -> int | None:
+    """Return the id of the person who started a run, to tell them; None where nobody did."""
+    return run.started_by.pk if run.started_by else None
 
 
-def _grouped(found: Iterable[tuple[int | None, Address]]) -> dict[tuple[int, str], list[Address]]:
-    groups: dict[tuple[int, str], list[Address]] = {}
+def _grouped(found: Iterable[tuple[int | None, NoticeAddress]]) -> dict[tuple[int, str], list[NoticeAddress]]:
+    groups: dict[tuple[int, str], list[NoticeAddress]] = {}
     for owner, each in found:
         if owner is not None:
             groups.setdefault((owner, each.channel), []).append(each)

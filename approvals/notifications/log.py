@@ -17,18 +17,18 @@ from approvals.models import Notice
 from approvals.presentation.text.untrusted import person, plain
 
 from . import channel
-from .message import Kind
+from .message import NoticeKind
 
 CLEARED = 1000  # rows a transaction
 SHOWN = 50  # notices on one's own page
 KINDS = {
-    Kind.ASKED: gettext_lazy("decision needed"),
-    Kind.REMINDER: gettext_lazy("reminder"),
-    Kind.DECIDED: gettext_lazy("how it ended"),
-    Kind.MENTION: gettext_lazy("mention"),
-    Kind.MY_RUN: gettext_lazy("own run"),
-    Kind.DIGEST: gettext_lazy("digest"),
-    Kind.TEST: gettext_lazy("test message"),
+    NoticeKind.ASKED: gettext_lazy("decision needed"),
+    NoticeKind.REMINDER: gettext_lazy("reminder"),
+    NoticeKind.DECIDED: gettext_lazy("how it ended"),
+    NoticeKind.MENTION: gettext_lazy("mention"),
+    NoticeKind.MY_RUN: gettext_lazy("own run"),
+    NoticeKind.DIGEST: gettext_lazy("digest"),
+    NoticeKind.TEST: gettext_lazy("test message"),
 }
 # Code -> words. Codes like smtp_550 and http_404 are put into words below.
 WORDS: dict[str, str | Promise] = {
@@ -119,7 +119,7 @@ def _label(name: str) -> str:
 
 
 def _kind(name: str) -> str:
-    return str(KINDS.get(Kind(name), name)) if name in set(Kind) else name
+    return str(KINDS.get(NoticeKind(name), name)) if name in set(NoticeKind) else name
 
 
 def _moment(text: str | None) -> datetime | None:

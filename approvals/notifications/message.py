@@ -11,8 +11,8 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 
 
-class Kind(StrEnum):
-    """What a message tells. A person chooses channels for each of them, except the last two."""
+class NoticeKind(StrEnum):
+    """The kinds of messages. A person chooses channels for each of them, except the last two."""
 
     ASKED = "asked"  # somebody has to decide, and this person may
     REMINDER = "reminder"  # the deadline is near, and nobody has decided
@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
 
 class Urgency(IntEnum):
-    """How urgent a message is; a channel maps it to its own words (Web Push: RFC 8030, section 5.3)."""
+    """The urgency of a message; a channel maps it to its own words (Web Push: RFC 8030, section 5.3)."""
 
     LOW = 0  # may wait: decided, digest
     NORMAL = 1
@@ -32,7 +32,7 @@ class Urgency(IntEnum):
 
 
 @dataclass(frozen=True)
-class Fact:
+class MessageFact:
     """One labelled value, as text."""
 
     label: str
@@ -41,21 +41,21 @@ class Fact:
 
 @dataclass(frozen=True)
 class Section:
-    """What one action shows, where the policy lets all of it leave."""
+    """The values of one action, where the policy lets all of it leave."""
 
     heading: str
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[MessageFact, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
+class NoticeMessage:
     """One message. `link` is the only address in it, and opens a page; nothing is decided by opening it."""
 
-    kind: Kind
+    kind: NoticeKind
     subject: str  # one line: what happened, with the gate's title
     title: str  # the gate's title alone, in the agent's words; "" where there is no gate
     reason: str = ""  # why this person gets it, as a sentence
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[MessageFact, ...] = ()
     sections: tuple[Section, ...] = ()
     link: str  # absolute
     settings_link: str  # absolute: the page where the person changes or stops these messages
@@ -65,4 +65,8 @@ class Message:
     thread: str = ""  # the same for all messages about one gate, as "gate-42"; "" where it stands alone
     deadline: datetime | None = None  # aware; channels show it in the person's zone
     ended: str = ""  # how the gate ended, as a sentence: "Approved by Ann Okafor."; "" while it is open
-    items: tuple[Message, ...] = field(default=())  # of a digest: what waits, the most urgent first
+    items: tuple[NoticeMessage, ...] = field(default=())  # of a digest: what waits, the most urgent first
+
+
+# The names by which channels import them.
+Kind, Fact, Message = NoticeKind, MessageFact, NoticeMessage

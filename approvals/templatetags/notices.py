@@ -13,17 +13,20 @@ from django.utils.functional import Promise
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from approvals.notifications.channel import Channel
-from approvals.notifications.message import Kind
+from approvals.notifications.channel import NoticeChannel
+from approvals.notifications.message import NoticeKind
 
 register = template.Library()
 
-KINDS: dict[Kind, dict[str, str | Promise]] = {
-    Kind.ASKED: {"title": _("Decision needed"), "when": _("when a gate opens that you may decide")},
-    Kind.REMINDER: {"title": _("Reminder"), "when": _("when its deadline is near and you have not decided")},
-    Kind.DECIDED: {"title": _("How it ended"), "when": _("when a gate that you were asked about ends")},
-    Kind.MENTION: {"title": _("Mention"), "when": _("when somebody writes your name at a gate")},
-    Kind.MY_RUN: {"title": _("Your runs"), "when": _("when a gate of a run that you started ends, or the run fails")},
+KINDS: dict[NoticeKind, dict[str, str | Promise]] = {
+    NoticeKind.ASKED: {"title": _("Decision needed"), "when": _("when a gate opens that you may decide")},
+    NoticeKind.REMINDER: {"title": _("Reminder"), "when": _("when its deadline is near and you have not decided")},
+    NoticeKind.DECIDED: {"title": _("How it ended"), "when": _("when a gate that you were asked about ends")},
+    NoticeKind.MENTION: {"title": _("Mention"), "when": _("when somebody writes your name at a gate")},
+    NoticeKind.MY_RUN: {
+        "title": _("Your runs"),
+        "when": _("when a gate of a run that you started ends, or the run fails"),
+    },
 }
 LEVELS = [
     ("low", _("Any risk")),
@@ -46,7 +49,7 @@ LEADS = [
 @register.simple_tag
 def notice_kind(kind: str) -> dict[str, str | Promise]:
     """Return the title of a kind of message, and when it is sent."""
-    return KINDS[Kind(kind)]
+    return KINDS[NoticeKind(kind)]
 
 
 @register.simple_tag
@@ -68,7 +71,7 @@ def weekdays() -> list[tuple[int, Any, Any]]:
 
 
 @register.simple_tag(takes_context=True)
-def channel_form(context: RequestContext, channel: Channel) -> SafeString:
+def channel_form(context: RequestContext, channel: NoticeChannel) -> SafeString:
     """Render how addresses of a channel are added and removed: notifications/channels/<name>.html."""
     try:
         found = get_template(f"notifications/channels/{channel.name}.html")

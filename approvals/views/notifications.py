@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals.models import Notice, NotificationPreference
 from approvals.notifications import changing, log, notifying
 from approvals.notifications.channel import channels
-from approvals.notifications.message import Kind
+from approvals.notifications.message import NoticeKind
 from approvals.time_zones import COOKIE
 
 from .access import private, reader_of
@@ -50,7 +50,7 @@ def test(request: HttpRequest) -> HttpResponse:
     chosen = next((each for each in channels() if each.name == name), None)
     found = [each for each in chosen.addresses(people=[reader.pk]) if each.person == reader.pk] if chosen else []
     lately = Notice.objects.filter(
-        user=reader, channel=name, kind=Kind.TEST, created_at__gt=Now() - timedelta(minutes=10)
+        user=reader, channel=name, kind=NoticeKind.TEST, created_at__gt=Now() - timedelta(minutes=10)
     ).count()
     if not found:
         refused = _("You have no address there that a message could go to.")
@@ -58,7 +58,7 @@ def test(request: HttpRequest) -> HttpResponse:
         refused = _("You sent several test messages just now. See below what became of them.")
     else:
         Notice.objects.bulk_create(
-            Notice(kind=Kind.TEST, channel=name, user=reader, address_id=each.id, urgency=2) for each in found
+            Notice(kind=NoticeKind.TEST, channel=name, user=reader, address_id=each.id, urgency=2) for each in found
         )
         notifying.ring()
         return HttpResponseRedirect(reverse("notifications") + "?tested#log", status=303)

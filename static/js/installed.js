@@ -33,7 +33,7 @@ async function close(subject) {
 // The next person at this browser is not told what was meant for the one who left.
 async function leave(event) {
   const form = event.target;
-  if (event.defaultPrevented || form.left || !form.action.endsWith("/accounts/logout/")) return;
+  if (event.defaultPrevented || form.left || !form.getAttribute("action")?.endsWith("/accounts/logout/")) return;
   event.preventDefault();
   form.left = true;
   await Promise.race([unsubscribe().catch(() => {}), new Promise((done) => setTimeout(done, PATIENCE))]);

@@ -6,8 +6,6 @@ import "./offline.js";
 import "./live.js";
 import "./attention.js";
 import "./installed.js";
-import "./push.js";
-import "./install.js";
 import "./signed-out.js";
 import "./inbox.js";
 import "./filters.js";

@@ -1,6 +1,7 @@
 // <hp-push>: turns pushed messages on and off in this browser, on the page of notification settings. The server renders
 // a line for each state; [data-push] says which one holds.
 import { gettext } from "./i18n.js";
+import "./install.js";
 import { register, unsubscribe } from "./installed.js";
 
 class Push extends HTMLElement {

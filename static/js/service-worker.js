@@ -59,7 +59,8 @@ function said(data) {
 }
 
 // All messages about one gate have one tag: each takes the place of the one before. The end of a gate makes no sound.
-async function show({ title, body, tag, link, ended = false }) {
+// What is urgent stays in sight until it is dealt with.
+async function show({ title, body, tag, link, ended = false, urgent = false }) {
   await globalThis.registration.showNotification(text(title) || "Holdpoint", { // not translated: the name
     body: text(body),
     tag: text(tag),
@@ -67,6 +68,7 @@ async function show({ title, body, tag, link, ended = false }) {
     badge: release.badge,
     renotify: Boolean(tag) && !ended,
     silent: Boolean(ended),
+    requireInteraction: Boolean(urgent) && !ended,
     data: { link: text(link), ended: Boolean(ended) },
   });
   const open = (await globalThis.registration.getNotifications()).filter((each) => !each.data?.ended);

@@ -103,13 +103,13 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class NoticeEnd:
-    """What became of one attempt: the notice with its new status, or when it is tried again."""
+    """The result of one attempt: the notice with its new status, or when it is tried again."""
 
     def __init__(
         self, notice: Notice, status: str, word: str = "", *, reference: str = "", pause: float = 0, tried: bool = True
     ) -> None:
         self.notice = notice
-        self.columns = (notice.pk, notice.token, status, word, reference, pause, tried)
+        self.columns = (notice.pk, notice.token, status, word, reference, float(pause), tried)
 
 
 class Notice(models.Model):

@@ -79,7 +79,7 @@ class ChannelStateQuerySet(models.QuerySet["ChannelState"]):
 
 
 class ChannelState(models.Model):
-    """How one channel fares."""
+    """The state of one channel."""
 
     channel = models.CharField(max_length=12, primary_key=True)
     token = models.IntegerField(default=0)

@@ -4,39 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.notifications.channel import Address
-from approvals.notifications.message import Fact, Kind, Message, Section
+from approvals.notifications.channel import NoticeAddress
+from approvals.notifications.message import MessageFact, NoticeKind, NoticeMessage, Section
 
 LINK = "https://holdpoint.example/gates/42/"
 HOSTILE = "<!channel> *pay* <https://evil.example|here> & [click](https://evil.example) :tada: {{DATE(2020-01-01)}}"
 
 
-def asked(**more: Any) -> Message:
+def asked(**more: Any) -> NoticeMessage:
     """A gate opened."""
     said: dict[str, Any] = {
-        "kind": Kind.ASKED, "subject": "Decide: Refund €1,284.00", "title": "Refund €1,284.00",
-        "reason": "You may decide this.", "facts": (Fact("Amount", "€1,284.00"), Fact("Risk", "High")),
-        "sections": (Section("Pay a refund", (Fact("To", "Marit Ellery"),)),),
+        "kind": NoticeKind.ASKED, "subject": "Decide: Refund €1,284.00", "title": "Refund €1,284.00",
+        "reason": "You may decide this.", "facts": (MessageFact("Amount", "€1,284.00"), MessageFact("Risk", "High")),
+        "sections": (Section("Pay a refund", (MessageFact("To", "Marit Ellery"),)),),
         "link": LINK, "settings_link": "https://holdpoint.example/notifications/", "button": "Open the request",
         "gate": 42, "thread": "gate-42",
     }  # fmt: skip
-    return Message(**(said | more))
+    return NoticeMessage(**(said | more))
 
 
-def decided(**more: Any) -> Message:
+def decided(**more: Any) -> NoticeMessage:
     """It ended."""
     return asked(
-        **({"kind": Kind.DECIDED, "subject": "Decided: Refund €1,284.00", "ended": "Approved by Ann Okafor."} | more)
+        **(
+            {"kind": NoticeKind.DECIDED, "subject": "Decided: Refund €1,284.00", "ended": "Approved by Ann Okafor."}
+            | more
+        )
     )
 
 
-def hostile() -> Message:
+def hostile() -> NoticeMessage:
     """Every text is an agent's."""
-    facts = tuple(Fact(HOSTILE, HOSTILE) for _ in range(23))
+    facts = tuple(MessageFact(HOSTILE, HOSTILE) for _ in range(23))
     return asked(
         subject=HOSTILE * 3, title=HOSTILE, facts=facts, sections=(Section(HOSTILE, facts),), reason=HOSTILE * 40
     )
 
 
-def address(channel: str, value: str, **more: Any) -> Address:
-    return Address(channel=channel, value=value, label="tests", **({"team": 1} | more))
+def address(channel: str, value: str, **more: Any) -> NoticeAddress:
+    return NoticeAddress(channel=channel, value=value, label="tests", **({"team": 1} | more))

@@ -15,7 +15,7 @@ from approvals.channels.teams import Teams
 from approvals.channels.web_push import WebPush
 from approvals.models import ChannelAddress
 from approvals.notifications.channel import Receipt, Result
-from approvals.notifications.message import Message
+from approvals.notifications.message import NoticeMessage
 from approvals.outbound import sealed
 from tests.approvals.notifications.channel_contract import ChannelContract, Rig, make_message
 from tests.approvals.webhooks.receiver import Receiver, status
@@ -109,7 +109,7 @@ class TestTeams(ChannelContract):
     def rig(self, receiver: Receiver) -> TeamsRig:
         return TeamsRig(receiver, make_team())
 
-    def send(self, rig: Rig, *messages: Message, earlier: str = "") -> list[Receipt]:
+    def send(self, rig: Rig, *messages: NoticeMessage, earlier: str = "") -> list[Receipt]:
         [to] = rig.channel.addresses(teams=[team_of(rig).pk])
         with rig.channel.session() as session:
             return [session.send(each, to, key="1.1", earlier=earlier) for each in messages]

@@ -9,7 +9,7 @@ import pytest
 from approvals.channels.slack import SlackChannel
 from approvals.channels.slack_blocks import escaped
 from approvals.channels.slack_errors import WORDS
-from approvals.notifications.channel import Address, Receipt, Result
+from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.outbound import sealed
 from tests.approvals.webhooks.receiver import status
 
@@ -19,7 +19,7 @@ from .slack_server import SlackServer, texts
 OPS = address("slack", "C0000OPS")
 
 
-def send(to: Address, message: Any = None, earlier: str = "") -> Receipt:
+def send(to: NoticeAddress, message: Any = None, earlier: str = "") -> Receipt:
     with SlackChannel().session() as sender:
         return sender.send(message or asked(), to, key="1.1", earlier=earlier)
 

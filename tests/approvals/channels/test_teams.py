@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from approvals.channels.teams import Teams
-from approvals.notifications.channel import Address, Receipt, Result
+from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.outbound import sealed
 from tests.approvals.webhooks.receiver import Receiver, status
 
@@ -19,12 +19,12 @@ ELEMENTS = {"RichTextBlock", "ColumnSet", "Column", "Container", "TextRun", "Act
 
 
 @pytest.fixture
-def to(receiver: Receiver) -> Address:
+def to(receiver: Receiver) -> NoticeAddress:
     receiver.otherwise = status(202)
     return address("teams", sealed.seal(receiver.url))
 
 
-def send(to: Address, message: Any = None) -> Receipt:
+def send(to: NoticeAddress, message: Any = None) -> Receipt:
     with Teams().session() as sender:
         return sender.send(message or asked(), to, key="1.1")
 
@@ -48,7 +48,7 @@ def card(receiver: Receiver) -> dict[str, Any]:
     return found
 
 
-def test_a_card_opens_the_gate_and_does_nothing_else(receiver: Receiver, to: Address) -> None:
+def test_a_card_opens_the_gate_and_does_nothing_else(receiver: Receiver, to: NoticeAddress) -> None:
     assert send(to) == Receipt(Result.SENT, reference="card")
     shown = card(receiver)
     assert shown["version"] == "1.4"
@@ -56,7 +56,7 @@ def test_a_card_opens_the_gate_and_does_nothing_else(receiver: Receiver, to: Add
     assert {each["type"] for each in elements(shown)} <= ELEMENTS
 
 
-def test_an_agents_words_are_read_as_no_markup(receiver: Receiver, to: Address) -> None:
+def test_an_agents_words_are_read_as_no_markup(receiver: Receiver, to: NoticeAddress) -> None:
     assert send(to, hostile()).result == Result.SENT
     shown = list(elements(card(receiver)))
     assert {each["type"] for each in shown} <= ELEMENTS, "a TextBlock or a FactSet reads Markdown"
@@ -64,14 +64,14 @@ def test_an_agents_words_are_read_as_no_markup(receiver: Receiver, to: Address) 
     assert len(receiver.got[-1].body) < 28 * 1024, "Teams takes no more"
 
 
-def test_the_end_is_a_card_of_its_own(receiver: Receiver, to: Address) -> None:
+def test_the_end_is_a_card_of_its_own(receiver: Receiver, to: NoticeAddress) -> None:
     send(to)
     send(to, decided())
     said = [each.get("text") for each in elements(card(receiver))]
     assert "Approved by Ann Okafor." in said
 
 
-def test_what_comes_back_is_data(receiver: Receiver, to: Address) -> None:
+def test_what_comes_back_is_data(receiver: Receiver, to: NoticeAddress) -> None:
     receiver.answers.extend(
         [status(404), status(429, Retry_After="7"), status(400), status(302, Location="http://127.0.0.1/")]
     )

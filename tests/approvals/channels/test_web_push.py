@@ -35,7 +35,7 @@ def test_the_browser_reads_it_and_the_push_service_only_hands_it_on(
     assert browser.read() == [
         {
             "title": "Decide: Refund €1,284.00", "body": "Amount: €1,284.00\nRisk: High", "tag": "gate-42",
-            "link": LINK, "ended": False,
+            "link": LINK, "ended": False, "urgent": False,
         }
     ]  # fmt: skip
     [got] = browser.got
@@ -58,7 +58,7 @@ def test_the_longest_message_fits(browser: FakeBrowser) -> None:
 @pytest.mark.parametrize("code", [404, 410])
 def test_a_subscription_that_is_gone_is_gone(push_service: PushService, browser: FakeBrowser, code: int) -> None:
     push_service.answers.append(status(code))
-    assert send(browser) == Receipt(Result.GONE, f"http_{code}")
+    assert send(browser) == Receipt(Result.GONE, "push_gone")
 
 
 def test_what_may_be_taken_later_is_tried_again(push_service: PushService, browser: FakeBrowser) -> None:

@@ -64,9 +64,9 @@ def test_a_browser_that_is_gone_is_told_nothing_more_and_its_owner_reads_why(pus
     browsers.subscribe(reviewer, browser.said, label="Firefox on Linux")
     push_service.answers.append(status(410))
     notifying.run_slice()
-    assert ("asked", "Ann", "failed", "http_410") in rows(gate)
+    assert ("asked", "Ann", "failed", "push_gone") in rows(gate)
     page = signed_in(reviewer).get(reverse("notifications")).content.decode()
-    assert "Off: the server answered 410." in page
+    assert "Off: the browser takes no messages any more: turn it on again there." in page
 
 
 def test_a_person_is_found_in_slack_once_and_their_message_changes(slack: SlackServer) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import pytest
 from django.contrib.auth.models import User
 
-from approvals.notifications.channel import UNREACHED, Channel, Receipt, Result
-from approvals.notifications.message import Fact, Kind, Message, Section, Urgency
+from approvals.notifications.channel import UNREACHED, NoticeChannel, Receipt, Result
+from approvals.notifications.message import MessageFact, NoticeKind, NoticeMessage, Section, Urgency
 from tests.factories import bob, make_team
 from tests.harness.sent_statements import sent
 
@@ -23,7 +23,7 @@ HOSTILE = 'Pay <script>alert(1)</script> *now* <!channel> & "quoted"\r\nBcc: eve
 class Rig(Protocol):
     """One channel with a real other side, and a person who has an address there."""
 
-    channel: Channel
+    channel: NoticeChannel
     person: User
 
     def heard(self) -> list[str]:
@@ -39,15 +39,15 @@ class Rig(Protocol):
         ...
 
 
-def make_message(**fields: Any) -> Message:
+def make_message(**fields: Any) -> NoticeMessage:
     """Make a message about gate 42."""
     given: dict[str, Any] = {
-        "kind": Kind.ASKED,
+        "kind": NoticeKind.ASKED,
         "subject": "Decision needed: Refund Marit",
         "title": "Refund Marit",
         "reason": "You may decide this gate.",
-        "facts": (Fact("Amount", "€120.00"),),
-        "sections": (Section("Refund", (Fact("card", "4417"),)),),
+        "facts": (MessageFact("Amount", "€120.00"),),
+        "sections": (Section("Refund", (MessageFact("card", "4417"),)),),
         "link": "https://holdpoint.example/gates/42/",
         "settings_link": "https://holdpoint.example/account/notifications/",
         "button": "Open the gate",
@@ -55,7 +55,7 @@ def make_message(**fields: Any) -> Message:
         "gate": 42,
         "thread": "gate-42",
     }
-    return Message(**given | fields)
+    return NoticeMessage(**given | fields)
 
 
 class ChannelContract:
@@ -67,7 +67,7 @@ class ChannelContract:
     def rig(self) -> Rig:
         raise NotImplementedError
 
-    def send(self, rig: Rig, *messages: Message, earlier: str = "") -> list[Receipt]:
+    def send(self, rig: Rig, *messages: NoticeMessage, earlier: str = "") -> list[Receipt]:
         """Send these in one session to the person's one address."""
         [to] = rig.channel.addresses(people=[rig.person.pk])
         with rig.channel.session() as session:
@@ -116,18 +116,25 @@ class ChannelContract:
         assert "Marit" not in said
         assert "€120.00" not in said
 
-    @pytest.mark.parametrize("kind", list(Kind))
-    def test_it_sends_every_kind(self, rig: Rig, kind: Kind) -> None:
+    @pytest.mark.parametrize("kind", list(NoticeKind))
+    def test_it_sends_every_kind(self, rig: Rig, kind: NoticeKind) -> None:
         about: dict[str, Any] = (
-            {} if kind in (Kind.ASKED, Kind.REMINDER, Kind.MENTION) else {"ended": "Approved by Ann."}
+            {} if kind in (NoticeKind.ASKED, NoticeKind.REMINDER, NoticeKind.MENTION) else {"ended": "Approved by Ann."}
         )
-        if kind in (Kind.DIGEST, Kind.TEST):
-            about = {"gate": None, "thread": "", "title": "", "items": (make_message(),) if kind == Kind.DIGEST else ()}
+        if kind in (NoticeKind.DIGEST, NoticeKind.TEST):
+            about = {
+                "gate": None,
+                "thread": "",
+                "title": "",
+                "items": (make_message(),) if kind == NoticeKind.DIGEST else (),
+            }
         [receipt] = self.send(rig, make_message(kind=kind, **about))
         assert receipt.result == Result.SENT
 
     def test_an_agents_words_are_no_markup_and_no_header(self, rig: Rig) -> None:
-        hostile = make_message(title=HOSTILE, subject=f"Decision needed: {HOSTILE}", facts=(Fact("For", HOSTILE),))
+        hostile = make_message(
+            title=HOSTILE, subject=f"Decision needed: {HOSTILE}", facts=(MessageFact("For", HOSTILE),)
+        )
         [receipt] = self.send(rig, hostile)
         assert receipt.result == Result.SENT
         [said] = rig.heard()

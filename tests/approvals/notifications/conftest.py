@@ -27,16 +27,16 @@ def nothing_told_yet() -> None:
 @pytest.fixture(autouse=True)
 def read_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice reads all events: other processes of this machine hold the horizon back."""
-    from approvals.notifications import notifying
+    from approvals.notifications import fan_out
     from tests.harness import horizon
 
-    fan_out = notifying.fan_out.fan_out
+    at_once = fan_out.fan_out
 
     def patient() -> int:
         horizon.reached()
-        return fan_out()
+        return at_once()
 
-    monkeypatch.setattr(notifying.fan_out, "fan_out", patient)
+    monkeypatch.setattr(fan_out, "fan_out", patient)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from approvals.models import NotificationPreference, Policy
 from approvals.notifications import choices
-from approvals.notifications.message import Kind, Urgency
+from approvals.notifications.message import NoticeKind, Urgency
 
 UTC = dt.UTC
 OPENED = dt.datetime(2026, 11, 27, 10, 0, tzinfo=UTC)
@@ -116,18 +116,17 @@ def test_no_reminder_without_a_deadline() -> None:
 
 def test_what_a_person_wants() -> None:
     chosen = settings(choices={"asked": {"email": "high", "push": "never"}, "decided": {"email": "?"}})
-    assert [choices.wants(chosen, Kind.ASKED, "email", risk) for risk in ("low", "medium", "high", "critical")] == [
-        False, False, True, True,
-    ]  # fmt: skip
-    assert not choices.wants(chosen, Kind.ASKED, "push", "critical")
-    assert choices.wants(chosen, Kind.REMINDER, "push", "low")
-    assert not choices.wants(chosen, Kind.DECIDED, "email", "critical")
-    assert choices.wants(None, Kind.ASKED, "email", "low")
+    told = [choices.wants(chosen, NoticeKind.ASKED, "email", risk) for risk in ("low", "medium", "high", "critical")]
+    assert told == [False, False, True, True]
+    assert not choices.wants(chosen, NoticeKind.ASKED, "push", "critical")
+    assert choices.wants(chosen, NoticeKind.REMINDER, "push", "low")
+    assert not choices.wants(chosen, NoticeKind.DECIDED, "email", "critical")
+    assert choices.wants(None, NoticeKind.ASKED, "email", "low")
 
 
 def test_how_urgent_a_message_is() -> None:
     near, far = OPENED + HOUR, OPENED + 2 * HOUR
-    assert choices.urgency("low", near, kind=Kind.ASKED, now=OPENED) == Urgency.HIGH
-    assert choices.urgency("low", far, kind=Kind.ASKED, now=OPENED) == Urgency.NORMAL
-    assert choices.urgency("critical", None, kind=Kind.ASKED, now=OPENED) == Urgency.HIGH
-    assert choices.urgency("critical", near, kind=Kind.DECIDED, now=OPENED) == Urgency.LOW
+    assert choices.urgency("low", near, kind=NoticeKind.ASKED, now=OPENED) == Urgency.HIGH
+    assert choices.urgency("low", far, kind=NoticeKind.ASKED, now=OPENED) == Urgency.NORMAL
+    assert choices.urgency("critical", None, kind=NoticeKind.ASKED, now=OPENED) == Urgency.HIGH
+    assert choices.urgency("critical", near, kind=NoticeKind.DECIDED, now=OPENED) == Urgency.LOW

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from approvals.notifications.channel import Address, Result
+from approvals.notifications.channel import NoticeAddress, Result
 from approvals.notifications.email import KEPT, Email, judged
-from approvals.notifications.message import Kind
+from approvals.notifications.message import NoticeKind
 from tests.factories import ann, make_team
 
 from .channel_contract import ChannelContract, make_message
 from .mail_server import MailServer, html_of, text_of
 
 ANSWERS = {Result.LATER: "450 4.2.1 try again", Result.REFUSED: "550 5.1.1 no such mailbox"}
-TO = Address(channel="email", value="ann@example.org", label="ann@example.org", person=1, name="Ann Okafor")
+TO = NoticeAddress(channel="email", value="ann@example.org", label="ann@example.org", person=1, name="Ann Okafor")
 
 
 class MailRig:
@@ -51,7 +51,7 @@ class TestEmail(ChannelContract):
 def test_all_mails_about_a_gate_are_one_thread(mails: MailServer) -> None:
     with Email().session() as session:
         first = session.send(make_message(), TO, key="1.1")
-        ended = make_message(kind=Kind.DECIDED, ended="Approved by Bob.", subject="Approved by Bob. Refund Marit")
+        ended = make_message(kind=NoticeKind.DECIDED, ended="Approved by Bob.", subject="Approved by Bob. Refund Marit")
         second = session.send(ended, TO, key="2.1", earlier=first.reference)
     one, two = mails.mails
     assert first.reference == one["Message-ID"] == "<1.1@localhost>"

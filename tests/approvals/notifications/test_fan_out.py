@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from approvals.gates import closing
 from approvals.models import Notice, NoticeCursor, NotificationPreference
 from approvals.notifications import channel, digest, fan_out, notifying
-from approvals.notifications.channel import Address
+from approvals.notifications.channel import NoticeAddress
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
@@ -263,10 +263,10 @@ class Board:
     def unfit(self) -> str:
         return ""
 
-    def addresses(self, *, people: object = (), teams: object = ()) -> list[Address]:
+    def addresses(self, *, people: object = (), teams: object = ()) -> list[NoticeAddress]:
         assert isinstance(teams, set | tuple | list)
         return [
-            Address(channel="board", value="x", label="#approvals", id=self.there[team], team=team)
+            NoticeAddress(channel="board", value="x", label="#approvals", id=self.there[team], team=team)
             for team in teams
             if team in self.there
         ]
