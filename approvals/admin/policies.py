@@ -113,6 +113,11 @@ class PolicyForm(VersionedForm[Policy]):
         super().__init__(*args, **kwargs)
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
+        self.fields["step_up_method"].required = False
+
+    def clean_step_up_method(self) -> str:
+        """Take what is chosen, or any method."""
+        return self.cleaned_data["step_up_method"] or str(Policy.StepUpMethod.ANY)
 
     def clean(self) -> dict[str, Any]:
         """Refuse an edit of an outdated version, and a quorum that the reviewers are too few for."""

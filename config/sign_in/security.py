@@ -40,7 +40,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.queries.access import address_of
 from approvals.accounts import factors, methods, required, sign_ins
-from approvals.accounts.methods import Method
+from approvals.accounts.methods import ProofMethod
 from approvals.policy import step_up
 from approvals.views.access import private, reader_of
 from checkpoints import actors
@@ -79,7 +79,7 @@ def index(request: HttpRequest) -> HttpResponse:
     linked = {each.provider: each for each in SocialAccount.objects.filter(user=reader)}
     found = factors.of(reader)
     context = {
-        "factors": found, "app": any(each.method == Method.CODE for each in found),
+        "factors": found, "app": any(each.method == ProofMethod.CODE for each in found),
         "password": reader.has_usable_password(), "passkeys_work": passkeys_work(request),
         "needed": required.lacks(request), "origin": settings.HOLDPOINT_ORIGINS[0],
         "providers": [(each, linked.get(each.name)) for each in settings.HOLDPOINT_OIDC.values()],
@@ -214,7 +214,10 @@ class SecondStep(base.AuthenticateView):
             return {"broken": True, "form": self.auth_form}
         found: dict[str, Any] = super().get_context_data(**kwargs)
         have = {each.method for each in factors.of(user)}
-        offered = {"passkey": Method.PASSKEY in have, "code": bool(have & {Method.CODE, Method.RECOVERY_CODE})}
+        offered = {
+            "passkey": ProofMethod.PASSKEY in have,
+            "code": bool(have & {ProofMethod.CODE, ProofMethod.RECOVERY_CODE}),
+        }
         return {**found, **offered, "options": json.dumps(found["js_data"]["request_options"])}
 
 
@@ -234,7 +237,7 @@ class SignInByPasskey(webauthn.LoginWebAuthnView):
 
 
 class _Confirming:
-    """What the three ways of confirming who one is share: one page that offers them, and a new session key after."""
+    """The common part of the three ways to confirm who one is: one page offers all, and the session gets a new key."""
 
     request: HttpRequest
     template_name = "account/reauthenticate.html"
@@ -245,8 +248,8 @@ class _Confirming:
         user = reader_of(self.request)
         have = {each.method for each in factors.of(user) if each.sound}
         offered = {
-            "by_password": user.has_usable_password(), "by_passkey": Method.PASSKEY in have,
-            "by_code": bool(have & {Method.CODE, Method.RECOVERY_CODE}),
+            "by_password": user.has_usable_password(), "by_passkey": ProofMethod.PASSKEY in have,
+            "by_code": bool(have & {ProofMethod.CODE, ProofMethod.RECOVERY_CODE}),
         }  # fmt: skip
         if self.only:
             offered = {name: value and name == self.only for name, value in offered.items()}

@@ -6,9 +6,19 @@ from typing import NoReturn
 
 from allauth.account import views
 from django.http import Http404, HttpRequest
-from django.urls import path, re_path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
 from . import accounts, openid, security
+
+
+class Base36(StringConverter):
+    """The number of an account in a link; the key after it has a hyphen too."""
+
+    regex = "[0-9A-Za-z]+"
+
+
+register_converter(Base36, "base36")
 
 
 def closed(request: HttpRequest, **_: str) -> NoReturn:
@@ -27,8 +37,8 @@ urlpatterns = [
     path("accounts/password/change/", accounts.ChangePassword.as_view(), name="account_change_password"),
     path("accounts/password/reset/", accounts.ForgotPassword.as_view(), name="account_reset_password"),
     path("accounts/password/reset/done/", views.password_reset_done, name="account_reset_password_done"),
-    re_path(
-        r"^accounts/password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)/$",  # the key has a hyphen too
+    path(
+        "accounts/password/reset/key/<base36:uidb36>-<str:key>/",
         accounts.NewPassword.as_view(),
         name="account_reset_password_from_key",
     ),
