@@ -113,7 +113,8 @@ class PolicyForm(VersionedForm[Policy]):
         super().__init__(*args, **kwargs)
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
-        self.fields["step_up_method"].required = False
+        if "step_up_method" in self.fields:  # not where an older version is only read
+            self.fields["step_up_method"].required = False
 
     def clean_step_up_method(self) -> str:
         """Take what is chosen, or any method."""
