@@ -6,11 +6,15 @@ from typing import Any
 
 from allauth.account.decorators import secure_admin_login
 from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+
+from approvals.accounts import sign_ins
+from checkpoints import actors
 
 # By section, the tables in the order in which they are listed, each with what it is for.
 SECTIONS: dict[str, dict[str, str | Promise]] = {
@@ -73,6 +77,12 @@ class Site(AdminSite):
     ) -> HttpResponse:
         """Redirect to the one page for changing passwords, whose attempts are counted and recorded."""
         return redirect("account_change_password")
+
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Sign out, and take the session off its person's list."""
+        if isinstance(request.user, User):
+            sign_ins.left(request, by=actors.of_user(request.user))
+        return super().logout(request, extra_context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """List the tables that the user may open, by section; for a single app as Django does."""

@@ -196,7 +196,7 @@ ACCOUNT_REAUTHENTICATION_TIMEOUT = HOLDPOINT_STEP_UP_MINUTES * 60
 # Second factors: passkeys sign in alone and always know their owner; recovery codes are shown once.
 # Who must have one: nobody, or staff, those who may decide and staff, everybody.
 HOLDPOINT_MFA_REQUIRED = env.choice("HOLDPOINT_MFA_REQUIRED", "", ("", "staff", "deciders", "everybody"))
-MFA_ADAPTER = "config.sign_in.factors.Adapter"
+MFA_ADAPTER = "config.sign_in.factors.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_WEBAUTHN_USER_VERIFICATION = "required"

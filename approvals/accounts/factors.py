@@ -17,7 +17,7 @@ from checkpoints.actors import Actor
 from checkpoints.events import event_log
 
 from . import sealing
-from .methods import FACTORS, WORDS, Method
+from .methods import FACTORS, WORDS, ProofMethod
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Factor:
     """One of a person's second factors. `sound`: as the pages wrote it; `left`: unused codes, of recovery codes."""
 
     pk: int
-    method: Method
+    method: ProofMethod
     name: str
     made_at: datetime
     used_at: datetime | None
@@ -39,7 +39,7 @@ class Factor:
 
 def of(user: User) -> list[Factor]:
     """List a person's factors, passkeys first, then the app, then recovery codes."""
-    order = list(Method)
+    order = list(ProofMethod)
     found = [_factor(row) for row in Authenticator.objects.filter(user=user).order_by("pk")]
     return sorted(found, key=lambda each: order.index(each.method))
 
@@ -62,7 +62,7 @@ def broken(user: Any) -> bool:
 
 
 @transaction.atomic
-def remove(user: User, numbers: Iterable[int], *, by: Actor, address: str = "") -> list[Method]:
+def remove(user: User, numbers: Iterable[int], *, by: Actor, address: str = "") -> list[ProofMethod]:
     """Remove these factors of a person, with recovery codes that are left alone; returns which there were."""
     locked = {row.pk: row for row in Authenticator.objects.select_for_update().filter(user=user)}
     gone = [row for number in numbers if (row := locked.pop(number, None))]
@@ -84,8 +84,8 @@ def _factor(row: Authenticator) -> Factor:
     sound = sealing.sealed(row)
     method, left = FACTORS[row.type], None
     name = str(WORDS[method]).capitalize()
-    if sound and method == Method.PASSKEY:
+    if sound and method == ProofMethod.PASSKEY:
         name = str(row.data.get("name") or _("Passkey"))
-    if sound and method == Method.RECOVERY_CODE:
+    if sound and method == ProofMethod.RECOVERY_CODE:
         left = len(RecoveryCodes(row).get_unused_codes())
     return Factor(row.pk, method, name, row.created_at, row.last_used_at, sound, left)

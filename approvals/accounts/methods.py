@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 
-class Method(StrEnum):
+class ProofMethod(StrEnum):
     """A way to prove who one is, as events name it."""
 
     PASSWORD = "password"  # noqa: S105 - a word
@@ -21,32 +21,36 @@ class Method(StrEnum):
     PROVIDER = "provider"  # single sign-on
 
 
-FACTORS = {"webauthn": Method.PASSKEY, "totp": Method.CODE, "recovery_codes": Method.RECOVERY_CODE}  # allauth's types
+FACTORS = {
+    "webauthn": ProofMethod.PASSKEY,
+    "totp": ProofMethod.CODE,
+    "recovery_codes": ProofMethod.RECOVERY_CODE,
+}  # allauth's types
 SECOND_FACTORS = frozenset(FACTORS.values())
 WORDS: Mapping[str, str | Promise] = {
-    Method.PASSWORD: _("password"),
-    Method.PASSKEY: _("passkey"),
-    Method.CODE: _("code from an app"),
-    Method.RECOVERY_CODE: _("recovery code"),
-    Method.PROVIDER: _("single sign-on"),
+    ProofMethod.PASSWORD: _("password"),
+    ProofMethod.PASSKEY: _("passkey"),
+    ProofMethod.CODE: _("code from an app"),
+    ProofMethod.RECOVERY_CODE: _("recovery code"),
+    ProofMethod.PROVIDER: _("single sign-on"),
 }
 
 
-def of_record(record: Any) -> Method | None:
+def of_record(record: Any) -> ProofMethod | None:
     """Return the method of a session's record; None for any other content."""
     if not isinstance(record, Mapping):
         return None
     match record.get("method"):
         case "password":
-            return Method.PASSWORD
+            return ProofMethod.PASSWORD
         case "socialaccount":
-            return Method.PROVIDER
+            return ProofMethod.PROVIDER
         case "mfa":
             return FACTORS.get(str(record.get("type")))
     return None
 
 
-def of_records(records: Iterable[Any]) -> list[Method]:
+def of_records(records: Iterable[Any]) -> list[ProofMethod]:
     """List the methods of a session's records, each once, in their order."""
     return list(dict.fromkeys(method for each in records if (method := of_record(each))))
 

@@ -1,4 +1,4 @@
-"""Where a person is signed in: begun, used, moved to another key, and ended, from here or from another browser.
+"""Lists where a person is signed in: begun, used, moved to another key, and ended, from here or elsewhere.
 
 Ending one deletes Django's session, which its cookie then no longer opens, and tells the open pages of it at once.
 Sessions from before this list existed have no row in it; "all others" finds them by what they hold.

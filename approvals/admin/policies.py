@@ -205,7 +205,9 @@ class PolicyForm(VersionedForm[Policy]):
         """Begin a new policy without decisions by token: who wants them says so."""
         super().__init__(*args, **kwargs)
         self.directory = Directory.now()
-        for name in {"denials", "auto_sample", "leaves", "remind_share"} & set(self.fields):  # read only: none of them
+        for name in {"denials", "auto_sample", "leaves", "remind_share", "step_up_method"} & set(
+            self.fields
+        ):  # read only: none of them
             self.fields[name].required = False
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
@@ -249,6 +251,10 @@ class PolicyForm(VersionedForm[Policy]):
         sent: int | None = self.cleaned_data["remind_share"]
         before: int = self.instance.remind_share
         return (sent or 0) if self.add_prefix("remind_share") in self.data else before
+
+    def clean_step_up_method(self) -> str:
+        """Take what is chosen, or any method."""
+        return self.cleaned_data["step_up_method"] or str(Policy.StepUpMethod.ANY)
 
     def clean(self) -> dict[str, Any]:
         """Refuse an edit of an outdated version, and a policy whose reviewers are too few."""

@@ -24,22 +24,25 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from approvals.accounts import factors
-from approvals.accounts.methods import Method, moment_of, of_record
+from approvals.accounts.methods import ProofMethod, moment_of, of_record
 from approvals.models import Policy
 
 AHEAD = timedelta(minutes=1)  # a web server's clock may be ahead of the database's by this much
 ANY, PASSKEY = Policy.StepUpMethod.ANY, Policy.StepUpMethod.PASSKEY
-COUNTING = {ANY: frozenset({Method.PASSWORD, Method.PASSKEY, Method.CODE}), PASSKEY: frozenset({Method.PASSKEY})}
+COUNTING = {
+    ANY: frozenset({ProofMethod.PASSWORD, ProofMethod.PASSKEY, ProofMethod.CODE}),
+    PASSKEY: frozenset({ProofMethod.PASSKEY}),
+}
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What one person confirmed in a session: by each method, when last."""
+    """The confirmations of one person in a session: by each method, the last."""
 
     user_id: int
-    moments: Mapping[Method, datetime]
+    moments: Mapping[ProofMethod, datetime]
 
-    def last(self, asked: str = ANY) -> tuple[Method, datetime] | None:
+    def last(self, asked: str = ANY) -> tuple[ProofMethod, datetime] | None:
         """Return the newest confirmation by a method that counts where `asked` is asked for."""
         found = [(method, at) for method, at in self.moments.items() if method in COUNTING[Policy.StepUpMethod(asked)]]
         return max(found, key=lambda each: each[1], default=None)
@@ -55,7 +58,7 @@ def of_session(request: HttpRequest) -> Confirmed | None:
     user = request.user
     if not isinstance(user, User):
         return None
-    moments: dict[Method, datetime] = {}
+    moments: dict[ProofMethod, datetime] = {}
     for record in get_authentication_records(request, user):
         method = of_record(record)
         at = moment_of(record) if method and record.get("reauthenticated") is True else None

@@ -178,6 +178,8 @@ class NewPassword(views.PasswordResetFromKeyView):
 class ChangePassword(views.PasswordChangeView):
     """Changes the password of somebody who knows their present one. Their other sessions end by themselves."""
 
+    extra_context = {"section": "security"}
+
     def form_valid(self, form: Form) -> HttpResponse:
         """Change it, and keep this session in the list under its new key."""
         before = self.request.session.session_key

@@ -16,7 +16,7 @@ from .providers import Provider
 
 @dataclass(frozen=True)
 class Rights:
-    """What claims say of a person: teams, of those that are `managed`, and the two marks; None: not managed."""
+    """The rights that claims give: teams, of those that are `managed`, and the two marks; None: not managed."""
 
     teams: frozenset[str]
     managed: frozenset[str]

@@ -26,7 +26,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from approvals.accounts import factors, sealing
-from approvals.accounts.methods import FACTORS, Method
+from approvals.accounts.methods import FACTORS, ProofMethod
 
 from .attempts import factor_refused
 
@@ -34,7 +34,7 @@ from .attempts import factor_refused
 TRIES, TRIES_A_DAY = "5/5m/key", "60/d/key"
 
 
-class Adapter(DefaultMFAAdapter):
+class FactorAdapter(DefaultMFAAdapter):
     """Binds passkeys to the first origin's host, and keeps secrets encrypted."""
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
@@ -110,7 +110,7 @@ class _CodeForm(forms.BaseAuthenticateForm):
                 self.authenticator = row
                 forget_tries(self.user)
                 return code
-        factor_refused(context.request, self.user, Method.CODE)
+        factor_refused(context.request, self.user, ProofMethod.CODE)
         raise django_forms.ValidationError(_("This code is wrong, or was used before."))
 
 
@@ -130,7 +130,7 @@ class ActivateForm(ActivateTOTPForm):
         code = str(self.cleaned_data["code"])
         self.counter = _counter(self.secret, code)
         if self.counter is None:
-            factor_refused(context.request, self.user, Method.CODE)
+            factor_refused(context.request, self.user, ProofMethod.CODE)
             raise django_forms.ValidationError(_("This code is wrong. Take the one that the app shows now."))
         forget_tries(self.user)
         return code
@@ -167,7 +167,7 @@ class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
             row: Authenticator = passkeys.complete_authentication(user, credential)
             _count_up(row, answer.response.authenticator_data.counter)
         except django_forms.ValidationError:
-            factor_refused(context.request, user, Method.PASSKEY)
+            factor_refused(context.request, user, ProofMethod.PASSKEY)
             raise
         if self.user is not None:
             forget_tries(user)
@@ -192,7 +192,7 @@ def _check_origin(origin: str) -> None:
 
 
 def _takes_code(row: Authenticator, code: str) -> bool:
-    if FACTORS[row.type] == Method.RECOVERY_CODE:
+    if FACTORS[row.type] == ProofMethod.RECOVERY_CODE:
         return bool(row.wrap().validate_code(code))  # under the row's lock
     counter = _counter(decrypt(row.data["secret"]), code)
     return counter is not None and later(row, "counter", counter)

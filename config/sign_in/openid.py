@@ -185,7 +185,7 @@ def _leave(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     if answer.status_code != 302:
         return answer
     going = {"to": answer["Location"], "label": provider_of(provider_id).label}
-    response = render(request, "account/provider_going.html", going)
+    response = render(request, "account/provider/going.html", going)
     response["Cache-Control"] = "no-store"
     return response
 
@@ -232,7 +232,7 @@ def _owner(email: str) -> User | None:
 
 
 def _failed(request: HttpRequest, name: str) -> HttpResponse:
-    return render(request, "account/provider_failed.html", {"label": provider_of(name).label}, status=403)
+    return render(request, "account/provider/failed.html", {"label": provider_of(name).label}, status=403)
 
 
 def _linked(request: HttpRequest, login: SocialLogin) -> HttpResponse:
@@ -244,7 +244,7 @@ def _linked(request: HttpRequest, login: SocialLogin) -> HttpResponse:
         _link(request, login, owner)
     elif login.user != owner:
         label = provider_of(login.account.provider).label
-        return render(request, "account/provider_taken.html", {"label": label}, status=409)
+        return render(request, "account/provider/taken.html", {"label": label}, status=409)
     return redirect("mfa_index")
 
 
@@ -258,7 +258,7 @@ def _refuse(request: HttpRequest, provider: Provider, login: SocialLogin) -> NoR
     address = address_of(request)[:60]
     data = {"provider": provider.name, "address": address}
     event_log.record("user.sign_in_unknown", subject=f"address:{address}", by=actors.SYSTEM, data=data)
-    page = render(request, "account/provider_unknown.html", {"label": provider.label}, status=403)
+    page = render(request, "account/provider/unknown.html", {"label": provider.label}, status=403)
     raise ImmediateHttpResponse(page)
 
 

@@ -1,4 +1,4 @@
-"""The security pages of an account, and the steps of signing in and confirming that second factors add.
+"""The security pages of an account: passkeys, the authenticator app, recovery codes, linked providers.
 
 allauth's views do the work. Here each change is in one transaction with its event, is made only by somebody who lately
 confirmed who they are, and takes with it what it makes void: other sessions, and confirmations by a removed factor.
@@ -11,27 +11,21 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from allauth.account import views as account_views
 from allauth.account.adapter import get_adapter
 from allauth.account.authentication import get_authentication_records
 from allauth.account.decorators import reauthentication_required
 from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY, record_authentication
 from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
-from allauth.account.models import Login
-from allauth.account.utils import get_next_redirect_url
-from allauth.mfa.base import views as base
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes import views as recovery
 from allauth.mfa.recovery_codes.internal import flows as recovery_flows
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
-from allauth.mfa.webauthn.internal import flows as passkey_flows
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.db import transaction
-from django.forms import Form
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -40,13 +34,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.queries.access import address_of
 from approvals.accounts import factors, methods, required, sign_ins
-from approvals.accounts.methods import Method
+from approvals.accounts.methods import ProofMethod
 from approvals.policy import step_up
 from approvals.views.access import private, reader_of
 from checkpoints import actors
 
 from . import qr
-from .factors import ConfirmByPasskeyForm, later, passkeys_work
+from .factors import later, passkeys_work
 
 View = Callable[..., HttpResponseBase]
 
@@ -79,7 +73,7 @@ def index(request: HttpRequest) -> HttpResponse:
     linked = {each.provider: each for each in SocialAccount.objects.filter(user=reader)}
     found = factors.of(reader)
     context = {
-        "factors": found, "app": any(each.method == Method.CODE for each in found),
+        "factors": found, "app": any(each.method == ProofMethod.CODE for each in found),
         "password": reader.has_usable_password(), "passkeys_work": passkeys_work(request),
         "needed": required.lacks(request), "origin": settings.HOLDPOINT_ORIGINS[0],
         "providers": [(each, linked.get(each.name)) for each in settings.HOLDPOINT_OIDC.values()],
@@ -200,106 +194,6 @@ def unlink(request: HttpRequest, pk: int) -> HttpResponse:
         data = {"provider": found.provider, "address": _address(request)}
         factors.record("user.unlinked", reader, by=actors.of_user(reader), **data)
     return redirect("mfa_index")
-
-
-class SecondStep(base.AuthenticateView):
-    """Asks for the second factor at a sign-in."""
-
-    template_name = "account/second_step.html"
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Offer what the person has; where a row of theirs is broken, nothing, as no factor counts then."""
-        user = self.stage.login.user
-        if factors.broken(user):
-            return {"broken": True, "form": self.auth_form}
-        found: dict[str, Any] = super().get_context_data(**kwargs)
-        have = {each.method for each in factors.of(user)}
-        offered = {"passkey": Method.PASSKEY in have, "code": bool(have & {Method.CODE, Method.RECOVERY_CODE})}
-        return {**found, **offered, "options": json.dumps(found["js_data"]["request_options"])}
-
-
-class SignInByPasskey(webauthn.LoginWebAuthnView):
-    """Signs in by a passkey alone."""
-
-    def form_invalid(self, form: Any) -> HttpResponse:
-        """Say on the sign-in page that the passkey was refused."""
-        return redirect(reverse("account_login") + "?passkey=refused")
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        """Sign in whom the passkey names, and lead to the page that was asked for."""
-        row = form.cleaned_data["credential"]
-        login = Login(user=row.user, redirect_url=get_next_redirect_url(self.request))
-        answer: HttpResponse = passkey_flows.perform_passwordless_login(self.request, row, login)
-        return answer
-
-
-class _Confirming:
-    """What the three ways of confirming who one is share: one page that offers them, and a new session key after."""
-
-    request: HttpRequest
-    template_name = "account/reauthenticate.html"
-    only = ""  # the one way that this address offers
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        found: dict[str, Any] = super().get_context_data(**kwargs)  # type: ignore[misc]
-        user = reader_of(self.request)
-        have = {each.method for each in factors.of(user) if each.sound}
-        offered = {
-            "by_password": user.has_usable_password(), "by_passkey": Method.PASSKEY in have,
-            "by_code": bool(have & {Method.CODE, Method.RECOVERY_CODE}),
-        }  # fmt: skip
-        if self.only:
-            offered = {name: value and name == self.only for name, value in offered.items()}
-        return {**found, **offered, "only": self.only}
-
-    def form_valid(self, form: Form) -> HttpResponse:
-        response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
-        sign_ins.renew(self.request)
-        return response
-
-
-class Confirm(_Confirming, account_views.ReauthenticateView):
-    """Offers all ways of confirming, and takes the password."""
-
-    def _check_reauthentication_method_available(self, request: HttpRequest) -> None:
-        """Offer the page to whoever has any way, or nobody would see which; a missing password confirms nothing."""
-
-
-class ConfirmByCode(_Confirming, base.ReauthenticateView):
-    """Takes a code."""
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Lead to the page that offers all ways."""
-        return HttpResponseRedirect(self.passthrough_next_url(reverse("account_reauthenticate")))
-
-
-@method_decorator(private, name="dispatch")
-class ConfirmByPasskey(_Confirming, account_views.BaseReauthenticateView):
-    """Takes a passkey; what it is asked to sign comes as JSON."""
-
-    form_class = ConfirmByPasskeyForm
-    only = "by_passkey"
-
-    def _check_reauthentication_method_available(self, request: HttpRequest) -> None:
-        """Show the page to people without a passkey too: it says where to add one."""
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Return the options that the browser passes to the passkey, or the page that asks for it."""
-        if "application/json" in request.headers.get("Accept", ""):
-            if factors.broken(request.user):
-                return JsonResponse({}, status=409)
-            return JsonResponse({"request_options": passkeys.begin_authentication(reader_of(request))})
-        page: HttpResponseBase = super().get(request, *args, **kwargs)
-        return page
-
-    def get_form_kwargs(self) -> dict[str, Any]:
-        """Pass the reader on to the form."""
-        return {**super().get_form_kwargs(), "user": self.request.user}
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        """Note the confirmation in the session."""
-        passkey_flows.reauthenticate(self.request, form.cleaned_data["credential"])
-        return super().form_valid(form)
 
 
 def proved(request: HttpRequest, row: Authenticator) -> None:

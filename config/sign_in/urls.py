@@ -6,9 +6,19 @@ from typing import NoReturn
 
 from allauth.account import views
 from django.http import Http404, HttpRequest
-from django.urls import path, re_path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
-from . import accounts, openid, security
+from . import accounts, openid, security, steps
+
+
+class Base36(StringConverter):
+    """The number of an account in a link; the key after it has a hyphen too."""
+
+    regex = "[0-9A-Za-z]+"
+
+
+register_converter(Base36, "base36")
 
 
 def closed(request: HttpRequest, **_: str) -> NoReturn:
@@ -19,16 +29,16 @@ def closed(request: HttpRequest, **_: str) -> NoReturn:
 urlpatterns = [
     path("accounts/login/", accounts.SignIn.as_view(), name="account_login"),
     path("accounts/logout/", views.logout, name="account_logout"),
-    path("accounts/second-step/", security.SecondStep.as_view(), name="mfa_authenticate"),
-    path("accounts/passkey/", security.SignInByPasskey.as_view(), name="mfa_login_webauthn"),
-    path("accounts/reauthenticate/", security.Confirm.as_view(), name="account_reauthenticate"),
-    path("accounts/reauthenticate/code/", security.ConfirmByCode.as_view(), name="mfa_reauthenticate"),
-    path("accounts/reauthenticate/passkey/", security.ConfirmByPasskey.as_view(), name="mfa_reauthenticate_webauthn"),
+    path("accounts/second-step/", steps.SecondStep.as_view(), name="mfa_authenticate"),
+    path("accounts/passkey/", steps.SignInByPasskey.as_view(), name="mfa_login_webauthn"),
+    path("accounts/reauthenticate/", steps.Confirm.as_view(), name="account_reauthenticate"),
+    path("accounts/reauthenticate/code/", steps.ConfirmByCode.as_view(), name="mfa_reauthenticate"),
+    path("accounts/reauthenticate/passkey/", steps.ConfirmByPasskey.as_view(), name="mfa_reauthenticate_webauthn"),
     path("accounts/password/change/", accounts.ChangePassword.as_view(), name="account_change_password"),
     path("accounts/password/reset/", accounts.ForgotPassword.as_view(), name="account_reset_password"),
     path("accounts/password/reset/done/", views.password_reset_done, name="account_reset_password_done"),
-    re_path(
-        r"^accounts/password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)/$",  # the key has a hyphen too
+    path(
+        "accounts/password/reset/key/<base36:uidb36>-<str:key>/",
         accounts.NewPassword.as_view(),
         name="account_reset_password_from_key",
     ),

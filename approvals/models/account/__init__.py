@@ -1,4 +1,4 @@
-"""What Holdpoint keeps of a person beside Django's account: their choices, and where they are signed in."""
+"""A person's rows beside Django's account: their choices, and the sessions in which they are signed in."""
 
 from .profile import Profile
 from .signed_in import SignedIn

@@ -13,7 +13,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals.accounts.methods import Method
+from approvals.accounts.methods import ProofMethod
 from approvals.errors import NotAllowed, NotConfirmed
 from approvals.models import Draft, Gate, Policy
 from approvals.policy.step_up import PASSKEY, Confirmed, counts
@@ -28,7 +28,7 @@ AMOUNT = "args.refund/amount"
 
 
 def by_password(user: int, at: dt.datetime) -> Confirmed:
-    return Confirmed(user, {Method.PASSWORD: at})
+    return Confirmed(user, {ProofMethod.PASSWORD: at})
 
 
 def strict_gate(quorum: int = 1) -> Gate:
@@ -74,12 +74,12 @@ def test_anothers_is_none() -> None:
 
 def test_a_policy_may_take_a_passkey_alone_and_no_policy_takes_a_recovery_code() -> None:
     by = ann()
-    said = Confirmed(by.pk, {Method.PASSWORD: NOW, Method.CODE: NOW, Method.RECOVERY_CODE: NOW})
+    said = Confirmed(by.pk, {ProofMethod.PASSWORD: NOW, ProofMethod.CODE: NOW, ProofMethod.RECOVERY_CODE: NOW})
     assert counts(said, by=by, now=NOW)
     assert not counts(said, by=by, now=NOW, asked=PASSKEY)
-    assert counts(Confirmed(by.pk, {Method.PASSKEY: NOW}), by=by, now=NOW, asked=PASSKEY)
-    assert not counts(Confirmed(by.pk, {Method.RECOVERY_CODE: NOW}), by=by, now=NOW)
-    assert not counts(Confirmed(by.pk, {Method.PROVIDER: NOW}), by=by, now=NOW)
+    assert counts(Confirmed(by.pk, {ProofMethod.PASSKEY: NOW}), by=by, now=NOW, asked=PASSKEY)
+    assert not counts(Confirmed(by.pk, {ProofMethod.RECOVERY_CODE: NOW}), by=by, now=NOW)
+    assert not counts(Confirmed(by.pk, {ProofMethod.PROVIDER: NOW}), by=by, now=NOW)
 
 
 @pytest.mark.parametrize("path", ["page", "api"])

@@ -106,7 +106,7 @@ def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPag
     page.goto(f"/gates/{gate.pk}/")
     page.fill("[name=login]", user.username)
     page.fill("[name=password]", "correct horse")
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.locator(QUANTITY)).to_have_value("11")
     expect(page.locator(REASON)).to_have_value("They were told by telephone.")
     expect(page.locator("[name='verdict.price'][value=approve]")).to_be_checked()

@@ -46,7 +46,7 @@ def end_session(page: Page) -> None:
 def sign_in(page: Page, user: User) -> None:
     page.fill("[name=login]", user.username)
     page.fill("[name=password]", PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
 
 
 def test_a_note_survives_the_look_that_finds_the_session_ended(new_page: NewPage, ledger: str) -> None:
