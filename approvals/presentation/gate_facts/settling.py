@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -14,6 +14,7 @@ from approvals.models import Gate
 
 from .agreement import Agreement, VoteLine
 
+CLOSED_BY = timedelta(seconds=15)  # after the end of the window
 HEADS: Mapping[str, object] = {
     "approved": gettext_lazy("Approved by %(people)s."),
     "edited": gettext_lazy("Approved with an edit by %(people)s."),
@@ -39,6 +40,7 @@ class HeldDecision:
     at: datetime
     then: str  # what happens at the end: `Pays a refund €5.25, once`
     mine: int  # the number of the reader's decision; 0 where they have none here
+    overdue: bool  # the window has passed for so long that something should have closed the gate
     late: bool  # the deadline has passed, so that nobody can decide again after an undo
 
     @property
@@ -60,7 +62,7 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
     words = str(HEADS.get(kind, HEADS["mixed"])) % {"people": listed(_names(counting))}
     return HeldDecision(
         kind=kind, words=words, at=gate.settles_at, then=_rejection(agreement) if kind == "rejected" else then,
-        mine=agreement.mine.pk if agreement.mine else 0, late=bool(gate.deadline and gate.deadline <= now),
+        mine=agreement.mine.pk if agreement.mine else 0, overdue=gate.settles_at + CLOSED_BY < now, late=bool(gate.deadline and gate.deadline <= now),
     )  # fmt: skip
 
 

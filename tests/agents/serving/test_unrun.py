@@ -12,7 +12,7 @@ from agents.serving import unrun
 from approvals.models import Gate, Grant, Unrun
 from checkpoints import actors
 from checkpoints.models import Event, Run
-from tests.factories import ann, decide, make_gate, make_team
+from tests.factories import ann, bob, decide, make_gate, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
 
@@ -141,3 +141,16 @@ def test_the_receipt_names_what_ran_when_and_with_what_result() -> None:
     assert "<html" in whole.content.decode()
     part = reader.get(f"/gates/{gate.pk}/receipt/", headers={"HX-Request": "true"})
     assert "<html" not in part.content.decode()
+
+
+def test_the_inbox_names_it_to_whoever_may_see_it_and_to_nobody_else() -> None:
+    gate = approved()
+    look()
+    page = " ".join(signed_in(bob(gate.team)).get("/").content.decode().split())
+    assert "1 approved request has not run." in page
+    assert f"/gates/{gate.pk}/#gate-receipt" in page
+    other = signed_in(make_user("Eve")).get("/").content.decode()
+    assert "has not run" not in other
+    begin(gate)
+    again(gate)
+    assert "has not run" not in signed_in(bob(gate.team)).get("/").content.decode()

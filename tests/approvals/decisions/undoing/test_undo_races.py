@@ -16,6 +16,7 @@ from approvals.decisions.undoing.settle import settle
 from approvals.decisions.undoing.take_back import take_back
 from approvals.errors import AlreadyDecided, NothingToUndo, UndoTooLate
 from approvals.models import Decision, Gate, Grant, Outcome
+from checkpoints import crash_points
 from checkpoints.models import Event, Run
 from tests.factories import ann, bob, decide, make_team
 from tests.harness.racing_threads import race
@@ -121,3 +122,25 @@ def test_a_process_killed_there_leaves_the_gate_as_it_was_and_the_next_one_does_
 
 def crashing(point: str) -> dict[str, str]:
     return {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_CRASH": f"{point}:kill"}
+
+
+def test_an_undo_just_before_the_end_takes_the_vote_out_though_another_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The votes were counted before the gate's row was locked: the outcome named whoever had taken theirs back."""
+    team = make_team()
+    gate, first = make_held(team), ann(team)
+    decide(gate, first)
+    decide(gate, bob(team))
+    pass_window(gate)
+
+    def undo(name: str, step: str, value: Any) -> None:
+        if name == "before_settled":
+            monkeypatch.setattr(crash_points, "_listeners", [])
+            [undone] = race([partial(take_back, now(gate), by=first)])
+            assert isinstance(undone, Decision)
+
+    monkeypatch.setattr(crash_points, "_listeners", [undo])
+    assert not settle(now(gate))
+    assert settle(now(gate))
+    assert [each.user.first_name for each in Outcome.objects.get(gate=gate).decisions.all()] == ["Bob"]

@@ -9,9 +9,10 @@ from playwright.sync_api import Page, expect
 
 from approvals.decisions.undoing.take_back import take_back
 from approvals.models import Gate
+from tests.agents.serving.test_unrun import begin
 from tests.approvals.decisions.undoing.windows import make_held, now
 from tests.factories import ann, decide, make_card, make_gate, make_team
-from tests.harness.browser_checks import check, watched
+from tests.harness.browser_checks import check, is_live, watched
 
 NewPage = Callable[..., Page]
 UPRIGHT, ON_ITS_SIDE = {"width": 390, "height": 844}, {"width": 844, "height": 390}
@@ -163,3 +164,17 @@ def test_a_colleague_sees_the_decision_and_its_undo_as_they_happen(new_page: New
     expect(page.locator("#held")).to_contain_text("Approved by Ann Okafor.")
     take_back(now(gate), by=person)
     expect(page.locator("#held")).to_have_count(0)
+
+
+def test_the_receipt_fills_in_by_itself_as_its_effects_finish(new_page: NewPage) -> None:
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate, UPRIGHT)
+    is_live(page)
+    decide(gate, ann(gate.team))
+    receipt = page.locator("#gate-receipt")
+    expect(receipt).to_contain_text("Not yet")
+    begin(now(gate))
+    expect(receipt).to_contain_text("pay_7")
+    said = watched(page)
+    assert check(page, "", said) == []
+    assert check(page, f"/gates/{gate.pk}/receipt/", said) == []
