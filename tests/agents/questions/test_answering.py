@@ -205,3 +205,11 @@ def test_a_method_that_reads_what_is_no_field_is_refused() -> None:
 
 def test_a_plan_is_the_same_with_and_without_the_method() -> None:
     assert plan_of(Talker).steps == plan_of(Silent).steps
+
+
+def test_the_same_form_sent_twice_at_once_asks_once(ledger: Path) -> None:
+    gate = waiting_gate(ledger)
+    asker = ann(gate.team)
+    found = race([lambda: ask(gate, by=asker).pk] * 4)
+    assert len(set(found)) == 1
+    assert AgentQuestion.objects.filter(gate=gate).count() == 1
