@@ -1,4 +1,4 @@
-"""What the reader typed over an earlier version of the proposal, merged into the form of the current one.
+"""Merges what the reader typed over an earlier version of the proposal into the form of the current one.
 
 A conflict stays in the form until its sender says whose value counts: a hidden field holds what they typed, and nothing
 is sent while one is undecided. So it outlives a reload, a draft, and further versions.

@@ -96,12 +96,12 @@ class ShownChanges:
         looked_at = Proposal.objects.filter(gate=gate, number=number).first()
         if looked_at is None:
             return None
-        rows = words_between(looked_at.card, page.card)
         if gate == page.gate.pk:
-            rows += lost_race.between(page.gate, looked_at, page.proposal)
+            rows: list[dict[str, Any]] = lost_race.between(page.gate, looked_at, page.proposal)
         else:
             bodies = binding.body_rows(looked_at.content, page.proposal.content)
-            rows += edit_state.hidden(bodies, page.card, page.veil)
+            words = words_between(looked_at.card, page.card)
+            rows = [*words, *edit_state.hidden(bodies, page.card, page.veil)]
         return SinceLook(at=at, rows=self._named(rows), gate=gate if gate != page.gate.pk else 0) if rows else None
 
     def _named(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,8 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from agents import Action, Agent, Card, ReviewerQuestion, effect, gate, step
+from agents import Action, Agent, Card, Drawing, ReviewerQuestion, effect, gate, step
 from tests.factories.sample_agents import write_line
+
+WAS = "".join(f"line {number}\n" for number in range(1, 21))
+IS = WAS.replace("line 2\n", "LINE 2\n").replace("line 10\n", "")
 
 
 class Offer(BaseModel):
@@ -46,6 +49,23 @@ class Silent(Agent):
         """Pay."""
         write_line(ledger, "paid", offer.amount)
         return {}
+
+
+class Writer(Silent):
+    """Replaces a long text."""
+
+    name = "writer"
+
+    @step
+    def propose(self, mode: str) -> dict[str, Any]:
+        """Write a new text."""
+        return {"offer": Offer(amount=7, note=IS)}
+
+    @gate(policy="payments", allows=["pay"], edits=["offer"], on_reject="propose")
+    def review(self, offer: Offer) -> Card:
+        """Ask for it."""
+        drawn = Drawing(kind="diff", at="/note", was=WAS)
+        return Card(title="Write", actions=[Action(id="pay", effect="pay", pointer="/offer", draws=[drawn])])
 
 
 class Talker(Silent):

@@ -22,7 +22,7 @@ from approvals.schema.redact import MASK
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers
-from tests.factories import ann, bob, eve, make_team, make_user
+from tests.factories import ann, bob, eve, make_policy, make_team, make_user
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
 from tests.harness import services
 from tests.harness.racing_threads import race
@@ -40,9 +40,10 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger"
 
 
-def waiting_gate(ledger: Path, agent: str = "talker", **input: Any) -> Gate:
-    """An open gate of the agent."""
-    run = advance_to_rest(make_run(agent, team=make_team(), ledger=str(ledger), **input))
+def waiting_gate(ledger: Path, agent: str = "talker", *, quorum: int = 1, **input: Any) -> Gate:
+    """An open gate of the agent, at which so many people have to agree."""
+    policy = make_policy(make_team(), name="payments", quorum=quorum)
+    run = advance_to_rest(make_run(agent, team=policy.team, ledger=str(ledger), **input))
     return open_gate(run)
 
 
@@ -204,3 +205,11 @@ def test_a_method_that_reads_what_is_no_field_is_refused() -> None:
 
 def test_a_plan_is_the_same_with_and_without_the_method() -> None:
     assert plan_of(Talker).steps == plan_of(Silent).steps
+
+
+def test_the_same_form_sent_twice_at_once_asks_once(ledger: Path) -> None:
+    gate = waiting_gate(ledger)
+    asker = ann(gate.team)
+    found = race([lambda: ask(gate, by=asker).pk] * 4)
+    assert len(set(found)) == 1
+    assert AgentQuestion.objects.filter(gate=gate).count() == 1

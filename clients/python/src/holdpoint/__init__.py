@@ -1,6 +1,6 @@
 """Ask people before your agent acts, and go on with exactly what they approved."""
 
-from .answers import Begun, Event, Events, Gate, Outcome, Signal, Signals, Turn
+from .answers import Begun, Event, Events, Gate, Outcome, Question, Signal, Signals, Turn
 from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending
 from .calls import AsyncCall, Call, Decision
 from .client import AsyncHoldpoint, Holdpoint
@@ -83,6 +83,7 @@ __all__ = [
     "Pending",
     "Posting",
     "Problem",
+    "Question",
     "Quote",
     "Refused",
     "Rejected",

@@ -174,6 +174,23 @@ class Outcome(Answer):
         return self.status == "open"
 
 
+class Question(Answer):
+    """A question that somebody put to the program at its gate."""
+
+    id: int
+    gate: int
+    status: str
+    by: str
+    text: str | None = None
+    answer: str | None = None
+
+
+class Questions(Answer):
+    """The questions at a gate."""
+
+    items: list[Question] = []
+
+
 class Vote(Answer):
     """One person's vote."""
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from . import questions
 from .answers import Begun, Events, Gate, Outcome, Run, Saved, Turn
 from .calls import RESULT, Allowed
 from .endings import Said, decision_of, refused, sentence
@@ -44,10 +45,12 @@ def awaited(api: Api, gate: int, until: float) -> Op[Outcome]:
     clock, pause = api.habits.clock, FIRST
     while True:
         began = clock()
-        wait = max(0.0, min(api.habits.poll, until - began))
+        longest = SLOWEST if api.habits.on_question else api.habits.poll
+        wait = max(0.0, min(longest, until - began))
         found = yield from api.get(f"gates/{gate}/outcome", Outcome, longer=wait, wait=round(wait, 3))
         if not found.open:
             return found
+        yield from questions.answered(api, gate)
         now = clock()
         if now >= until:
             raise StillOpen(

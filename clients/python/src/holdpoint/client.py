@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
@@ -12,7 +12,7 @@ import httpx
 from pydantic import BaseModel
 
 from . import approvals
-from .answers import Events, Gate, Outcome, Signals, Version
+from .answers import Events, Gate, Outcome, Question, Signals, Version
 from .answers import Run as RunRead
 from .approvals import Approval, AsyncApproval, AsyncCalls, Calls, Pending, Several, asking
 from .awaiting import Way
@@ -152,11 +152,12 @@ class Holdpoint(_Client[Run, Approval[Call], Approval[Calls]], Blocking):
         *,
         patience: float = 60.0,
         lease: float = 30.0,
+        on_question: Callable[[Question], str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.url = _address(url)
         self._io = Threads(self.url, _token(token), transport)
-        api = self._api = Api(Habits(patience=patience, lease=lease))
+        api = self._api = Api(Habits(patience=patience, lease=lease, on_question=on_question))
         run = self._io.run
         self.approve = asking(
             "approve", question, lambda posting: Approval(self._io, approvals.begun(api, posting), Call),
@@ -203,11 +204,12 @@ class AsyncHoldpoint(_Client[AsyncRun, AsyncApproval[AsyncCall], AsyncApproval[A
         *,
         patience: float = 60.0,
         lease: float = 30.0,
+        on_question: Callable[[Question], str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.url = _address(url)
         self._io = Tasks(self.url, _token(token), transport)
-        api = self._api = Api(Habits(patience=patience, lease=lease))
+        api = self._api = Api(Habits(patience=patience, lease=lease, on_question=on_question))
         run = self._io.run
         self.approve = asking(
             "approve", question,

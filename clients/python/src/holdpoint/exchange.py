@@ -15,6 +15,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from .answers import Question
+
 T = TypeVar("T")
 
 
@@ -98,3 +100,4 @@ class Habits:
     poll: float = 25.0  # of one request that waits for an outcome
     lease: float = 30.0  # of a claim, counted from the last heartbeat
     clock: Callable[[], float] = time.monotonic
+    on_question: Callable[[Question], str] | None = None  # answers questions at a gate that is waited for

@@ -1,0 +1,135 @@
+"""Somebody asks the agent, mentions a colleague, leaves a part out, and meets another version: in a real browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agents.questions import answering
+from approvals.models import AgentQuestion, Gate, Outcome
+from checkpoints.models import Event
+from tests.agents.questions.questioned_agents import WAS
+from tests.agents.questions.test_answering import waiting_gate
+from tests.conftest import sign_in
+from tests.factories import ann, bob, decide
+from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.known_agents import knowing_only
+from tests.harness.waiting import until
+
+AGENTS = "tests.agents.questions.questioned_agents"
+LOOKS = os.environ.get("ASK_LOOKS", "")
+
+
+def look(page: Page, name: str) -> None:
+    """Take pictures, where somebody wants to see them."""
+    if LOOKS:
+        for width, scheme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+            page.screenshot(path=f"{LOOKS}/{name}-{width}-{scheme}.png", full_page=True)
+        page.set_viewport_size({"width": 1440, "height": 900})
+
+
+@pytest.fixture
+def page_at(
+    start_web: Callable[..., Any], browser: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Gate], Page]]:
+    """page_at(gate) -> the gate's page as ann sees it, live, by a server that knows the agents that ask here."""
+    with knowing_only(AGENTS, settings, monkeypatch):
+        _, base = start_web(env={"HOLDPOINT_AGENTS": AGENTS})
+        contexts = []
+
+        def at(gate: Gate) -> Page:
+            contexts.append(context := browser.new_context(base_url=base))
+            sign_in(context, ann(gate.team), base)
+            page: Page = context.new_page()
+            page.goto(f"/gates/{gate.pk}/")
+            is_live(page)
+            return page
+
+        yield at
+        for each in contexts:
+            each.close()
+
+
+def test_the_proposal_changes_while_i_edit_and_nothing_is_lost(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
+    gate = waiting_gate(tmp_path / "ledger", quorum=2)
+    page = page_at(gate)
+    said = watched(page)
+    amount, note = page.locator("[name='args.pay/amount']"), page.locator("[name='args.pay/note']")
+    amount.fill("80")
+    note.fill("My own words.")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
+    decide(gate, bob(gate.team), "edit", arguments={"pay": {"amount": 9, "note": ""}})
+    page.get_by_role("link", name="Show the new version").click()
+    expect(page.locator("#since-look")).to_contain_text("Changed since you looked at")
+    expect(note).to_have_value("My own words.")
+    conflict = page.locator(".conflict")
+    expect(conflict).to_have_count(1)
+    expect(conflict).to_contain_text("80")
+    look(page, "conflict")
+    assert check_each_look(page, "", said) == []
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#refusal")).to_contain_text("Choose whose value counts")
+    page.locator(".conflict [value=theirs]").check()
+    expect(amount).to_have_value("9")
+    page.locator(".conflict [value=mine]").check()
+    expect(amount).to_have_value("80")
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#gate-news")).to_contain_text("Approved by you")
+    made = gate.proposals.latest("number").card.actions[0].arguments
+    assert made == {"amount": 80, "note": "My own words."}
+
+
+def test_a_stretch_is_left_out_and_that_is_my_edit(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
+    gate = waiting_gate(tmp_path / "ledger", "writer")
+    page = page_at(gate)
+    said = watched(page)
+    box, edit = page.locator("[name='drop.args.pay/note.2']"), page.locator("[name=verdict][value=edit]")
+    box.check()
+    expect(edit).to_be_checked()
+    expect(page.locator(".my-edit:visible")).to_contain_text("line 10")
+    look(page, "stretches")
+    assert check_each_look(page, "", said) == []
+    page.set_viewport_size({"width": 1440, "height": 900})
+    box.uncheck()
+    expect(edit).not_to_be_checked()
+    box.check()
+    page.locator("[data-commit]:visible").click()
+    until(lambda: Gate.objects.get(pk=gate.pk).status == "decided", what="it is decided")
+    assert Outcome.objects.get(gate=gate).approved().actions[0].arguments["note"] == WAS.replace("line 2\n", "LINE 2\n")
+
+
+def test_a_question_is_answered_with_the_gate_open_and_a_colleague_is_mentioned_by_keyboard(
+    page_at: Callable[[Gate], Page], tmp_path: Path
+) -> None:
+    gate = waiting_gate(tmp_path / "ledger")
+    mate = bob(gate.team)
+    page = page_at(gate)
+    said = watched(page)
+    field = page.locator("#ask")
+    field.fill("Why seven?")
+    page.get_by_role("button", name="Ask the agent", exact=True).click()
+    thread = page.locator("#gate-remarks")
+    expect(thread).to_contain_text("No answer yet.")
+    expect(field).to_have_value("")
+    assert answering.answer(AgentQuestion.objects.get(gate=gate).pk)
+    expect(thread.locator("blockquote.voice")).to_contain_text("asked “Why seven?”")
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    field.focus()
+    page.keyboard.type("Look, @bo")
+    expect(page.locator("#mentions [role=option]")).to_have_count(1)
+    look(page, "thread")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value(f"Look, @{mate.username} ")
+    page.keyboard.type("please")
+    page.keyboard.press("Enter")
+    expect(thread).to_contain_text(f"Look, @{mate.username} please")
+    assert Event.objects.filter(subject=gate.subject, kind="gate.mentioned").count() == 1
+    assert check_each_look(page, "", said) == []
