@@ -35,6 +35,7 @@ SECTIONS = {
     "pages": "pages.page_times",
     "sockets": "pages.sockets",
     "weight": "pages.weight",
+    "clearing": "pages.clearing",
     "assistant": "examples.assistant",
     "outside": "outside.api_calls",
     "prompts": "outside.prompts",

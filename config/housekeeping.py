@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db.models.functions import Now
 
 from agents.models import Answer, Spoken, Worker
-from approvals.models import Draft, Looking, SignedIn
+from approvals.models import BulkOrder, Draft, Looking, SignedIn, Snooze
 from approvals.notifications import log
 from approvals.webhooks import outbox
 from config.messages import canary
@@ -34,8 +34,10 @@ def clear_sessions() -> None:
 
 @shared_task
 def clear_drafts() -> None:
-    """Delete the drafts of gates that closed long ago, and rows of pages, live texts and workers that are gone."""
+    """Delete old drafts and bulk decisions, snoozes that are over, and rows of pages, live texts and workers gone."""
     Draft.objects.outlived(DRAFTS_STAY).delete()
+    BulkOrder.objects.outlived(DRAFTS_STAY).delete()
+    Snooze.objects.over().delete()
     Looking.objects.gone().delete()
     Spoken.objects.left().delete()
     Worker.objects.outlived().delete()

@@ -8,12 +8,14 @@ counts on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import ChildLink, Effect
 from approvals.engine_rules import children, effects
 from checkpoints.models import Checkpoint, Run
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.values.checkpoint_kinds import ASIDE
 
 from .run_path import RunPath
@@ -27,17 +29,24 @@ def is_unsettled(row: ChildLink) -> bool:
 
 def of_run(run_id: int) -> list[ChildLink]:
     """Return all children of a run, oldest first, each with whether it has effects that may have to be undone."""
-    return _with_effects(ChildLink.objects.filter(parent=run_id))
+    return _of_run(run_id)
+
+
+@prepared
+def _of_run(run: Any) -> QuerySet[ChildLink]:
+    return _with_effects(ChildLink.objects.filter(parent=run))
 
 
 def of_lineage(lineage: int) -> list[ChildLink]:
     """Return, as `of_run`, the children of a run and its forks."""
-    return _with_effects(ChildLink.objects.filter(parent__in=Run.objects.of_lineage(lineage).values("pk")))
+    return list(_with_effects(ChildLink.objects.filter(parent__in=Run.objects.of_lineage(lineage).values("pk"))))
 
 
-def _with_effects(rows: QuerySet[ChildLink]) -> list[ChildLink]:
+def _with_effects(rows: QuerySet[ChildLink]) -> QuerySet[ChildLink]:
     done = Effect.objects.filter(run=OuterRef("run"), undoes__isnull=True, status__in=effects.OPEN)
-    return list(rows.select_related("run__plan").order_by("pk").annotate(**{"has_effects": Exists(done)}))
+    found: QuerySet[Any] = rows.select_related("run__plan").order_by("pk")
+    marked: QuerySet[ChildLink] = found.annotate(**{"has_effects": Exists(done)})
+    return marked
 
 
 def family(run_id: int) -> list[Run]:

@@ -65,7 +65,7 @@ class BulkLine:
             return _("Something has to be filled in first. Open it.")
         if page.card.untaken(page.first):
             return _("One of its actions takes no plain approval. Open it.")
-        if page.choices.impacts["approve"].ticks:
+        if page.choices.approval.ticks:
             return _("It would do something again that was already done. Open it to confirm that.")
         return ""
 
@@ -110,7 +110,7 @@ class BulkLine:
     def _mark(self) -> str:
         if not self.approves:
             return ""  # a rejection runs nothing
-        return self.page.choices.impacts["approve"].shown
+        return self.page.choices.approval.shown
 
 
 @dataclass(frozen=True)

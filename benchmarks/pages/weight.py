@@ -35,14 +35,15 @@ def main() -> None:
         addresses |= {"runs": "/runs/", "agents": "/agents/", "audit": "/audit/"}
         print(f"{'':<8} {'width':>5}   HTML    CSS     JS  other    all kB  requests  shift")
         session, looks = session_of(ann), [(name, width) for name in addresses for width in (390, 1440)]
-        with _browser() as browser:
-            found = {look: _look(browser, base, session, look, addresses[look[0]]) for look in looks}
+        with browser() as opened:
+            found = {look: _look(opened, base, session, look, addresses[look[0]]) for look in looks}
     name, width = max(found, key=lambda look: found[look][0])
     mark("heaviest first load", found[name, width][0], "kB", most=AIM_KB, beside={"page": f"{name} at {width} px"})
     mark("largest shift of a layout", max(shift for _, shift in found.values()), most=AIM_SHIFT)
 
 
-def _browser() -> Any:
+def browser() -> Any:
+    """Open the browser that the tests use, as a context."""
     from contextlib import contextmanager
 
     from playwright.sync_api import sync_playwright

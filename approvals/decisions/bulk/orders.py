@@ -133,7 +133,7 @@ def _content(sent: BulkSubmission) -> dict[str, Any]:
 def _faults(sent: BulkSubmission) -> list[Problem]:
     faults = []
     if sent.verdict not in (Verdict.APPROVE, Verdict.REJECT):
-        faults.append(problem(_("Choose approve or reject."), pointer="/verdict"))
+        faults.append(problem(_("Choose approve or reject for all of these."), pointer="/verdict"))
     if not sent.gates:
         faults.append(problem(_("Select at least one gate."), pointer="/gates"))
     if len(sent.gates) > MOST or len({each.gate for each in sent.gates}) < len(sent.gates):

@@ -14,6 +14,10 @@ class SnoozeQuerySet(models.QuerySet["Snooze"]):
         """Select those that are not over."""
         return self.filter(until__gt=Now())
 
+    def over(self) -> SnoozeQuerySet:
+        """Select those that are over, and those of gates that closed."""
+        return self.filter(models.Q(until__lte=Now()) | models.Q(gate__closed_at__isnull=False))
+
 
 class Snooze(models.Model):
     """One gate that one person does not want to see among their own before `until`. Over by itself."""

@@ -42,10 +42,23 @@ class OfferedChoices:
     saved: ShownState
 
     @cached_property
+    def approved(self) -> Impact:
+        """Return the impact of an approval, which a list of gates needs alone."""
+        return self.page.future.approve()
+
+    @cached_property
+    def approval(self) -> impact_words.WordedImpact:
+        """Return the same as the page shows it."""
+        return self._approving("approve", current=True)
+
+    def _expected(self, choice: str) -> Impact | None:
+        return self.approved if choice == "approve" else self.expected.get(choice)
+
+    @cached_property
     def expected(self) -> dict[str, Impact]:
         """Return choice -> impact."""
         future, mix = self.page.future, self.mix
-        approved = future.approve()
+        approved = self.approved
         edited, put = (
             future.with_patch([dict(each) for each in typed.patch], typed.card) if typed.patch else approved
             for typed in (self.page.typed, self.page.instead)
@@ -56,7 +69,7 @@ class OfferedChoices:
     @cached_property
     def impacts(self) -> dict[str, impact_words.WordedImpact]:
         return {
-            "approve": self._approving("approve", current=True),
+            "approve": self.approval,
             "each": self._approving("each", current=self.mix is None or not self.mix.changed),
             "edit": self._approving("edit", current=False),
             "override": self._approving("override", current=False),
@@ -65,7 +78,11 @@ class OfferedChoices:
 
     def _approving(self, choice: str, *, current: bool) -> impact_words.WordedImpact:
         drawn = impact_words.approval(
-            choice, self.expected[choice], self.page.agreement, current=current, elsewhere=self._elsewhere
+            choice,
+            self._expected(choice) or self.approved,
+            self.page.agreement,
+            current=current,
+            elsewhere=self._elsewhere,
         )
         if choice == "edit" and self.page.asks_only:
             drawn = replace(drawn, heading=str(impact_words.HEADINGS["answer"]))
@@ -89,7 +106,7 @@ class OfferedChoices:
         place: str = "",
     ) -> impact_words.WordedImpact:
         """Add to a worded impact what its form posts: the mark of what was shown, and the boxes to confirm."""
-        impact = impact or self.expected.get(choice)
+        impact = impact or self._expected(choice)
         now = self.page.agreement
         left = now.left_to_reject() if rejects else max(now.left(current=current), 0)
         binding = DecisionImpact(impact=impact, rejects=rejects, left=left)
@@ -169,7 +186,7 @@ class OfferedChoices:
         """Return the effects that the choice reuses, since they were done with this very input."""
         if not self.page.open:
             return frozenset()
-        ahead = self.expected[choice]
+        ahead = self._expected(choice) or self.approved
         rows = {verdict: names(ahead.having(verdict, kind="effect")) for verdict in ImpactVerdict}
         return frozenset(rows[ImpactVerdict.STANDS]) - {*rows[ImpactVerdict.WILL], *rows[ImpactVerdict.MAY]}
 
@@ -179,7 +196,7 @@ class OfferedChoices:
         allowed = [step for step in self.page.plan.steps if step.name in self.page.card.allows]
         final = tuple(step.title for step in allowed if step.irreversible)
         if self.page.open:
-            final = next((row.names for row in self.impacts["approve"].rows if row.effect == "oneway"), ())
+            final = next((row.names for row in self.approval.rows if row.effect == "oneway"), ())
         if final:
             return _("%(steps)s cannot be undone") % {"steps": quoted(final)}
         new = [step for step in allowed if step.name not in self._stands("approve")]

@@ -57,6 +57,6 @@ def test_what_no_bulk_decision_can_be_is_refused_as_a_whole_and_names_the_place(
         ({"gates": body(gates[:1])["gates"] * 2}, "/gates"), ({"verdict": "edit"}, "/verdict"),
         ({"gates": []}, "/gates"),
     ):  # fmt: skip
-        told = refusal(send(ann(team), body(gates, **said)), 422)
+        told = refusal(send(ann(team), {**body(gates), **said}), 422)
         assert place in {each["parameter"] for each in told["errors"]}, said
     assert set(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("status", flat=True)) == {"open"}

@@ -1,0 +1,48 @@
+"""The gate that follows a decision is the next one of the list that the reader came from."""
+
+from __future__ import annotations
+
+from approvals.models import Gate
+from tests.factories import ann, make_card, make_gate, make_policy, make_team
+from tests.harness.signed_in_clients import form_of, signed_in
+
+
+def test_it_follows_in_the_order_and_with_the_filters_of_the_list_and_then_the_rest() -> None:
+    team = make_team()
+    policy = make_policy(team)
+    gates = {
+        paid: make_gate(policy=policy, card=make_card(title=f"Pay {paid}", amount=paid, risk=risk))
+        for paid, risk in (("€5.00", "low"), ("€90.00", "low"), ("€20.00", "low"), ("€70.00", "high"))
+    }
+    client = signed_in(ann(team))
+    client.get("/?queue=mine&sort=amount&risk=low")
+    passed, here = [], gates["€90.00"].pk
+    for _ in range(4):
+        passed.append(here)
+        form = {**form_of(Gate.objects.get(pk=here)), "follows": "yes", "follow": "yes"}
+        there = client.post(f"/gates/{here}/decisions/", form)["Location"]
+        here = int(there.split("/")[2])
+    assert passed == [gates[paid].pk for paid in ("€90.00", "€20.00", "€5.00", "€70.00")]
+
+
+def test_a_gates_place_and_neighbours_are_those_of_that_list() -> None:
+    team = make_team()
+    policy = make_policy(team)
+    first, last = (make_gate(policy=policy, card=make_card(title=f"Pay {n}", amount=f"€{n}.00")) for n in (5, 9))
+    client = signed_in(ann(team))
+    assert f'href="/gates/{last.pk}/"' in client.get(f"/gates/{first.pk}/").content.decode()
+    client.get("/?queue=mine&sort=amount")
+    page = client.get(f"/gates/{last.pk}/").content.decode()
+    assert 'data-hotkey="j"' in page
+    assert 'data-hotkey="k"' not in page
+    client.get("/?queue=mine")
+    assert 'data-hotkey="k"' in client.get(f"/gates/{last.pk}/").content.decode()
+
+
+def test_junk_in_the_cookie_is_the_readers_own_queue() -> None:
+    team = make_team()
+    first, second = (make_gate(team=team) for _ in range(2))
+    client = signed_in(ann(team))
+    client.cookies["holdpoint_list"] = "sort=%00nothing&queue=<b>&after=1&risk=extreme"
+    form = {**form_of(first), "follows": "yes", "follow": "yes"}
+    assert client.post(f"/gates/{first.pk}/decisions/", form)["Location"].startswith(f"/gates/{second.pk}/")
