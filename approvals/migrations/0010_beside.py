@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0006_insights")]
+    dependencies = [("approvals", "0009_insights")]
 
     operations = [
         migrations.AddField(

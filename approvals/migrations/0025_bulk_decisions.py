@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0020_bulk_risk"),
+        ("approvals", "0024_bulk_risk"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -20,7 +20,7 @@ COLUMNS = {
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("approvals", "0023_snoozes")]
+    dependencies = [("approvals", "0027_snoozes")]
     accepted = {"prefer-robust-stmts": "Each of the safer operations looks first whether its index is there."}
 
     operations = [

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0002_tokens_decide")]
+    dependencies = [("approvals", "0011_beside_indexes")]
 
     operations = [
         migrations.AddField(

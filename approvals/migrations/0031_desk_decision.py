@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("approvals", "0026_desk_policy"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
+    dependencies = [("approvals", "0030_desk_policy"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.SeparateDatabaseAndState(

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("approvals", "0004_policy_changes"),
+        ("approvals", "0007_policy_changes"),
     ]
 
     operations = [

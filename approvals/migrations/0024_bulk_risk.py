@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0019_visits")]
+    dependencies = [("approvals", "0023_visits")]
 
     operations = [
         migrations.AddField(

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     accepted = {"several-tables": "The new table is empty, so each of its two foreign keys takes its lock for an instant."}
     dependencies = [
-        ("approvals", "0018_ask"),
+        ("approvals", "0022_ask"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -6,7 +6,7 @@ OPEN = models.Q(status="open")
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("approvals", "0007_beside")]
+    dependencies = [("approvals", "0010_beside")]
 
     operations = [
         SaferAddIndexConcurrently(

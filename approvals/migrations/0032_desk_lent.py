@@ -31,7 +31,7 @@ JOIN approvals_policy policy ON policy.id = gate.policy_id AND {WITHIN}
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0027_desk_decision"), ("checkpoints", "0001_initial")]
+    dependencies = [("approvals", "0031_desk_decision"), ("checkpoints", "0001_initial")]
     accepted = {"unknown-effect": "it only adds views, which the running release does not read"}
 
     operations = [

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     accepted = {"several-tables": "The new table is empty, so each of its two foreign keys takes its lock for an instant."}
     dependencies = [
-        ("approvals", "0017_undo_index"),
+        ("approvals", "0021_undo_index"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

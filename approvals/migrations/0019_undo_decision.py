@@ -2,6 +2,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0014_undo_gate")]
+    dependencies = [("approvals", "0018_undo_gate")]
 
     operations = [migrations.AddField("decision", "shown", models.TextField(db_default="", default=""))]

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     accepted = {"several-tables": "It only makes empty tables: those that they refer to are locked for a moment, people's first."}
 
     dependencies = [
-        ("approvals", "0010_policy_messages"),
+        ("approvals", "0014_policy_messages"),
         ('auth', '0012_alter_user_first_name_max_length'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

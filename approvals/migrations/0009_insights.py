@@ -2,7 +2,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0005_auto_sample")]
+    dependencies = [("approvals", "0008_auto_sample")]
 
     operations = [
         migrations.AlterModelOptions(

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0009_accounts")]
+    dependencies = [("approvals", "0013_accounts")]
 
     operations = [
         migrations.AddField(

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0015_undo_decision")]
+    dependencies = [("approvals", "0019_undo_decision")]
 
     operations = [
         migrations.CreateModel(

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0022_saved_views"),
+        ("approvals", "0026_saved_views"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0013_undo_window")]
+    dependencies = [("approvals", "0017_undo_window")]
 
     operations = [
         migrations.AddField("gate", "settles_at", models.DateTimeField(null=True)),

@@ -5,7 +5,7 @@ from django_pg_migration_tools.operations import SaferAddIndexConcurrently
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("approvals", "0016_undo_unrun")]
+    dependencies = [("approvals", "0020_undo_unrun")]
 
     operations = [
         SaferAddIndexConcurrently(

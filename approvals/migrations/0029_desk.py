@@ -18,7 +18,7 @@ def of_user(name: str = "+", *, null: bool = False) -> models.Field:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0024_inbox_orders"),
+        ("approvals", "0028_inbox_orders"),
         ("auth", "0012_alter_user_first_name_max_length"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
