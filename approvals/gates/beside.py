@@ -14,7 +14,7 @@ from approvals.cards.card import Card
 from checkpoints.postgresql.sql import Statement
 from checkpoints.values import digests
 
-SAME = 200  # gates that ask for the same: as many as one bulk decision takes
+SAME = 199  # other gates that ask for the same: with the one beside them as many as one bulk decision takes
 ABOUT = 20  # gates about the same resource
 
 # `{}`: ids of the gates that the reader sees. Along an index each.

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from approvals.admin.policies import PolicyForm
+from approvals.admin.policy_form import PolicyForm
 from approvals.models import Policy, PolicyChange
 from approvals.models.policy import SETTINGS
 from approvals.policy.written import Directory

@@ -80,6 +80,11 @@ class AskedGate:
         return [each for each in self.read.beside if each.same]
 
     @property
+    def same_with_this(self) -> int:
+        """Return how many open gates ask for exactly the same, this one included."""
+        return len(self.the_same) + 1
+
+    @property
     def about_the_same(self) -> list[OpenBeside]:
         """List the other open gates about the same resource."""
         return [each for each in self.read.beside if not each.same]

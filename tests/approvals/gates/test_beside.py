@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from django.contrib.auth.models import Group
 
 from approvals.gates.reading import shown
@@ -84,3 +85,17 @@ def test_gates_without_actions_or_resource_are_beside_none(team: Group) -> None:
     policy = make_policy(team)
     one, _ = (opened(policy, actions=[]) for _ in range(2))
     assert beside(one) == []
+
+
+def test_the_same_are_decided_once_from_the_page_of_one(team: Group) -> None:
+    policy = make_policy(team)
+    one, two = (opened(policy, risk="low") for _ in range(2))
+    reader = signed_in(ann(team))
+    page = BeautifulSoup(reader.get(f"/gates/{one.pk}/").content.decode(), "html.parser")
+    form = page.select_one("#same form")
+    assert form is not None
+    assert "Decide once for these 2" in form.text
+    sent = [str(each["value"]) for each in form.select("[name=gate]")]
+    assert sent == [str(one.pk), str(two.pk)]
+    preview = reader.post(str(form["action"]), {"gate": sent}).content.decode()
+    assert len(BeautifulSoup(preview, "html.parser").select("[name=choice]")) == 2

@@ -1,0 +1,290 @@
+"""The form of a policy's version, in the administration and for files of policies."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import Group
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.models import Policy
+from approvals.models.policy import SAMPLE, SETTINGS
+from approvals.policy import enough_reviewers, required, written
+from approvals.policy.written import Directory, WrongText
+from approvals.policy_changes import changes
+from approvals.policy_changes.simulation import simulate
+from checkpoints.admin.durations import HOW, Duration
+from checkpoints.admin.versions import VersionedForm
+
+from .escalation_field import EscalationField
+
+SHORTEST = timedelta(minutes=1)
+LEAST_UNDO, MOST_UNDO = timedelta(seconds=5), timedelta(days=1)
+PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program may be withdrawn
+
+
+# Examples of what to write.
+STAGES = "1 of Finance and 1 of Support\n1 of Legal"  # not translated: it is read as it is
+RULES = """[[rule]]
+name = "small"
+when = 'amount < 50 && customer.tier == "gold"'
+approvals = 1
+
+[[rule]]
+name = "large"
+when = "amount >= 1000"
+stages = ["2 of Finance", "1 of Legal"]
+"""  # not translated: it is read as it is
+
+
+class PolicyForm(VersionedForm[Policy]):
+    """The form of a policy version; each field says what it does."""
+
+    deadline = Duration(
+        least=SHORTEST,
+        too_short=gettext_lazy("That is less than a minute, too short for anybody to decide."),
+        help_text=format_lazy("{} {}", HOW, gettext_lazy("Empty: no deadline.")),
+    )
+    withdraw_after = Duration(
+        least=PATIENCE,
+        too_short=gettext_lazy("Programs report once a minute: write 2 min or more."),
+        label=gettext_lazy("Withdraw if the external agent is offline for"),
+        help_text=gettext_lazy(
+            "Applies to external agents that have not announced a pause. For example 10 min. Empty: never."
+        ),
+    )
+
+    undo_window = Duration(
+        least=LEAST_UNDO,
+        too_short=gettext_lazy("That is less than 5 seconds, too short for anybody to undo anything."),
+        label=gettext_lazy("Time to undo"),
+        help_text=gettext_lazy(
+            "How long a decision waits before it takes effect. Until then whoever made it can undo it, and others can "
+            "reject it. For example 30 s. Empty: it takes effect at once."
+        ),
+    )
+    pause = Duration(
+        least=SHORTEST,
+        too_short=gettext_lazy("That is less than a minute, too short to make a difference."),
+        label=gettext_lazy("Pause before a third attempt"),
+        help_text=format_lazy(
+            "{} {}",
+            HOW,
+            gettext_lazy(
+                "An agent that was rejected twice waits this long after the last rejection before it asks the same "
+                "again. What a person sent back may be asked again at once. Empty: no pause."
+            ),
+        ),
+    )
+
+    stages = forms.CharField(
+        required=False,
+        label=gettext_lazy("Stages"),
+        widget=forms.Textarea(attrs={"rows": 3, "class": "policy-text", "placeholder": STAGES, "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "Where some have to approve before others, or one of each of several teams: one stage a line. “2 of "
+            "Finance”, “1 of Finance and 1 of Legal”, “1 of Legal or @mira”. They replace the three fields above."
+        ),
+    )
+    rules = forms.CharField(
+        required=False,
+        label=gettext_lazy("Rules"),
+        widget=forms.Textarea(attrs={"rows": 12, "class": "policy-text", "placeholder": RULES, "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "What is asked of some proposals instead, by their fields. The first rule that is true counts. A rule "
+            "that cannot be evaluated counts beside the rest, so that nothing is let through. See docs/policies.md."
+        ),
+    )
+
+    remind_before = Duration(
+        least=SHORTEST,
+        too_short=gettext_lazy("That is less than a minute, too short for anybody to be reached."),
+        label=gettext_lazy("Remind before the deadline"),
+        help_text=gettext_lazy("For example 2 h. Empty: when the share below of the time is left."),
+    )
+    escalation = EscalationField()
+
+    class Meta:
+        model = Policy
+        fields = (
+            "team",
+            "name",
+            "groups",
+            "people",
+            "quorum",
+            "stages",
+            "denials",
+            "rules",
+            "auto_sample",
+            "separation",
+            "reason_required",
+            "step_up",
+            "step_up_method",
+            "tokens_decide",
+            "bulk_risk",
+            "deadline",
+            "on_expiry",
+            "undo_window",
+            "escalation",
+            "calendar",
+            "withdraw_after",
+            "whole_state",
+            "registered_only",
+            "hourly",
+            "pause",
+            "leaves",
+            "remind_before",
+            "remind_share",
+        )
+        labels = {
+            "groups": gettext_lazy("Decided by"),
+            "people": gettext_lazy("People"),
+            "denials": gettext_lazy("Rejections needed"),
+            "quorum": gettext_lazy("Approvals needed"),
+            "separation": gettext_lazy("Requester cannot approve (four-eyes)"),
+            "step_up": gettext_lazy("Require confirmation"),
+            "step_up_method": gettext_lazy("Confirmed by"),
+            "on_expiry": gettext_lazy("After the deadline"),
+            "hourly": gettext_lazy("Gates per hour"),
+            "leaves": gettext_lazy("Messages may say"),
+            "remind_share": gettext_lazy("Remind at"),
+            "calendar": gettext_lazy("Counts working time of"),
+        }
+        help_texts = {
+            "name": gettext_lazy(
+                "Agents' gates ask for a policy by this name. “default” is for gates that name none. If the team has "
+                "a policy of this name, saving makes its next version."
+            ),
+            "groups": gettext_lazy("The teams whose members may decide. None chosen: the policy's own team."),
+            "people": gettext_lazy("People who may decide beside these teams, whatever teams they are in."),
+            "denials": gettext_lazy(
+                "How many people must reject before a gate is rejected. Until then the others can still approve. A "
+                "rejection stays counted when somebody edits the proposal."
+            ),
+            "quorum": gettext_lazy("How many different people must approve the same version of a gate."),
+            "separation": gettext_lazy(
+                "The person who started a run, or who owns the token that started it or asks, cannot approve its gates."
+            ),
+            "hourly": gettext_lazy(
+                "How many gates one agent may open in the team within an hour. An external agent over the limit is "
+                "told when to try again; a run of an agent on this server waits in the queue. Empty: no limit."
+            ),
+            "step_up": gettext_lazy(
+                "Reviewers confirm who they are before they decide: by their password, their passkey, or a code of "
+                "their authenticator app. API tokens cannot decide then."
+            ),
+            "step_up_method": gettext_lazy(
+                "With “passkey only” people without a passkey cannot decide until they add one to their account."
+            ),
+            "leaves": gettext_lazy(
+                "What e-mails and other messages to reviewers show. They pass through other servers."
+            ),
+            "remind_share": gettext_lazy(
+                "Percent of the time to the deadline that is left when those who have not decided are reminded. "
+                "0: never. People may choose another time for themselves."
+            ),
+            "calendar": gettext_lazy(
+                "The deadline and the escalation count only this calendar's hours. None chosen: all hours count."
+            ),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Begin a new policy without decisions by token: who wants them says so."""
+        super().__init__(*args, **kwargs)
+        self.directory = Directory.now()
+        for name in {"denials", "auto_sample", "leaves", "remind_share", "step_up_method"} & set(
+            self.fields
+        ):  # read only: none of them
+            self.fields[name].required = False
+        if not self.instance.pk:
+            self.initial["tokens_decide"] = False
+            return
+        stages = required.own(self.instance).stages
+        apart = not required.own(self.instance).staged
+        role = stages[0].roles[0]
+        self.initial["stages"] = "" if apart else written.stages_text(stages, self.directory)
+        self.initial["rules"] = written.rules_text(required.rules_of(self.instance.rules), self.directory)
+        if self.instance.stages:
+            self.initial["groups"] = list(role.teams) if apart else []
+            self.initial["people"] = list(role.people) if apart else []
+            self.initial["quorum"] = role.quorum if apart else 1
+
+    def clean_denials(self) -> int:
+        """Take an empty field as one."""
+        said: int | None = self.cleaned_data["denials"]
+        return 1 if said is None else said
+
+    def clean_auto_sample(self) -> int:
+        """Take an empty field as the default."""
+        said = self.cleaned_data["auto_sample"]
+        return SAMPLE if said is None else said
+
+    def clean_stages(self) -> str:
+        """Read the stages, one a line."""
+        try:
+            return written.stored_stages(written.stages_from(self.cleaned_data["stages"], self.directory))
+        except WrongText as wrong:
+            raise forms.ValidationError(str(wrong)) from None
+
+    def clean_rules(self) -> str:
+        """Read the rules."""
+        try:
+            return written.stored_rules(written.rules_from(self.cleaned_data["rules"], self.directory))
+        except WrongText as wrong:
+            raise forms.ValidationError(str(wrong)) from None
+
+    def clean_remind_share(self) -> int:
+        """Return the share; empty: never, and what it was where the form has no such field."""
+        sent: int | None = self.cleaned_data["remind_share"]
+        before: int = self.instance.remind_share
+        return (sent or 0) if self.add_prefix("remind_share") in self.data else before
+
+    def clean_step_up_method(self) -> str:
+        """Take what is chosen, or any method."""
+        return self.cleaned_data["step_up_method"] or str(Policy.StepUpMethod.ANY)
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse an edit of an outdated version, and a policy whose reviewers are too few."""
+        said = super().clean()
+        team = said.get("team") or (self.instance.team if self.instance.pk else None)
+        if not team or not {"quorum", "groups", "people", "stages", "rules"} <= said.keys() or not said["quorum"]:
+            return said
+        if said["stages"] and (said["groups"] or said["people"]):
+            self.add_error("stages", _("Leave “Decided by” and “People” empty where stages say who decides."))
+            return said
+        draft = Policy(team=team, **{name: said[name] for name in ("quorum", "stages", "rules")})
+        chosen, people = [each.pk for each in said["groups"]], [each.pk for each in said["people"]]
+        draft.reviewer_ids = chosen or ([] if people else [team.pk])
+        draft.person_ids = people
+        self._check_reviewers(draft)
+        calendar = said.get("calendar")
+        if team and calendar and calendar.team_id != team.pk:
+            self.add_error("calendar", _("This calendar is of another team. Choose one of %(team)s.") % {"team": team})
+        if (said.get("undo_window") or LEAST_UNDO) > MOST_UNDO:
+            self.add_error("undo_window", _("That is more than a day: write 24 h or less."))
+        if "_simulate" in self.data and not self.errors:
+            self._simulate(said, team)
+        return said
+
+    def _simulate(self, said: dict[str, Any], team: Group) -> None:
+        """Compute what the entered policy would have asked, and refuse to save it in the same request."""
+        name = said.get("name") or self.instance.name
+        drafted = Policy(team=team, name=name, **{each: said[each] for each in SETTINGS if each in said})
+        self.simulated = simulate(drafted, groups=said["groups"], people=said["people"])
+        self.milder = changes.compared(drafted, said["groups"], said["people"])
+        raise forms.ValidationError(_("Nothing is saved yet."))
+
+    def _check_reviewers(self, draft: Policy) -> None:
+        own, names = required.own(draft), self.directory.names
+        if short := enough_reviewers.too_few(own, names):
+            self.add_error("stages" if draft.stages else "quorum", short)
+        for rule in required.rules_of(draft.rules):
+            if "quorum" in rule.require and own.staged:
+                words = _("Rule “%(rule)s”: write stages instead of approvals, as the policy has stages.")
+                self.add_error("rules", words % {"rule": rule.name})
+            elif short := enough_reviewers.too_few(rule.applied(own), names):
+                self.add_error("rules", _("Rule “%(rule)s”: %(why)s") % {"rule": rule.name, "why": short})
