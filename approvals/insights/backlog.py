@@ -22,6 +22,11 @@ SELECT 'open', width_bucket(extract(epoch FROM statement_timestamp() - g.opened_
   max(extract(epoch FROM statement_timestamp() - g.opened_at))::float8
 FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open' {conditions} GROUP BY 2
 UNION ALL
+SELECT 'cost', g.delay_currency, 0, 0,
+  sum(g.delay_value * extract(epoch FROM statement_timestamp() - g.opened_at) / 3600)::float8
+FROM approvals_gate g
+WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open' AND g.delay_currency <> '' {conditions} GROUP BY 2
+UNION ALL
 SELECT 'opened', (g.opened_at AT TIME ZONE %(zone)s)::date::text, count(*), 0, 0
 FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.opened_at >= %(since)s {conditions} GROUP BY 2
 UNION ALL
@@ -39,6 +44,7 @@ class Backlog:
     waited: timedelta  # by all of them together
     longest: timedelta | None
     spread: dict[str, int]  # by durations.SPANS, how long they have waited so far
+    costs: dict[str, float]  # by currency: what their waiting has cost so far, of those that say what it costs
     days: list[tuple[date, int]]
 
 
@@ -57,10 +63,13 @@ def of_rows(found: Sequence[tuple[Any, ...]], first: date, days: int) -> Backlog
     spread, waited, longest = dict.fromkeys(SPANS, 0), 0.0, 0.0
     came: dict[str, int] = {}
     went: dict[str, int] = {}
+    costs: dict[str, float] = {}
     for what, key, number, seconds, most in found:
         if what == "open":
             spread[list(SPANS)[int(key)]] += number
             waited, longest = waited + seconds, max(longest, most)
+        elif what == "cost":
+            costs[key] = most
         else:
             (came if what == "opened" else went)[key] = number
     opened = sum(spread.values())
@@ -74,5 +83,6 @@ def of_rows(found: Sequence[tuple[Any, ...]], first: date, days: int) -> Backlog
         waited=timedelta(seconds=waited),
         longest=timedelta(seconds=longest) if opened else None,
         spread=spread,
+        costs=dict(sorted(costs.items())),
         days=ends[::-1],
     )

@@ -11,6 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 from approvals.models import Outcome
+from approvals.models.outcome import BY_RULE
+from approvals.policy.requirements import Requirements
 
 from .durations import span
 from .filters import InsightFilters
@@ -27,10 +29,11 @@ WITH closed AS MATERIALIZED (
     ORDER BY g.closed_at DESC, g.id DESC LIMIT %(most)s) q
   ORDER BY q.closed_at DESC, q.id DESC LIMIT %(most)s)
 SELECT c.id, c.team_id, policy.name, plan.agent, c.risk, outcome.kind, c.closed_at,
-  extract(epoch FROM c.closed_at - c.opened_at)::float8
+  extract(epoch FROM c.closed_at - c.opened_at)::float8, outcome.by, coalesce(first.requirements, '')
 FROM closed c JOIN approvals_policy policy ON policy.id = c.policy_id
 JOIN checkpoints_run run ON run.id = c.run_id JOIN checkpoints_plan plan ON plan.id = run.plan_id
 JOIN approvals_outcome outcome ON outcome.gate_id = c.id
+LEFT JOIN approvals_proposal first ON first.gate_id = c.id AND first.number = 1 AND first.requirements <> ''
 ORDER BY c.closed_at DESC, c.id DESC
 """
 _OF_POLICY = "AND g.policy_id IN (SELECT id FROM approvals_policy WHERE team_id = g.team_id AND name = %(policy)s)"
@@ -49,6 +52,8 @@ class CountedGate(NamedTuple):
     kind: str  # of its outcome
     at: datetime
     seconds: float
+    by: str = ""  # the actor that closed it
+    requirements: str = ""  # of the agent's own proposal, where the policy has rules
 
     @property
     def day(self) -> date:
@@ -58,7 +63,24 @@ class CountedGate(NamedTuple):
     @property
     def by_people(self) -> bool:
         """Tell whether people decided it."""
-        return self.kind not in NOBODY
+        return self.kind not in NOBODY and not self.by_rule
+
+    @property
+    def by_rule(self) -> bool:
+        """Tell whether a rule of its policy approved it, without people."""
+        return self.by.startswith(BY_RULE)
+
+    @property
+    def sampled(self) -> bool:
+        """Tell whether a rule would have approved it, and it was shown to people as a sample."""
+        return bool(self.requirements) and Requirements.from_text(self.requirements).sampled
+
+    @property
+    def rule(self) -> str:
+        """Name the rules that approved it, or would have; "" for any other gate."""
+        if not self.requirements or not (self.by_rule or self.sampled):
+            return ""
+        return ", ".join(Requirements.from_text(self.requirements).rules)
 
 
 @dataclass(frozen=True)
@@ -103,5 +125,6 @@ def part(rows: Iterable[CountedGate], wanted: InsightFilters) -> list[CountedGat
         for row in rows
         if wanted.kind in ("", row.kind)
         and (not wanted.within or (row.by_people and wanted.within == span(row.seconds)))
+        and (not wanted.rule or (wanted.rule == row.rule and wanted.sample == row.sampled))
         and (not wanted.day or wanted.day == row.day.isoformat())
     ]

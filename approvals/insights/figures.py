@@ -68,3 +68,15 @@ def endings(rows: Iterable[CountedGate], of: Callable[[CountedGate], Key]) -> di
     for row in rows:
         found.setdefault(of(row), Counter())[row.kind] += 1
     return dict(sorted(found.items(), key=lambda each: (-each[1].total(), str(each[0]))))
+
+
+def by_rule(rows: Iterable[CountedGate]) -> dict[str, tuple[int, Counter[str]]]:
+    """Return, by rule, how many gates it approved by itself, and how people decided those of its sample."""
+    found: dict[str, tuple[int, Counter[str]]] = {}
+    for row in rows:
+        if rule := row.rule:
+            alone, sample = found.get(rule, (0, Counter[str]()))
+            if row.sampled:
+                sample[row.kind] += 1
+            found[rule] = (alone + row.by_rule, sample)
+    return dict(sorted(found.items(), key=lambda each: (-each[1][0], each[0])))

@@ -30,6 +30,8 @@ class InsightFilters:
     within: str = ""  # one of durations.SPANS
     day: str = ""  # on which the gate closed, in the reader's zone: YYYY-MM-DD
     field: str = ""  # that people edited, a JSON Pointer with * for places in a list
+    rule: str = ""  # that approved by itself, or would have
+    sample: bool = False  # of a rule's gates, those that people decided
     person: int = 0  # who decided
 
     @classmethod
@@ -47,13 +49,15 @@ class InsightFilters:
             within=said["within"],
             day=said["day"] if _is_day(said["day"]) else "",
             field=said["field"],
+            rule=said["rule"],
+            sample=said["sample"] == "True",
             person=_number(said["person"]),
         )
 
     @property
     def whole(self) -> InsightFilters:
         """Return the filters of the page, without the part of one figure."""
-        return replace(self, kind="", within="", day="", field="", person=0)
+        return replace(self, kind="", within="", day="", field="", rule="", sample=False, person=0)
 
     @property
     def filtered(self) -> bool:

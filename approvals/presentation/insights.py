@@ -150,6 +150,24 @@ def endings(
     )  # fmt: skip
 
 
+def automatic(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
+    """Compare what rules approved by themselves with how people decided the sample that they were shown."""
+    counted = figures.by_rule(rows)
+    kinds = [kind for kind in figures.KINDS if any(sample[kind] for _, sample in counted.values())]
+    table = [
+        [Cell(untrusted.plain(rule, limit=60)), _number(alone, gates_at(wanted, rule=rule)),
+         _number(sample.total(), gates_at(wanted, rule=rule, sample=True)),
+         *(_number(sample[kind], gates_at(wanted, rule=rule, sample=True, kind=kind)) for kind in kinds)]
+        for rule, (alone, sample) in list(counted.items())[:LISTED]
+    ]  # fmt: skip
+    return Figure(
+        "automatic", _("Automatic approvals"),
+        _("What rules approved by themselves, and how people decided the sample that they were shown."),
+        [_("Rule"), _("By the rule"), _("Sample"), *(str(WORDS[kind]) for kind in kinds)], table,
+        empty=_("No rule approved anything in this period."),
+    )  # fmt: skip
+
+
 def edits(fields: Mapping[str, Sequence[int]], wanted: InsightFilters) -> Figure:
     """Show which fields people edited before they approved."""
     shown = list(fields.items())
@@ -176,6 +194,7 @@ def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
         [
             [Cell(every), _number(found.open, _open_at(wanted))],
             *([Cell(words[key]), Cell(str(number))] for key, number in found.spread.items()),
+            *([Cell(_("Cost of waiting so far")), Cell(f"{cost:,.2f} {each}")] for each, cost in found.costs.items()),
             [Cell(_("The longest wait")), Cell(_time(found.longest))],
         ] if found.open else [],
         charts.lines(names, {_("Open"): [(number, "") for _, number in found.days]}),
@@ -237,6 +256,9 @@ def said_of(wanted: InsightFilters, *, teams: Mapping[int, str], person: str = "
             wanted.kind and str(WORDS[Outcome.Kind(wanted.kind)]).lower(),
             within and _("decided %(time)s") % {"time": within[0]},
             wanted.day and _("on %(day)s") % {"day": day_words(date.fromisoformat(wanted.day))},
+            wanted.rule
+            and (_("sample of the rule %(rule)s") if wanted.sample else _("approved by the rule %(rule)s"))
+            % {"rule": untrusted.plain(wanted.rule, limit=60)},
             wanted.field and _("edited at %(field)s") % {"field": untrusted.plain(wanted.field, limit=60)},
             person and _("decided by %(person)s") % {"person": person},
         )

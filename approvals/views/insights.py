@@ -49,6 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
             figures.endings("policies", _("Outcomes by policy"), rows, figures.policy_of(teams), wanted),
             figures.endings("risks", _("Outcomes by risk"), rows, figures.risk_of, wanted),
             figures.edits(edits.fields(rows), wanted),
+            figures.automatic(rows, wanted),
             figures.people(
                 people.decided(rows, reader=user.pk, teams=compared), wanted, compared=bool(compared),
                 teams=", ".join(untrusted.plain(teams[each], limit=60) for each in sorted(compared)),

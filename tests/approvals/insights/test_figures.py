@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ from django.utils import timezone
 from approvals.insights import backlog, charts, durations, edits, figures
 from approvals.insights.closed_gates import CountedGate, part
 from approvals.insights.filters import InsightFilters
+from approvals.policy.requirements import Requirements
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -68,6 +70,26 @@ def test_the_backlog_is_counted_back_from_now() -> None:
     )
     assert found.days == [(date(2026, 11, 19), 6), (date(2026, 11, 20), 4)]
     assert (found.open, found.longest, found.spread["1h"]) == (4, timedelta(seconds=3000), 4)
+
+
+def test_what_a_rule_approved_is_compared_with_its_sample_and_is_no_decision_of_people() -> None:
+    own = Requirements(stages=(), rules=("small",), auto=True)
+    alone, sample, asked = (each.to_text() for each in (own, replace(own, sampled=True), replace(own, auto=False)))
+    rows = [
+        gate(1, by="policy:7", requirements=alone),
+        gate(2, by="user:3", requirements=sample, kind="rejected"),
+        gate(3, by="user:3", requirements=sample),
+        gate(4, by="user:3", requirements=asked),
+    ]
+    assert figures.by_rule(rows) == {"small": (1, {"approved": 1, "rejected": 1})}
+    assert figures.waits(rows).number == 3
+    assert [row.id for row in part(rows, InsightFilters(rule="small"))] == [1]
+    assert [row.id for row in part(rows, InsightFilters(rule="small", sample=True, kind="rejected"))] == [2]
+
+
+def test_waiting_costs_what_the_cards_say() -> None:
+    found = backlog.of_rows([("cost", "EUR", 0, 0, 12.5), ("open", "0", 1, 60.0, 60.0)], date(2026, 11, 19), 1)
+    assert found.costs == {"EUR": 12.5}
 
 
 def test_places_in_a_list_are_one_field() -> None:
