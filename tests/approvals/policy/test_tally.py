@@ -139,3 +139,9 @@ def test_another_vote_never_unfills_a_place_and_a_lapsed_one_costs_one_at_most(
     without, with_all = tally(asked, votes[:-1]), tally(asked, votes)
     assert without.agreed <= with_all.agreed <= without.agreed + 1
     assert without.stage <= with_all.stage
+
+
+def test_people_of_a_team_that_was_added_to_one_gate_may_fill_any_role() -> None:
+    asked = TWO_THEN_ONE.widened([SUPPORT])
+    assert tally(asked, [yes(1, SUPPORT), yes(2, FINANCE), yes(3, SUPPORT)]).status == APPROVED
+    assert tally(TWO_THEN_ONE, [yes(1, SUPPORT)]).agreed == 0
