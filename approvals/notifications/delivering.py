@@ -25,6 +25,7 @@ from checkpoints import crash_points
 from .channel import UNREACHED, ChannelSender, NoticeChannel, Receipt, Result, named
 from .due import Outgoing, prepare
 
+LEAST = 1.0  # seconds for which messages are sent that were taken
 TOGETHER = 0.05  # seconds for which receipts are gathered, since each record is a commit
 NOT_TRIED = Receipt(Result.LATER, "not_tried")
 log = structlog.get_logger()
@@ -43,15 +44,18 @@ def deliver(name: str, *, seconds: float) -> int:
     many = settings.HOLDPOINT_NOTICES_CONNECTIONS
     try:
         with _sessions(channel, many) as sessions, ThreadPoolExecutor(many, thread_name_prefix="notices") as threads:
-            while time.monotonic() < until and state.renew() and not result.unreachable:
+            while state.renew() and not result.unreachable:
                 taken = Notice.objects.take(name, channel.at_once * many)
                 if not taken:
                     break
                 crash_points.point("notices_taken")
                 prepared = prepare(channel, taken)
                 Notice.objects.end(prepared.ends)
-                _send(prepared.outgoing, sessions, threads, result, until)
+                # At least for a moment, however long it took to come here, or a busy machine would never send.
+                _send(prepared.outgoing, sessions, threads, result, max(until, time.monotonic() + LEAST))
                 done += len(taken)
+                if time.monotonic() > until:
+                    break
     finally:
         state.release(reached=result.reached, word=result.word)
     return done

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -94,12 +95,13 @@ def of_gate(rows: Iterable[Mapping[str, Any]]) -> list[LogEntry]:
 
 def of_person(user: User) -> list[LogEntry]:
     """Return what a person was told lately, the newest first."""
+    now = timezone.now()
     found = Notice.objects.filter(user=user).select_related("gate").order_by("-id")[:SHOWN]
     return [
         LogEntry(
             who="", channel=_label(each.channel), kind=_kind(each.kind), status=each.status, why=words(each.word),
             at=each.finished_at, opened=each.opened_at, gate=each.gate_id, title=each.gate.title if each.gate else "",
-            due=each.next_attempt_at,
+            due=each.next_attempt_at if each.next_attempt_at and each.next_attempt_at > now else None,
         )
         for each in found
     ]  # fmt: skip

@@ -109,6 +109,7 @@ ANN: dict[str, Show] = {
     "password-gate": _password,
     "assistant-gate": _of(lambda history: history.outside.assistant),
     "tokens": _at("/tokens/"),
+    "notifications": _at("/account/notifications/"),
     "palette": _palette,
     "keys": _keys,
     "missing": _at("/gates/999999/"),
