@@ -37,14 +37,22 @@ def settings_page() -> str:
 
 
 def of_gate(
-    gate: Gate, standing: Proposal, kind: NoticeKind, *, urgency: Urgency, outcome: Outcome | None = None, by: str = ""
+    gate: Gate,
+    standing: Proposal,
+    kind: NoticeKind,
+    *,
+    urgency: Urgency,
+    outcome: Outcome | None = None,
+    by: str = "",
+    stuck: bool = False,
 ) -> NoticeMessage:
     """Build the message of this kind about a gate, which comes with its run's plan, its policy and team.
 
-    `outcome`: how it ended. `by`: who mentioned the person.
+    `outcome`: how it ended. `by`: who mentioned the person. `stuck`: it was approved, and nothing has run.
     """
     title = plain(gate.title, limit=TITLE) if _may(gate, Leaves.TITLE) else ""
     ended = how_it_ended(outcome) if outcome else ""
+    ended = _("%(ended)s Nothing has run since.") % {"ended": ended} if stuck else ended
     return NoticeMessage(
         kind=kind,
         subject=_subject(gate, kind, title, ended, by),

@@ -22,6 +22,7 @@ from checkpoints.models import Event, Run
 
 from . import building, choices, digest
 from .channel import NoticeAddress, NoticeChannel
+from .fan_out import NOT_RUN
 from .message import NoticeKind, NoticeMessage, Urgency
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
@@ -85,7 +86,7 @@ class _Facts:
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int | None, int | None, int | None], NoticeAddress]  # by person, team and row
     references: dict[tuple[int, str, int | None, int | None], str]
-    authors: dict[int, str]  # by event
+    events: dict[int, Event]  # those whose author or kind the message names
     runs: dict[int, Run]
     built: dict[tuple[int, str, int, str], NoticeMessage] = field(default_factory=dict)
 
@@ -98,7 +99,7 @@ class _Facts:
         teams = {each.team_id for each in taken if each.team_id}
         current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
         votes = Decision.objects.filter(gate__in=gates, counts=True, proposal__number=F("gate__proposal"))
-        mentions = [each.event for each in taken if each.kind == NoticeKind.MENTION and each.event]
+        told = [each.event for each in taken if each.kind in (NoticeKind.MENTION, NoticeKind.MY_RUN) and each.event]
         runs = [each.run for each in taken if each.run]
         return cls(
             gates=gates,
@@ -109,7 +110,7 @@ class _Facts:
             settings=NotificationPreference.objects.in_bulk(people),
             addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
             references=Notice.objects.references(gates),
-            authors=dict(Event.objects.filter(pk__in=mentions).values_list("pk", "actor_name")) if mentions else {},
+            events=Event.objects.in_bulk(told) if told else {},
             runs={run.pk: run for run in Run.objects.filter(pk__in=runs).select_related("plan")} if runs else {},
         )
 
@@ -159,12 +160,14 @@ class _Facts:
         if gate is None:
             run = self.runs.get(notice.run or 0)
             return building.of_run(run) if run else None
-        by = self.authors.get(notice.event or 0, "")
-        key = (gate.pk, kind, notice.urgency, by)
+        event = self.events.get(notice.event or 0)
+        by = event.actor_name if event and kind == NoticeKind.MENTION else ""
+        stuck = event is not None and event.kind == NOT_RUN
+        key = (gate.pk, kind, notice.urgency, f"{by}{stuck}")
         if key not in self.built:
             told = self.outcomes.get(gate.pk) if kind not in ASKING else None
             built = building.of_gate(
-                gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by
+                gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by, stuck=stuck
             )
             self.built[key] = replace(built, reason=_reason(kind, gate))
         return self.built[key]
@@ -180,7 +183,7 @@ def _reason(kind: NoticeKind, gate: Gate) -> str:
         case NoticeKind.MENTION:
             return _("You get this because somebody wrote your name in the gate's conversation.")
         case _:
-            return _("You get this because you started the run that asked.")
+            return _("You get this because you started the run that asked, or decided the gate.")
 
 
 def test() -> NoticeMessage:

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from approvals.gates.reading import with_reviewers
-from approvals.models import Gate, Notice, NoticeCursor, NotificationPreference
+from approvals.models import Decision, Gate, Notice, NoticeCursor, NotificationPreference
 from approvals.models.notifications.notice import known_to
 from approvals.policy import authority
 from checkpoints import crash_points
@@ -36,7 +36,9 @@ ENDED = ("gate.closed", "gate.expired", "gate.withdrawn")
 FAILED = "run.failed"
 # Others may decide from now on, or by another time: those who were not told yet are told now.
 CHANGED = ("gate.escalated", "gate.reassigned", "gate.delegated", "gate.rescheduled")
-MENTIONED = "mentioned"  # in an event's data: the ids of the people whom its words name
+# Events whose data names, as `users`, the people who hear of it: whose name was written, and whose vote counts no more.
+MENTIONED, LAPSED = "gate.mentioned", "gate.lapsed"
+NOT_RUN = "gate.not_run"  # it was approved, and nothing has run
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,11 @@ class ToldEvent:
     gate: int | None
 
     @property
-    def mentioned(self) -> list[int]:
-        """Return the ids of the people whom its words name."""
-        named = canonical_json.decode(bytes(self.event.data)).get(MENTIONED, [])
+    def users(self) -> list[int]:
+        """Return the ids of the people whom it names."""
+        if self.event.kind not in (MENTIONED, LAPSED):
+            return []
+        named = canonical_json.decode(bytes(self.event.data)).get("users", [])
         return [each for each in named if isinstance(each, int)] if isinstance(named, list) else []
 
     @property
@@ -99,6 +103,7 @@ class NoticeBatch:
     gates: dict[int, Gate]
     runs: dict[int, Run]
     deciders: dict[int, set[int]]  # by gate
+    voted: set[tuple[int, int]]  # (gate, person) who decided what has not run
     known: dict[int, set[tuple[int, str, int | None]]]  # by gate: who was asked, by which channel and address
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int, str], list[NoticeAddress]]  # by person and channel
@@ -117,7 +122,14 @@ class NoticeBatch:
         known = known_to(gates) if gates else {}
         people = {person for there in deciders.values() for person in there}
         people |= {person for there in known.values() for person, *_ in there if person}
-        people |= {person for each in told for person in each.mentioned if each.gate in gates}
+        people |= {person for each in told for person in each.users if each.gate in gates}
+        stuck = {each.gate for each in told if each.event.kind == NOT_RUN} & set(gates)
+        voted = (
+            set(Decision.objects.filter(gate__in=stuck, counts=True).values_list("gate_id", "user_id"))
+            if stuck
+            else set()
+        )
+        people |= {person for _, person in voted}
         people |= {starter for gate in gates.values() if (starter := _starter(gate.run))}
         people |= {starter for run in runs.values() if (starter := _starter(run))}
         fit = channels() if people or gates else []
@@ -125,7 +137,7 @@ class NoticeBatch:
         teams = [each for channel in fit for each in channel.addresses(teams={gate.team_id for gate in gates.values()})]
         rows = NotificationPreference.objects.in_bulk(people) if people else {}
         return cls(
-            told=told, gates=gates, runs=runs, deciders=deciders, known=known, settings=rows,
+            told=told, gates=gates, runs=runs, deciders=deciders, voted=voted, known=known, settings=rows,
             addresses=_grouped((each.person, each) for each in found),
             shared=_grouped((each.team, each) for each in teams), channels=fit, now=timezone.now(),
         )  # fmt: skip
@@ -154,9 +166,15 @@ class NoticeBatch:
             yield from self._asked(told, gate)
         if kind in ENDED:
             yield from self._ended(told, gate)
-        for person in told.mentioned:
-            if person != told.actor:
+        if kind == MENTIONED:
+            for person in set(told.users) - {told.actor}:
                 yield from self._each(told, gate, NoticeKind.MENTION, person)
+        if kind == LAPSED and gate.status == Gate.Status.OPEN:
+            for person in sorted(set(told.users) & self.deciders[gate.pk]):
+                yield from self._each(told, gate, NoticeKind.ASKED, person)
+        if kind == NOT_RUN:
+            for person in {who for at, who in self.voted if at == gate.pk} | {_starter(gate.run) or 0}:
+                yield from self._each(told, gate, NoticeKind.MY_RUN, person)
 
     def _asked(self, told: ToldEvent, gate: Gate) -> Iterator[Notice]:
         """Ask those who may decide and were not asked before, and plan their reminders."""
@@ -235,7 +253,7 @@ class NoticeBatch:
 
 
 def _matters(told: ToldEvent) -> bool:
-    return told.event.kind in (OPENED, *ENDED, *CHANGED) or bool(told.mentioned)
+    return told.event.kind in (OPENED, *ENDED, *CHANGED, MENTIONED, LAPSED, NOT_RUN)
 
 
 def _starter(run: Run) -> int | None:

@@ -157,18 +157,38 @@ def test_whoever_is_mentioned_is_told_but_not_by_themself() -> None:
     team = make_team()
     reviewer, colleague = ann(team), bob(team)
     gate = make_gate(team=team)
-    data = {"mentioned": [reviewer.pk, colleague.pk]}
-    gate.say("gate.remarked", by=actors.of_user(reviewer), data=data, text="Look, Bob")
+    gate.say("gate.mentioned", by=actors.of_user(reviewer), data={"users": [reviewer.pk, colleague.pk]})
     fanned()
     assert people(gate, "mention") == {"Bob"}
 
 
-@pytest.mark.parametrize("mentioned", ["ann", {"a": 1}, [None, "7", 0, 999_999_999]], ids=str)
-def test_odd_mentions_are_nobodys(mentioned: object) -> None:
+@pytest.mark.parametrize("users", ["ann", {"a": 1}, [None, "7", 0, 999_999_999]], ids=str)
+def test_odd_mentions_are_nobodys(users: object) -> None:
     gate = make_gate()
-    gate.say("gate.remarked", by=SYSTEM, data={"mentioned": mentioned})
+    gate.say("gate.mentioned", by=SYSTEM, data={"users": users})
     fanned()
     assert rows(gate) == []
+
+
+def test_whoever_must_decide_again_is_asked_again() -> None:
+    team = make_team()
+    reviewer, gone = ann(team), bob(make_team())
+    gate = make_gate(team=team)
+    fanned()
+    gate.say("gate.lapsed", by=SYSTEM, data={"users": [reviewer.pk, gone.pk]})
+    fanned()
+    assert [(kind, name) for kind, name, *_ in rows(gate)] == [("asked", "Ann"), ("asked", "Ann")]
+
+
+def test_what_was_approved_and_does_not_run_is_told_to_who_decided_and_who_started_it() -> None:
+    team = make_team()
+    gate = make_gate(team=team, started_by=bob(team))
+    decide(gate, by=ann(team))
+    fanned()
+    Notice.objects.all().delete()
+    gate.say("gate.not_run", by=SYSTEM, data={"kind": "no_worker"})
+    fanned()
+    assert people(gate, "my_run") == {"Ann", "Bob"}
 
 
 def test_a_failed_run_is_told_to_whoever_started_it() -> None:
