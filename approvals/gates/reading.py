@@ -13,7 +13,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from approvals.audit import evidence
-from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Webhook
+from approvals.models import Decision, Draft, Gate, Grant, Outcome, Policy, Proposal, ReviewingTeam, Unrun, Webhook
 from approvals.policy import second_look
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, PersonKind, held, kind_of, right_in, teams_where
 from checkpoints.access.token_scope import EVERYTHING
@@ -109,6 +109,7 @@ class ShownGate:
     looking: list[User]  # other people who have it open now, by name
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
+    late: bool  # something that it lets run should have begun by now, and nothing is known to have
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
 
 
@@ -140,7 +141,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         looking=looking, replaced=beside["replaced"],
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
-        deciders=frozenset(beside["deciders"]),
+        deciders=frozenset(beside["deciders"]), late=bool(beside["late"]),
     )  # fmt: skip
 
 
@@ -179,6 +180,7 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         approved_at=second_look.recent(user).values("created_at"),
         looked_twice=second_look.recent(user).values("second_look"),
         granted=(_GRANTED, [pk]),
+        late=Unrun.objects.late().filter(gate=pk).values("pk"),
         deciders=(_MEMBERS.format(teams), [*values, pk]),
     )
 
