@@ -109,7 +109,7 @@ class ShownGate:
     looking: list[User]  # other people who have it open now, by name
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
-    late: bool  # something that it lets run should have begun by now, and nothing is known to have
+    late: bool = False  # something that it lets run should have begun by now, and nothing is known to have
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
 
 
