@@ -43,17 +43,22 @@ def of_plans(plans: Collection[int]) -> dict[int, Service]:
 
 def told(run: Run) -> str:
     """Say why no worker has taken a run that is due; empty if it is not due, or only just became so."""
+    return idle(run)[0]
+
+
+def idle(run: Run) -> tuple[str, bool]:
+    """Return what `told` says, and whether a worker for the run is there."""
     there, heard, due, now = run_sql(_OF_RUN, [run.pk])[0]
     named = f"{run.plan.agent} {run.plan.version}"
     if due is None or due > now or (there and due > now - LATE):
-        return ""
+        return "", there
     if there:
         late = _(
             "due since %(time)s UTC. A worker for %(agent)s is running but has not taken the run: it is busy, or Redis "
             "does not answer."
         )
-        return late % {"time": f"{due:%H:%M:%S}", "agent": named}
+        return late % {"time": f"{due:%H:%M:%S}", "agent": named}, True
     if heard:
         gone = _("no worker has served %(agent)s since %(time)s UTC. Start a worker: manage.py worker")
-        return gone % {"agent": named, "time": f"{heard:%d %b %Y, %H:%M:%S}"}
-    return _("no worker has ever served %(agent)s. Start a worker: manage.py worker") % {"agent": named}
+        return gone % {"agent": named, "time": f"{heard:%d %b %Y, %H:%M:%S}"}, False
+    return _("no worker has ever served %(agent)s. Start a worker: manage.py worker") % {"agent": named}, False

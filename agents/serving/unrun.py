@@ -84,9 +84,8 @@ def why(gate: Gate) -> NotRun | None:
         return None
     if run.plan.external:
         return NotRun("program", _("The program that performs it has not taken it up. Check that it is running."))
-    idle = missing_workers.told(run)
+    idle, there = missing_workers.idle(run)
     if idle:
-        there = missing_workers.of_plans([run.plan_id])[run.plan_id].there
         return NotRun("queued" if there else "no_worker", idle[:1].upper() + idle[1:])
     if run.status == Run.Status.QUEUED:
         return NotRun("queued", _queued(run.wake_at))

@@ -28,6 +28,7 @@ from approvals.models import (
     Policy,
     Proposal,
     ReviewingTeam,
+    Unrun,
     Webhook,
 )
 from approvals.models.assignments.claim import holders
@@ -190,6 +191,7 @@ class ShownGate:
     looking: list[User]  # other people who have it open now, by name
     replaced: list[int]  # the withdrawn gates that it replaces, the newest first, those that the reader may see
     approvals: list[tuple[datetime, bool]]  # the reader's own last ones, for second_look
+    late: bool = False  # something that it lets run should have begun by now, and nothing is known to have
     deciders: frozenset[int]  # of an open gate: ids of those who may decide now, at most two more than the quorum
     beside: list[OpenBeside] = field(default_factory=list)  # other open gates; the oldest first
     told: list[dict[str, Any]] = field(default_factory=list)  # the latest messages to people about it, the oldest first
@@ -236,6 +238,7 @@ def shown(gate_id: int, *, to: User) -> ShownGate | None:
         approvals=list(zip(beside["approved_at"], beside["looked_twice"], strict=True)),
         beside=[OpenBeside.of(each) for each in beside["beside"]], desk=found_desk,
         deciders=frozenset(beside["deciders"]), told=beside["told"], unopened=bool(beside["unopened"]),
+        late=bool(beside["late"]),
     )  # fmt: skip
 
 
@@ -283,6 +286,7 @@ def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
         desk=desk.column(reader, pk),
         told=(_TOLD, [pk]),
         unopened=Notice.objects.unopened(user).filter(gate=pk).values("pk")[:1],
+        late=Unrun.objects.late().filter(gate=pk).values("pk"),
     )
 
 

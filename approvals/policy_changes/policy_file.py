@@ -75,9 +75,9 @@ def form_data(said: Mapping[str, Any], directory: Directory) -> dict[str, Any]:
     """Return a table as the form of the administration takes it. Raises WrongFile for names that do not exist."""
     where = _("Policy “%(name)s”") % {"name": said["name"]}
     data: dict[str, Any] = {
-        "team": _known(said["team"], directory.groups, f"{where}, team"),
+        "team": _known(said["team"], directory.teams, f"{where}, team"),
         "name": said["name"],
-        "groups": [_known(each, directory.groups, f"{where}, groups") for each in _list(said, "groups", where)],
+        "groups": [_known(each, directory.teams, f"{where}, groups") for each in _list(said, "groups", where)],
         "people": [_known(each, directory.people, f"{where}, people") for each in _list(said, "people", where)],
         "stages": "\n".join(_list(said, "stages", where)),
         "rules": tomli_w.dumps({"rule": said["rule"]}) if said.get("rule") else "",
@@ -121,13 +121,13 @@ def text_of(policies: list[Policy], directory: Directory) -> str:
 
 def _table(policy: Policy, directory: Directory) -> dict[str, Any]:
     own = required.own(policy)
-    groups, people = directory.names.groups, directory.names.people
+    groups, people = directory.names.teams, directory.names.people
     role = own.stages[0].roles[0]
     made: dict[str, Any] = {"team": policy.team.name, "name": policy.name}
     if own.staged:
         made["stages"] = written.stages_text(own.stages, directory).splitlines()
     else:
-        made |= {"groups": sorted(groups[each] for each in role.groups), "quorum": role.quorum}
+        made |= {"groups": sorted(groups[each] for each in role.teams), "quorum": role.quorum}
         made |= {"people": sorted(people[each] for each in role.people)} if role.people else {}
     for name in SETTINGS:
         value = getattr(policy, name)

@@ -61,10 +61,14 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
     counting = [voice for voice in agreement.voices if voice.state == state]
     words = str(HEADS.get(kind, HEADS["mixed"])) % {"people": listed(_names(counting))}
     return HeldDecision(
-        kind=kind, words=words, at=gate.settles_at, then=_rejection(agreement) if kind == "rejected" else then,
-        mine=agreement.mine.pk if agreement.mine else 0, overdue=gate.settles_at + CLOSED_BY < now,
+        kind=kind,
+        words=words,
+        at=gate.settles_at,
+        then=_rejection(agreement) if kind == "rejected" else then,
+        mine=agreement.mine.pk if agreement.mine else 0,
+        overdue=gate.settles_at + CLOSED_BY < now,
         late=bool(gate.deadline and gate.deadline <= now),
-    )  # fmt: skip
+    )
 
 
 def short(gate: Gate) -> str:

@@ -247,7 +247,8 @@ class AskedGate:
         plan, ended = spec_of(self.gate.run.plan), self.ended
         if ended is None:
             return None
-        return receipts.of_gate(self.gate, ended, plan, redact.veil(plan.state_schema), sees_run=self.read.sees_run)
+        veil, seen = redact.veil(plan.state_schema), self.read
+        return receipts.of_gate(self.gate, ended, plan, veil, sees_run=seen.sees_run, late=seen.late)
 
     @cached_property
     def replacement(self) -> Gate | None:

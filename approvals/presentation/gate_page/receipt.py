@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from approvals.cards.action import Action
 from approvals.consequences import performed
 from approvals.consequences.performed import NotRun, PerformedEffect
-from approvals.models import Gate, Grant, Outcome, Unrun
+from approvals.models import Gate, Grant, Outcome
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.gate_facts.outcomes import GateEnding
 from approvals.presentation.text import untrusted
@@ -101,10 +101,13 @@ class Receipt:
         return any(line.state in OPEN for line in self.lines)
 
 
-def of_gate(gate: Gate, ending: GateEnding, plan: PlanSpec, veil: Redaction, *, sees_run: bool) -> Receipt | None:
+def of_gate(
+    gate: Gate, ending: GateEnding, plan: PlanSpec, veil: Redaction, *, sees_run: bool, late: bool
+) -> Receipt | None:
     """Build the receipt of a closed gate; None without an outcome. Needs its run, outcome, grants and decisions.
 
-    What was returned, and what failed, is the run's, and only for those who see it.
+    `late`: something should have begun by now. What was returned, and what failed, is the run's, and only for those who
+    see it.
     """
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is None:
@@ -119,14 +122,9 @@ def of_gate(gate: Gate, ending: GateEnding, plan: PlanSpec, veil: Redaction, *, 
     return Receipt(
         ending=ending, lines=lines, voters=_voters(outcome), seen=bytes(outcome.seen).hex(),
         to_run=bytes(outcome.to_run).hex() if outcome.to_run else "",
-        not_run=late(gate) if grants and not found and not over else None,
+        not_run=performed.why_not(gate) if late and not found and not over else None,
         nothing="" if grants else _("Nothing was let run."),
     )  # fmt: skip
-
-
-def late(gate: Gate) -> NotRun | None:
-    """Say why nothing has begun of a gate of which people are told, or are about to be."""
-    return performed.why_not(gate) if Unrun.objects.late().filter(pk=gate.pk).exists() else None
 
 
 def _line(

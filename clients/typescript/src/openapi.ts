@@ -765,6 +765,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/gates/{gate_id}/undos": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo a decision
+         * @description Take your own decision back while the gate is still open, so that it counts no more.
+         *
+         *     Refused where the policy has no undo window, and once the gate is closed.
+         */
+        post: operations["undo_decision"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/gates/{gate_id}/receipt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a receipt
+         * @description Return what ran under a gate, when, with what result, and who decided it by which digests.
+         */
+        get: operations["get_receipt"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/gates/{gate_id}/withdrawals": {
         parameters: {
             query?: never;
@@ -4055,6 +4097,18 @@ export interface components {
              */
             deadline: string | null;
             /**
+             * Settles At
+             * @description When what was decided takes effect, which can be undone until then; null: nothing waits for that.
+             * @example null
+             */
+            settles_at: string | null;
+            /**
+             * Settles As
+             * @description What it will have been decided as then: a kind of outcome; empty: nothing waits for that.
+             * @example
+             */
+            settles_as: string;
+            /**
              * Opened At
              * Format: date-time
              * @description When it was opened.
@@ -4601,6 +4655,18 @@ export interface components {
              * @example null
              */
             deadline: string | null;
+            /**
+             * Settles At
+             * @description When what was decided takes effect, which can be undone until then; null: nothing waits for that.
+             * @example null
+             */
+            settles_at: string | null;
+            /**
+             * Settles As
+             * @description What it will have been decided as then: a kind of outcome; empty: nothing waits for that.
+             * @example
+             */
+            settles_as: string;
             /**
              * Opened At
              * Format: date-time
@@ -5448,6 +5514,18 @@ export interface components {
              */
             deadline: string | null;
             /**
+             * Settles At
+             * @description When what was decided takes effect, which can be undone until then; null: nothing waits for that.
+             * @example null
+             */
+            settles_at: string | null;
+            /**
+             * Settles As
+             * @description What it will have been decided as then: a kind of outcome; empty: nothing waits for that.
+             * @example
+             */
+            settles_as: string;
+            /**
              * Opened At
              * Format: date-time
              * @description When it was opened.
@@ -5498,6 +5576,220 @@ export interface components {
             tokens_decide: boolean;
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
+        };
+        /**
+         * UndoOrder
+         * @description The decision to undo.
+         */
+        UndoOrder: {
+            /**
+             * Decision
+             * @description Your decision's number. Another one, or one that counts no more, is not undone; null: the one that counts.
+             * @example 311
+             */
+            decision?: number | null;
+        };
+        /**
+         * NotRunAnswer
+         * @description Why it is late that nothing has begun.
+         */
+        NotRunAnswer: {
+            /**
+             * Code
+             * @description failed: the run did. gate: it waits for another gate. program: its program has not taken it up. no_worker: none serves its version. queued: other runs are before it. running: at an earlier step.
+             * @example no_worker
+             */
+            code: string;
+            /**
+             * Words
+             * @description The same in words.
+             * @example The run is in the queue, behind others.
+             */
+            words: string;
+            /**
+             * Gate
+             * @description The gate that it waits for.
+             * @example null
+             */
+            gate: number | null;
+        };
+        /**
+         * ReceiptAnswer
+         * @description The end of a gate, and the fate of what it let run.
+         */
+        ReceiptAnswer: {
+            /**
+             * Gate
+             * @description The gate.
+             * @example 42
+             */
+            gate: number;
+            /**
+             * Url
+             * @description The page of its receipt.
+             * @example https://holdpoint.example.com/gates/42/receipt/
+             */
+            url: string;
+            /**
+             * Status
+             * @description Whether it is still open.
+             * @example decided
+             * @enum {string}
+             */
+            status: "open" | "decided" | "expired" | "withdrawn";
+            /**
+             * Kind
+             * @description How it ended; null while it is open.
+             * @example approved
+             */
+            kind: ("approved" | "edited" | "rejected" | "answered" | "mixed" | "expired" | "withdrawn") | null;
+            /**
+             * At
+             * @description When it ended.
+             * @example 2026-03-02T09:21:40.555012Z
+             */
+            at: string | null;
+            /**
+             * Decided
+             * @description Whose decisions counted.
+             */
+            decided: components["schemas"]["ReceiptVoterAnswer"][];
+            /**
+             * Seen
+             * @description The digest of the proposal that was decided on, in hex.
+             * @example 5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7
+             */
+            seen: string;
+            /**
+             * To Run
+             * @description The digest of what may run, in hex; empty: nothing may.
+             * @example 5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7
+             */
+            to_run: string;
+            /**
+             * Effects
+             * @description What was let run, and what became of it.
+             */
+            effects: components["schemas"]["ReceiptEffect"][];
+            /**
+             * @description Where people are told that nothing of it has begun: why; otherwise null.
+             * @example null
+             */
+            not_run: components["schemas"]["NotRunAnswer"] | null;
+        };
+        /**
+         * ReceiptEffect
+         * @description One effect that was let run.
+         */
+        ReceiptEffect: {
+            /**
+             * Effect
+             * @description The effect's step.
+             * @example pay
+             */
+            effect: string;
+            /**
+             * Title
+             * @description The step's title.
+             * @example Pay the refund
+             */
+            title: string;
+            /**
+             * Action
+             * @description The action that it performs, by its id; empty: none of its own.
+             * @example pay
+             */
+            action: string;
+            /**
+             * Amount
+             * @description The action's pinned amounts; empty: none.
+             * @example €120.00
+             */
+            amount: string;
+            /**
+             * State
+             * @description waiting: not yet. never: the run ended without it. intended: under way. failed: certainly not done. unknown: it may have happened. abandoned: unknown, and done again on a person's order. undoing, undone: it was done. kept: done, on a branch that the run has left.
+             * @example done
+             * @enum {string}
+             */
+            state: "waiting" | "never" | "intended" | "done" | "failed" | "unknown" | "abandoned" | "undoing" | "undone" | "kept";
+            /**
+             * Key
+             * @description The idempotency key, by which the provider knows it; empty: none yet.
+             * @example
+             */
+            key: string;
+            /**
+             * Begun At
+             * @description When it was last begun.
+             * @example 2026-03-02T09:21:41.104112Z
+             */
+            begun_at: string | null;
+            /**
+             * Ended At
+             * @description When it ended.
+             * @example 2026-03-02T09:21:41.604112Z
+             */
+            ended_at: string | null;
+            /**
+             * Undone At
+             * @description When it was undone.
+             * @example null
+             */
+            undone_at: string | null;
+            /**
+             * Attempts
+             * @description How often it was begun.
+             * @example 1
+             */
+            attempts: number;
+            /**
+             * Error
+             * @description Why it failed: data, never markup. Empty for those who do not see the run.
+             * @example
+             */
+            error: string;
+            /**
+             * Returned
+             * @description The first values that it returned, by their places, with secrets masked; the provider's reference among them. None for those who do not see the run.
+             * @example {
+             *       "payment, id": "pay_31"
+             *     }
+             */
+            returned: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * ReceiptVoterAnswer
+         * @description A person whose decision counted.
+         */
+        ReceiptVoterAnswer: {
+            /**
+             * Name
+             * @description Who decided.
+             * @example Ann Okafor
+             */
+            name: string;
+            /**
+             * Verdict
+             * @description Their verdict, in words.
+             * @example Approved
+             */
+            verdict: string;
+            /**
+             * At
+             * Format: date-time
+             * @description When.
+             * @example 2026-03-02T09:21:40.555012Z
+             */
+            at: string;
+            /**
+             * Seen
+             * @description The digest of the proposal that they saw, in hex.
+             * @example 5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7
+             */
+            seen: string;
         };
         /**
          * Withdrawal
@@ -9758,6 +10050,8 @@ export interface operations {
                      *           "risk": "medium",
                      *           "outside": false,
                      *           "deadline": null,
+                     *           "settles_at": null,
+                     *           "settles_as": "",
                      *           "opened_at": "2026-03-02T09:15:05.104112Z",
                      *           "closed_at": null
                      *         }
@@ -9920,6 +10214,8 @@ export interface operations {
                      *       "risk": "medium",
                      *       "outside": false,
                      *       "deadline": null,
+                     *       "settles_at": null,
+                     *       "settles_as": "",
                      *       "opened_at": "2026-03-02T09:15:05.104112Z",
                      *       "closed_at": null,
                      *       "digest": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7",
@@ -10496,6 +10792,8 @@ export interface operations {
                      *         "risk": "medium",
                      *         "outside": false,
                      *         "deadline": null,
+                     *         "settles_at": null,
+                     *         "settles_as": "",
                      *         "opened_at": "2026-03-02T09:15:05.104112Z",
                      *         "closed_at": null,
                      *         "digest": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7",
@@ -10528,6 +10826,164 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Decided"];
+                };
+            };
+        };
+    };
+    undo_decision: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "decision": 311
+                 *     }
+                 */
+                "application/json": components["schemas"]["UndoOrder"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 311,
+                     *       "verdict": "mixed",
+                     *       "actions": {
+                     *         "message": "respond",
+                     *         "order": "edit",
+                     *         "price": "reject"
+                     *       },
+                     *       "gate": {
+                     *         "id": 42,
+                     *         "url": "https://holdpoint.example.com/gates/42/",
+                     *         "run": 7,
+                     *         "agent": "refunds",
+                     *         "team": "Support",
+                     *         "step": "review",
+                     *         "kind": "review",
+                     *         "status": "open",
+                     *         "version": 1,
+                     *         "proposal": 1,
+                     *         "title": "Refund €120.00",
+                     *         "risk": "medium",
+                     *         "outside": false,
+                     *         "deadline": null,
+                     *         "settles_at": null,
+                     *         "settles_as": "",
+                     *         "opened_at": "2026-03-02T09:15:05.104112Z",
+                     *         "closed_at": null,
+                     *         "digest": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7",
+                     *         "checkpoint": "0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10",
+                     *         "whole_state": false,
+                     *         "reason_required": true,
+                     *         "step_up": false,
+                     *         "tokens_decide": true,
+                     *         "agreement": {
+                     *           "quorum": 2,
+                     *           "agreed": 1,
+                     *           "who": "anyone who may decide in Finance",
+                     *           "voices": [
+                     *             {
+                     *               "name": "Ann Okafor",
+                     *               "verdict": "approve",
+                     *               "actions": {
+                     *                 "order": "edit",
+                     *                 "price": "reject"
+                     *               },
+                     *               "comment": "",
+                     *               "at": "2026-03-02T09:21:40.555012Z",
+                     *               "proposal": 1,
+                     *               "counts": true,
+                     *               "you": false
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Decided"];
+                };
+            };
+        };
+    };
+    get_receipt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description A digest of this answer's bytes. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "gate": 42,
+                     *       "url": "https://holdpoint.example.com/gates/42/receipt/",
+                     *       "status": "decided",
+                     *       "kind": "approved",
+                     *       "at": "2026-03-02T09:21:40.555012Z",
+                     *       "decided": [
+                     *         {
+                     *           "name": "Ann Okafor",
+                     *           "verdict": "Approved",
+                     *           "at": "2026-03-02T09:21:40.555012Z",
+                     *           "seen": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
+                     *         }
+                     *       ],
+                     *       "seen": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7",
+                     *       "to_run": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7",
+                     *       "effects": [
+                     *         {
+                     *           "effect": "pay",
+                     *           "title": "Pay the refund",
+                     *           "action": "pay",
+                     *           "amount": "€120.00",
+                     *           "state": "done",
+                     *           "key": "",
+                     *           "begun_at": "2026-03-02T09:21:41.104112Z",
+                     *           "ended_at": "2026-03-02T09:21:41.604112Z",
+                     *           "undone_at": null,
+                     *           "attempts": 1,
+                     *           "error": "",
+                     *           "returned": {
+                     *             "payment, id": "pay_31"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "not_run": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReceiptAnswer"];
                 };
             };
         };

@@ -19,7 +19,7 @@ HOUR = timedelta(hours=1)
 
 def stage(*roles: tuple[int, int]) -> Stage:
     """A stage of roles, each as (how many, of which team)."""
-    return Stage(roles=tuple(Role(quorum=number, groups=(team,)) for number, team in roles))
+    return Stage(roles=tuple(Role(quorum=number, teams=(team,)) for number, team in roles))
 
 
 def terms(*stages: Stage, rules: tuple[Rule, ...] = (), denials: int = 1, **settings: Any) -> PolicyTerms:
@@ -95,7 +95,7 @@ def test_stages_cover_others_where_each_is_as_strict_in_its_place(
 
 
 def test_more_people_who_may_decide_is_milder() -> None:
-    wider = Stage(roles=(Role(quorum=2, groups=(FINANCE, LEGAL)),))
+    wider = Stage(roles=(Role(quorum=2, teams=(FINANCE, LEGAL)),))
     assert milder(terms(), terms(wider))
     assert milder(terms(wider), terms()) == []
 

@@ -159,8 +159,8 @@ def agreement(found: Json) -> list[Line]:
         lines.append(line("  ", said(vote["name"]), " ", said(vote["verdict"], BOLD), *comment, lapsed))
     if found.get("settles_at"):
         at = found["settles_at"][11:19]
-        words = f"Decided as {found['settles_as']}: takes effect at {at} UTC. Undo it until then at "
-        lines.append(line(Span(f"{words}{found['url']}", HOLD)))
+        words = f"Decided as {found['settles_as']}: takes effect at {at} UTC. Undo it until then at {found['url']}"
+        lines.append(line(Span(words, HOLD)))
     if found["status"] == "open" and (found.get("step_up") or not found.get("tokens_decide", True)):
         why = "needs your password" if found.get("step_up") else "takes no decisions by token"
         lines.append(line(Span(f"The policy {why}: decide at {found['url']}", STOP)))
