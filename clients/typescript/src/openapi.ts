@@ -765,6 +765,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/gates/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Decide several gates
+         * @description Decide several gates of one kind. Each is decided or refused by itself; none is decided twice.
+         *
+         *     Refused is what the policy does not let people decide together (`not_in_bulk`), what you do not see (`not_found`),
+         *     and whatever a decision of that gate alone would be refused for.
+         */
+        post: operations["decide_gates"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/gates/{gate_id}/withdrawals": {
         parameters: {
             query?: never;
@@ -1988,6 +2011,11 @@ export interface components {
              */
             amount?: string;
             /**
+             * @description What it costs that nobody decides; people order the inbox by it. null: not stated.
+             * @example null
+             */
+            cost_of_delay?: components["schemas"]["CostOfDelay"] | null;
+            /**
              * Resource
              * @description What it acts on.
              * @default
@@ -2111,6 +2139,32 @@ export interface components {
              * @example
              */
             was?: string;
+        };
+        /**
+         * CostOfDelay
+         * @description The cost of a gate's waiting.
+         */
+        CostOfDelay: {
+            /**
+             * Amount
+             * @description A plain number.
+             * @example 350.00
+             */
+            amount: string;
+            /**
+             * Currency
+             * @description Its ISO 4217 code.
+             * @example EUR
+             */
+            currency: string;
+            /**
+             * Per
+             * @description The time that costs so much.
+             * @default hour
+             * @example hour
+             * @enum {string}
+             */
+            per?: "hour";
         };
         /**
          * Quoted
@@ -4118,6 +4172,11 @@ export interface components {
              */
             amount?: string;
             /**
+             * @description What it costs that nobody decides; people order the inbox by it. null: not stated.
+             * @example null
+             */
+            cost_of_delay?: components["schemas"]["CostOfDelay"] | null;
+            /**
              * Resource
              * @description What it acts on.
              * @default
@@ -4804,6 +4863,11 @@ export interface components {
              * @example 120.00 EUR
              */
             amount?: string;
+            /**
+             * @description What it costs that nobody decides; people order the inbox by it. null: not stated.
+             * @example null
+             */
+            cost_of_delay?: components["schemas"]["CostOfDelay"] | null;
             /**
              * Resource
              * @description What it acts on.
@@ -5498,6 +5562,147 @@ export interface components {
             tokens_decide: boolean;
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
+        };
+        /**
+         * DecidedTogether
+         * @description A bulk decision, gate by gate.
+         */
+        DecidedTogether: {
+            /**
+             * Id
+             * @description Its number; `bulk` in the events of its decisions.
+             * @example 7
+             */
+            id: number;
+            /**
+             * Decided
+             * @description How many gates it decided.
+             * @example 1
+             */
+            decided: number;
+            /**
+             * Refused
+             * @description How many it did not.
+             * @example 0
+             */
+            refused: number;
+            /**
+             * Finished At
+             * @description When it came to its end.
+             * @example 2026-03-02T09:21:40.555012Z
+             */
+            finished_at: string | null;
+            /**
+             * Results
+             * @description The results, in the order sent.
+             */
+            results: components["schemas"]["GateResult"][];
+        };
+        /**
+         * GateResult
+         * @description The result for one gate.
+         */
+        GateResult: {
+            /**
+             * Gate
+             * @description The gate's number.
+             * @example 42
+             */
+            gate: number;
+            /**
+             * State
+             * @description decided: your decision is recorded. refused: it is not, and `code` says why. waiting: not yet.
+             * @example decided
+             * @enum {string}
+             */
+            state: "decided" | "refused" | "waiting";
+            /**
+             * Decision
+             * @description The decision's number; null if there is none.
+             * @example 311
+             */
+            decision: number | null;
+            /**
+             * Status
+             * @description The gate's status now; empty if you see no such gate. open: others must approve too.
+             * @example decided
+             */
+            status: string;
+            /**
+             * Code
+             * @description Why it was refused: as a decision of its own would be, `not_in_bulk` or `not_found`.
+             * @example
+             */
+            code: string;
+            /**
+             * Detail
+             * @description The same for a person.
+             * @example
+             */
+            detail: string;
+        };
+        /**
+         * DecideTogether
+         * @description One person's one verdict on several gates of one kind.
+         */
+        DecideTogether: {
+            /**
+             * Verdict
+             * @description The verdict on each of them.
+             * @example approve
+             * @enum {string}
+             */
+            verdict: "approve" | "reject";
+            /**
+             * Gates
+             * @description The gates, each once: of the same agent, step and policy, asking about the same tools.
+             */
+            gates: components["schemas"]["GateToDecide"][];
+            /**
+             * Comment
+             * @description The reason. It is recorded with each decision; after a rejection each agent reads it.
+             * @example Checked against the ledger.
+             */
+            comment: string;
+            /**
+             * Then
+             * @description Required for a rejection: stop the runs, or send each back to the step that its gate names.
+             * @example
+             * @enum {string}
+             */
+            then?: "stop" | "back";
+            /**
+             * Second Look
+             * @description Whether you looked at each of them. An approval needs it (422 without).
+             * @default false
+             * @example true
+             */
+            second_look?: boolean;
+        };
+        /**
+         * GateToDecide
+         * @description One gate of a bulk decision, as you read it.
+         */
+        GateToDecide: {
+            /**
+             * Gate
+             * @description The gate's number.
+             * @example 42
+             */
+            gate: number;
+            /**
+             * Seen
+             * @description The `digest` of the gate as you read it. If the proposal has changed since, this gate is refused.
+             * @example 5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7
+             */
+            seen: string;
+            /**
+             * Shown
+             * @description The `shown` of the gate's impacts for this decision; empty: record it whatever it does.
+             * @default
+             * @example
+             */
+            shown?: string;
         };
         /**
          * Withdrawal
@@ -10528,6 +10733,61 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Decided"];
+                };
+            };
+        };
+    };
+    decide_gates: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "verdict": "approve",
+                 *       "gates": [
+                 *         {
+                 *           "gate": 42,
+                 *           "seen": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
+                 *         }
+                 *       ],
+                 *       "comment": "Checked against the ledger.",
+                 *       "second_look": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["DecideTogether"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 7,
+                     *       "decided": 1,
+                     *       "refused": 0,
+                     *       "finished_at": "2026-03-02T09:21:40.555012Z",
+                     *       "results": [
+                     *         {
+                     *           "gate": 42,
+                     *           "state": "decided",
+                     *           "decision": 311,
+                     *           "status": "decided",
+                     *           "code": "",
+                     *           "detail": ""
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DecidedTogether"];
                 };
             };
         };
