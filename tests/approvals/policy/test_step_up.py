@@ -250,6 +250,7 @@ def test_the_administration_writes_it_and_the_audit_says_so() -> None:
     ann(team)
     policy = make_policy(team)
     form = {"quorum": 1, "separation": "on", "step_up": "on", "deadline": "", "on_expiry": "expire"}
+    form |= {"bulk_risk": "low"}
     client = signed_in(make_user("Root", superuser=True))
     assert client.post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
     assert Policy.objects.named("refunds", team=team).step_up
