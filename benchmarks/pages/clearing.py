@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -82,9 +83,10 @@ def _cleared(page: Page, base: str) -> tuple[float, float]:
             page.keyboard.press("r")
             page.keyboard.type("No.")
         page.keyboard.press("Control+Enter")
-        page.wait_for_url(lambda url, left=here: url.partition("?")[0] != left.partition("?")[0]) if (
-            number < ONE_BY_ONE
-        ) else page.wait_for_selector("#decision", state="detached")
+        if number < ONE_BY_ONE:
+            page.wait_for_function("left => location.pathname !== left", arg=urlsplit(here).path)
+        else:
+            page.wait_for_selector("#decision", state="detached")
         times.append(time.perf_counter() - sent)
     return time.perf_counter() - began, max(times)
 

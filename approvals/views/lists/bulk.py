@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -16,13 +18,19 @@ from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.decisions.submission import Then, Verdict
 from approvals.errors import Invalid, NotAllowed
+from approvals.gates.queues import MINE
+from approvals.live.page_frame import reach_of
 from approvals.models import BulkOrder
+from approvals.policy import bulk as together
 from approvals.policy import step_up
 from approvals.policy.bulk import MOST
 from approvals.presentation import bulk
 from approvals.views.access import private, reader_of
 
+from .asked import InboxFilters
+
 BESIDE_FIELDS = ("comment", "second_look")  # faults that are shown beside their fields
+SCANNED = 1_000  # gates of the list among which others of the kind are looked for
 CHOICE = 2_200  # characters of one posted choice at most: its number, digest and mark
 
 
@@ -30,7 +38,22 @@ CHOICE = 2_200  # characters of one posted choice at most: its number, digest an
 @private
 def preview(request: HttpRequest) -> HttpResponse:
     """List the selected gates with what the decision would do to each. Writes nothing."""
-    return _show(request, numbers_in(request.POST.getlist("gate")))
+    numbers = numbers_in(request.POST.getlist("gate"))
+    if request.POST.get("more") == "yes" and numbers:
+        numbers = [*numbers, *_alike(request, numbers)][:MOST]
+    return _show(request, numbers)
+
+
+def _alike(request: HttpRequest, numbers: list[int]) -> list[int]:
+    """List the other gates of the reader's list that may be decided together with the first of these."""
+    wanted = replace(InboxFilters.of(dict(parse_qsl(request.POST.get("here", "")))).wanted, after=0)
+    found = reach_of(request).gates(MINE, most=SCANNED, wanted=wanted)
+    like = next((gate for gate in found if gate.pk in numbers and not together.why_alone(gate)), None)
+    if like is None:
+        return []
+    kind = together.kind_of(like)
+    alike = (gate.pk for gate in found if not together.why_alone(gate) and together.kind_of(gate) == kind)
+    return [number for number in alike if number not in numbers]
 
 
 def _show(request: HttpRequest, numbers: list[int], *, faults: Any = (), status: int = 200) -> HttpResponse:

@@ -65,7 +65,7 @@ def as_root() -> Client:
 def form_of(policy: Policy, **changes: Any) -> dict[str, Any]:
     """What the policy's form posts."""
     ticked = dict.fromkeys(("separation", "reason_required", "tokens_decide"), "on")
-    limits = {"hourly": policy.hourly, "pause": "10 min"}
+    limits = {"hourly": policy.hourly, "pause": "10 min", "bulk_risk": "low", "remind_share": 25, "leaves": "title"}
     return {"quorum": policy.quorum, "deadline": "", "on_expiry": "expire", **ticked, **limits, **changes}
 
 
@@ -96,7 +96,14 @@ def test_a_new_policy_starts_at_version_one() -> None:
     team = make_team(may=REVIEWER)
     ann(team)
     name = unique("spending")
-    form = {"team": team.pk, "name": name, "quorum": 1, "deadline": "01:00:00", "on_expiry": "expire"}
+    form = {
+        "team": team.pk,
+        "name": name,
+        "quorum": 1,
+        "deadline": "01:00:00",
+        "on_expiry": "expire",
+        "bulk_risk": "low",
+    }
     assert as_root().post(reverse("admin:approvals_policy_add"), form).status_code == 302
     assert Policy.objects.get(name=name).version == 1
 
@@ -130,7 +137,7 @@ def test_several_who_write_a_policy_anew_at_once_make_as_many_versions() -> None
     """The second met the unique constraint, as an error page."""
     team = make_team(may=REVIEWER)
     ann(team)
-    form = {"team": team.pk, "name": "spending", "quorum": 1, "on_expiry": "expire"}
+    form = {"team": team.pk, "name": "spending", "quorum": 1, "on_expiry": "expire", "bulk_risk": "low"}
     address = reverse("admin:approvals_policy_add")
     answers = race([partial(each.post, address, form) for each in [as_root() for _ in range(3)]])
     assert [answer.status_code for answer in answers] == [302] * 3

@@ -195,6 +195,21 @@ def test_two_reviewers_at_once_decide_each_gate_once() -> None:
     assert len(decided) + 3 == Decision.objects.filter(gate__in=gates).count()
 
 
+def test_the_others_of_the_kind_on_the_next_pages_are_added_and_nothing_else() -> None:
+    team = make_team()
+    policy = make_policy(team)
+    gates, risky = alike(45, policy=policy), alike(2, policy=policy, risk="high")
+    other = make_gate(policy=make_policy(team, name="wires"), card=make_card(title="A wire", risk="low"))
+    client = signed_in(ann(team))
+    assert 'name="more"' in client.get("/?queue=mine").content.decode()
+    said = {"gate": [gates[0].pk], "verdict": "approve", "more": "yes", "here": "queue=mine&sort=oldest&after=7"}
+    page = client.post("/inbox/bulk/", said).content.decode()
+    assert page.count('name="choice"') == 45
+    for gate in (*risky, other):
+        assert f'id="bulk-{gate.pk}"' not in page
+    assert client.post("/inbox/bulk/", {**said, "gate": [risky[0].pk]}).content.decode().count('name="choice"') == 0
+
+
 def test_another_persons_order_is_not_there() -> None:
     team = make_team()
     client = signed_in(ann(team))

@@ -281,6 +281,7 @@ def test_the_administration_writes_it_and_the_audit_says_so() -> None:
     ticked = dict.fromkeys(("separation", "step_up", "reason_required", "tokens_decide"), "on")
     form = {"quorum": 1, "deadline": "", "on_expiry": "expire", "hourly": 120, "pause": "10 min", **ticked}
     form["step_up_method"] = "passkey"
+    form |= {"bulk_risk": "low", "remind_share": 25, "leaves": "title"}
     client = signed_in(make_user("Root", superuser=True))
     assert client.post(reverse("admin:approvals_policy_change", args=[policy.pk]), form).status_code == 302
     assert Policy.objects.named("refunds", team=team).step_up
