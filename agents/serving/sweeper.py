@@ -31,7 +31,7 @@ from agents.ringing.ring_pauses import RecentRings
 from agents.runner import version_upgrade
 from agents.threads import resting
 from approvals.assignments import claims, escalating
-from approvals.models import Claim, Delivery, Escalation, Gate
+from approvals.models import Delivery, Escalation, Gate, GateClaim
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer
 from checkpoints.errors import UnfitDatabase
@@ -180,7 +180,7 @@ class Sweeper:
 
     def lapse_claims(self) -> int:
         """End claims whose holders have been away for too long; return how many."""
-        lapsed = list(Claim.objects.lapsed().values_list("gate", flat=True)[:AT_ONCE])
+        lapsed = list(GateClaim.objects.lapsed().values_list("gate", flat=True)[:AT_ONCE])
         return sum(bool(self._tried(partial(claims.lapse, gate), "claim.not_ended", gate=gate)) for gate in lapsed)
 
     def end_overdue(self) -> int:

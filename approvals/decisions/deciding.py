@@ -31,7 +31,7 @@ from approvals.errors import (
     problem,
 )
 from approvals.gates.reading import GateReading, read
-from approvals.models import Claim, Decision, Gate, Proposal
+from approvals.models import Decision, Gate, GateClaim, Proposal
 from approvals.policy import authority, second_look, step_up
 from approvals.policy.step_up import PasswordConfirmed
 from checkpoints import actors
@@ -119,7 +119,7 @@ def _record(
     votes = _votes(gate.pk, reading.proposal.pk, by.pk, submission.key)
     if gate.version != version + 1:  # something moved the gate since it was read: a claim, or a team that was added
         gate.added_ids = None
-        held = Claim.objects.live().select_related("user").filter(gate=gate).first()
+        held = GateClaim.objects.live().select_related("user").filter(gate=gate).first()
         _refuse_claimed(held.user if held else None, by)
     behalf = None if reading.decides else _behalf(reading, votes, by)
     evidence.check_voices(gate, votes)

@@ -1,5 +1,5 @@
 from .assignments.calendar import Calendar
-from .assignments.claim import Claim
+from .assignments.claim import GateClaim
 from .assignments.delegation import Delegation, LentPolicy, LentTeam
 from .assignments.escalation import Escalation
 from .assignments.reviewers import AddedTeam, Assignee
@@ -20,13 +20,13 @@ __all__ = [
     "Assignee",
     "Attempt",
     "Calendar",
-    "Claim",
     "Decision",
     "Delegation",
     "Delivery",
     "Draft",
     "Escalation",
     "Gate",
+    "GateClaim",
     "Grant",
     "LentPolicy",
     "LentTeam",

@@ -40,22 +40,22 @@ FROM auth_user one WHERE one.is_active AND one.id = ANY($4)
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How one person stands to a gate, before separation of duties."""
+class GateStanding:
+    """One person's authority at a gate, before separation of duties."""
 
     own: bool | None  # whether they are a reviewer in their own name; None for an account that is switched off
     lenders: Collection[int] = ()  # the people for whom they may decide, who are away
 
 
-def standings(people: Collection[int], gate: Gate) -> dict[int, Standing]:
+def standings(people: Collection[int], gate: Gate) -> dict[int, GateStanding]:
     """Read how these people stand to the gate now, by id. One statement.
 
     A superuser has no authority here without being in the teams. Teams, permissions and the account's state are read
     from the database, whatever the caller's objects say.
     """
     asked = [gate.policy_id, gate.policy.reviewer_ids, gate.pk, list(people)]
-    found = {one: Standing(own, lenders) for one, own, lenders in run_sql(_STANDING, list(map(typed, asked)))}
-    return {one: found.get(one, Standing(None)) for one in people}
+    found = {one: GateStanding(own, lenders) for one, own, lenders in run_sql(_STANDING, list(map(typed, asked)))}
+    return {one: found.get(one, GateStanding(None)) for one in people}
 
 
 def why_not(user: User, gate: Gate) -> str:
@@ -70,7 +70,7 @@ def lapsed(votes: Collection[Decision], gate: Gate) -> list[int]:
     return [each.user_id for each in votes if _ended(each, found[each.user_id], gate)]
 
 
-def _ended(vote: Decision, now: Standing, gate: Gate) -> bool:
+def _ended(vote: Decision, now: GateStanding, gate: Gate) -> bool:
     if vote.on_behalf_of_id is None:
         return bool(reason(vote.user_id, now.own, gate))
     lent = vote.on_behalf_of_id in now.lenders
@@ -78,7 +78,7 @@ def _ended(vote: Decision, now: Standing, gate: Gate) -> bool:
 
 
 def reason(person: int, own: bool | None, gate: Gate, lenders: Collection[int] = ()) -> str:
-    """Say why this person, who stands to the gate as `Standing` says, may not decide it; "" where they may."""
+    """Say why this person, who stands to the gate as `GateStanding` says, may not decide it; "" where they may."""
     if own is None:
         return str(SWITCHED_OFF)
     if not own and not lenders:

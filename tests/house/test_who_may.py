@@ -44,6 +44,7 @@ EXCEPTIONS = {
     ("approvals/admin/accounts.py", "user_permissions"): "the page on which permissions are given",
     ("approvals/admin/teams.py", "groups"): "the page on which people are put into teams",
     ("approvals/admin/teams.py", "user_set"): "tells in an event who was put into a team",
+    ("approvals/gates/desk.py", "approvals_reviewingteam"): "names who is away of those who decide, for a gate's page",
     ("approvals/gates/reading.py", "ReviewingTeam"): "names the teams that decide, for a gate's page",
     ("approvals/models/__init__.py", "ReviewingTeam"): "hands the model on",
     ("approvals/models/versions.py", "groups"): "writes whom people chose as reviewers",
