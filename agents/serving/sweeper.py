@@ -34,7 +34,7 @@ from agents.runner import version_upgrade
 from agents.threads import resting
 from approvals.assignments import claims, escalating
 from approvals.decisions.undoing.settle import settle
-from approvals.models import Claim, Delivery, Escalation, Gate
+from approvals.models import Delivery, Escalation, Gate, GateClaim
 from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import sealer
@@ -203,7 +203,7 @@ class Sweeper:
 
     def lapse_claims(self) -> int:
         """End claims whose holders have been away for too long; return how many."""
-        lapsed = list(Claim.objects.lapsed().values_list("gate", flat=True)[:AT_ONCE])
+        lapsed = list(GateClaim.objects.lapsed().values_list("gate", flat=True)[:AT_ONCE])
         return sum(bool(self._tried(partial(claims.lapse, gate), "claim.not_ended", gate=gate)) for gate in lapsed)
 
     def end_overdue(self) -> int:

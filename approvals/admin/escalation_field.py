@@ -19,7 +19,8 @@ HELP = gettext_lazy(
     "then decide, too. After the last level the deadline does what is chosen above."
 )
 _LINE = re.compile(
-    r"(?P<team>.+?)\s+(?:after\s+(?P<after>.+)|at the deadline(?:,\s*(?P<more>.+?)\s+more)?)\s*$", re.IGNORECASE
+    r"(?P<team>.+?)\s+(?:after\s+(?P<after>.+)|at the deadline(?:,\s*(?P<more>.+?)\s+more)?)\s*$",  # not translated: it
+    re.IGNORECASE,
 )
 _LEAST = timedelta(minutes=1)
 
@@ -55,9 +56,10 @@ class EscalationField(forms.CharField):
 
 def _line(team: str, stored: dict[str, Any]) -> str:
     if stored["after"] is not None:
-        return f"{team} after {spelled(timedelta(seconds=stored['after']))}"
+        return f"{team} after {spelled(timedelta(seconds=stored['after']))}"  # not translated: read back
     more = stored["extend"]
-    return f"{team} at the deadline" + (f", {spelled(timedelta(seconds=more))} more" if more else "")
+    said = f", {spelled(timedelta(seconds=more))} more" if more else ""  # not translated: read back
+    return f"{team} at the deadline{said}"  # not translated: read back
 
 
 def _level(line: str) -> Level:

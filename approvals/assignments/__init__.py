@@ -1,1 +1,1 @@
-"""Who is on a gate, who else may decide it, who decides for somebody who is away, and when it goes to the next team."""
+"""Claims of gates, further reviewers of one gate, times away with a delegate, and escalation to the next team."""

@@ -10,26 +10,20 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from approvals.models import Delegation, Policy
 from checkpoints import actors
-from checkpoints.access.permissions import DECIDE_GATE, own_teams, teams_where
+from checkpoints.access.permissions import DECIDE_GATE, colleagues, teams_where
 from checkpoints.events import event_log
 
 from .errors import AwayRefused
 
 LONGEST = timedelta(days=366)
 MOST = 20  # of one person, that have not ended
-
-
-def colleagues(person: User) -> QuerySet[User]:
-    """Return those whom a person may name: the active members of their teams, by name."""
-    found = User.objects.filter(is_active=True, groups__in=own_teams(person)).exclude(pk=person.pk).distinct()
-    return found.order_by("first_name", "last_name", "pk")
 
 
 def scopes(person: User) -> list[tuple[Group, list[str]]]:

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from approvals.audit import evidence
 from approvals.gates.reading import GateReading, read
-from approvals.models import Claim, Gate
+from approvals.models import Gate, GateClaim
 from approvals.models.assignments.claim import lasts
 from approvals.policy import authority
 from checkpoints import actors
@@ -60,7 +60,7 @@ def release(gate: Gate, *, by: User) -> None:
     """End this person's own claim. Raises MayNot, NotClaimed and GateClosed."""
     with transaction.atomic(durable=True):
         reading = _locked(gate.pk, by, decides=False)
-        if not Claim.objects.filter(gate=gate.pk, user=by).delete()[0]:
+        if not GateClaim.objects.filter(gate=gate.pk, user=by).delete()[0]:
             reason = authority.reason(by.pk, reading.decides, reading.gate, reading.lenders)
             raise MayNot(reason) if reason else NotClaimed
         _say("gate.released", reading, by=actors.of_user(by), data={"kind": RELEASED, "holder": f"user:{by.pk}"})
@@ -71,8 +71,8 @@ def lapse(gate_id: int) -> bool:
     with transaction.atomic():
         reading = read(gate_id)
         if not reading.gate.move():
-            return bool(Claim.objects.filter(gate=gate_id).delete()[0])
-        gone = Claim.objects.lapsed().filter(gate=gate_id).first()
+            return bool(GateClaim.objects.filter(gate=gate_id).delete()[0])
+        gone = GateClaim.objects.lapsed().filter(gate=gate_id).first()
         if gone is None:
             transaction.set_rollback(True)  # the gate's version with it
             return False
@@ -92,15 +92,15 @@ def _locked(gate_id: int, by: User, *, decides: bool = True) -> GateReading:
     return reading
 
 
-def _held(reading: GateReading) -> Claim | None:
+def _held(reading: GateReading) -> GateClaim | None:
     """Return the live claim, under the gate's lock."""
-    return Claim.objects.live().select_related("user").filter(gate=reading.gate).first()
+    return GateClaim.objects.live().select_related("user").filter(gate=reading.gate).first()
 
 
 def _hold(reading: GateReading, by: User, *, renewed: bool, data: dict[str, Any]) -> None:
     times: dict[str, Any] = {"until": Now() + lasts()} | ({} if renewed else {"since": Now()})
     new = {"user": by, "until": Now() + lasts()}
-    Claim.objects.update_or_create(gate=reading.gate, defaults={"user": by, **times}, create_defaults=new)
+    GateClaim.objects.update_or_create(gate=reading.gate, defaults={"user": by, **times}, create_defaults=new)
     _say("gate.claimed", reading, by=actors.of_user(by), data=data)
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
 from approvals.gates.reading import GateReading, read
-from approvals.models import AddedTeam, Assignee, Claim, Gate
+from approvals.models import AddedTeam, Assignee, Gate, GateClaim
 from approvals.policy import authority, separation
 from checkpoints import actors
 from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, may, members_where
@@ -29,7 +29,7 @@ OFFERED = 200  # people or teams in a list
 
 @dataclass(frozen=True)
 class Choices:
-    """Whom a person may hand a gate over to."""
+    """The people and teams to whom a person may hand a gate over."""
 
     people: list[User]
     teams: list[Group]  # that review the gate
@@ -45,9 +45,9 @@ def choices(gate: Gate, *, by: User) -> Choices:
     apart = separation.apart_from(reading.gate)
     people = User.objects.filter(pk__in=deciders - apart).order_by("first_name", "last_name", "pk")
     review = Group.objects.filter(pk__in=reading.gate.reviewer_ids).order_by("name")
-    others = Group.objects.exclude(pk__in=reading.gate.reviewer_ids).order_by("name")
-    deciding = others.filter(permissions__codename="decide_gate", permissions__content_type__app_label="approvals")
-    return Choices(list(people[:OFFERED]), list(review), list(deciding[:OFFERED]) if adds else [])
+    others = Group.objects.exclude(pk__in=reading.gate.reviewer_ids).order_by("name") if adds else Group.objects.none()
+    deciding = members_where(DECIDE_GATE, teams=others.values_list("pk", flat=True)) if adds else {}
+    return Choices(list(people[:OFFERED]), list(review), [team for team in others if deciding[team.pk]][:OFFERED])
 
 
 def check(gate: Gate, *, by: User) -> None:
@@ -76,7 +76,7 @@ def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
         asked = {"user": None, "team": to} if isinstance(to, Group) else {"user": to, "team": None}
         named = {**asked, "by": actor.id, "by_name": actor.name, "at": Now()}
         Assignee.objects.update_or_create(gate=held, defaults=named)
-        Claim.objects.filter(gate=held.pk, user=by).delete()
+        GateClaim.objects.filter(gate=held.pk, user=by).delete()
         subject = f"team:{to.pk}" if isinstance(to, Group) else f"user:{to.pk}"
         data = {"to": subject, "added": added, **evidence.opened(held, held.standing())}
         held.say("gate.reassigned", by=actor, data=data, text=said)

@@ -33,7 +33,7 @@ from approvals.errors import (
 )
 from approvals.gates.opening import raised
 from approvals.gates.reading import GateReading, read
-from approvals.models import Claim, Decision, Gate, Proposal
+from approvals.models import Decision, Gate, GateClaim, Proposal
 from approvals.policy import authority, required, second_look, step_up
 from approvals.policy.step_up import Confirmed
 from checkpoints import actors
@@ -126,7 +126,7 @@ def _record(
     votes = _votes(gate.pk, reading.proposal.pk, by.pk, submission.key)
     if gate.version != version + 1:  # something moved the gate since it was read: a claim, or a team that was added
         gate.added_ids = None
-        held = Claim.objects.live().select_related("user").filter(gate=gate).first()
+        held = GateClaim.objects.live().select_related("user").filter(gate=gate).first()
         _refuse_claimed(held.user if held else None, by)
     own = reading.decides or by.pk in gate.policy.person_ids
     behalf = None if own else _behalf(reading, votes, by)

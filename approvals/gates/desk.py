@@ -1,4 +1,4 @@
-"""Who is on a gate, for its page: the claim, who was asked to act, who was added, who is away, and the next level."""
+"""Reads who is on a gate, for its page: the claim, the added teams, who was asked, who is away, and the next level."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, right_in
 from checkpoints.postgresql.batch_query import Sql
 
-_PERSON = """json_build_object('id', one.id, 'username', one.username, 'first_name', one.first_name,
-  'last_name', one.last_name)"""
+_NAMES = [f"'{name}', one.{name}" for name in ("id", "username", "first_name", "last_name")]
+_PERSON = f"json_build_object({', '.join(_NAMES)})"
 _TEAMS = """(SELECT reviewing.team_id FROM approvals_reviewingteam reviewing WHERE reviewing.policy_id = gate.policy_id
   UNION SELECT added.team_id FROM approvals_addedteam added WHERE added.gate_id = gate.id)"""
 _AWAY = 20  # people who are named as away
@@ -23,7 +23,7 @@ SELECT json_build_object(
   'claim', (SELECT json_build_object('by', {_PERSON}, 'since', claim.since, 'looking', EXISTS (
       SELECT FROM approvals_looking look
       WHERE look.gate_id = gate.id AND look.user_id = one.id AND look.until > statement_timestamp()))
-    FROM approvals_claim claim JOIN auth_user one ON one.id = claim.user_id
+    FROM approvals_gateclaim claim JOIN auth_user one ON one.id = claim.user_id
     WHERE claim.gate_id = gate.id AND claim.until > statement_timestamp()),
   'assignee', (SELECT json_build_object('by', asked.by_name, 'at', asked.at, 'team', team.name,
       'user', (SELECT {_PERSON} FROM auth_user one WHERE one.id = asked.user_id))
@@ -63,8 +63,8 @@ class ClaimHeld:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Who was asked to act."""
+class AskedToAct:
+    """The person or team that was asked to act."""
 
     who: User | str  # a person, or a team's name
     by: str
@@ -91,10 +91,10 @@ class Away:
 
 @dataclass(frozen=True, kw_only=True)
 class GateDesk:
-    """Who is on a gate."""
+    """The people on a gate, and what is planned for it."""
 
     claim: ClaimHeld | None = None
-    asked: Asked | None = None
+    asked: AskedToAct | None = None
     next: NextLevel | None = None
     added: Sequence[tuple[int, str]] = ()  # id and name of the teams that were added to the reviewers
     lenders: Sequence[User] = ()  # the people for whom the reader may decide, who are away
@@ -111,7 +111,7 @@ class GateDesk:
         return cls(
             claim=ClaimHeld(by=User(**claim["by"]), since=_at(claim["since"]), looking=claim["looking"])
             if claim else None,
-            asked=Asked(who=User(**asked["user"]) if asked["user"] else asked["team"], by=asked["by"],
+            asked=AskedToAct(who=User(**asked["user"]) if asked["user"] else asked["team"], by=asked["by"],
                         at=_at(asked["at"])) if asked else None,
             next=NextLevel(team=level["team"], at=_at(level["at"]), extends=level["extends"])
             if level and level["at"] else None,

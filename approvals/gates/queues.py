@@ -17,7 +17,7 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 
-from approvals.models import Claim, Decision, Gate, Policy, Snooze
+from approvals.models import Decision, Gate, GateClaim, Policy, Snooze
 from approvals.models.assignments.claim import holders
 from approvals.policy import separation
 from checkpoints.access import token_scope
@@ -61,8 +61,9 @@ UNUSED = """
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
     WHERE d.gate_id = g.id AND coalesce(d.on_behalf_of_id, d.user_id) = lent.person_id AND d.counts
       AND o.number = g.proposal)"""
-POLICY_LENDS = "approvals_lentpolicy lent JOIN (SELECT g.policy_id) of ON of.policy_id = lent.policy_id"
-TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"
+_OF_POLICY = "(SELECT g.policy_id) of ON of.policy_id = lent.policy_id"  # not translated: SQL
+POLICY_LENDS = f"approvals_lentpolicy lent JOIN {_OF_POLICY}"  # not translated: SQL
+TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"  # not translated: SQL
 # Of a gate with roles, only people who are asked now, see approvals.policy.tally, and who decides for one of them.
 ASKED = f"""
   AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint))
@@ -323,7 +324,7 @@ def _named(gates: Any, reader: Any) -> QuerySet[Gate]:
     mine = Decision.objects.filter(gate=OuterRef("pk"), user=reader, counts=True, proposal__number=OuterRef("proposal"))
     listed: QuerySet[Any] = Gate.objects.filter(OneOf(F("pk"), gates)).select_related("run__plan", "policy")
     put_off = Snooze.objects.running().filter(gate=OuterRef("pk"), user=reader)
-    held_by_reader = Claim.objects.live().filter(gate=OuterRef("pk"), user=reader)
+    held_by_reader = GateClaim.objects.live().filter(gate=OuterRef("pk"), user=reader)
     claimed = listed.annotate(holder=holders("pk"), reader_holds=Exists(held_by_reader))
     marked: QuerySet[Gate] = claimed.annotate(reader_decided=Exists(mine)).only(*_SHOWN)
     marked = marked.annotate(snoozed_until=Subquery(put_off.values("until")))

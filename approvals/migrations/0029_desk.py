@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
             options={"constraints": [models.UniqueConstraint(fields=("team", "name"), name="calendar_name_is_taken_once")]},
         ),
         migrations.CreateModel(
-            name="Claim",
+            name="GateClaim",
             fields=[
                 ("gate", of_gate("claim")),
                 ("user", of_user("claims")),

@@ -1,6 +1,6 @@
 from .account import Profile, SignedIn
 from .assignments.calendar import Calendar
-from .assignments.claim import Claim
+from .assignments.claim import GateClaim
 from .assignments.delegation import Delegation, LentPolicy, LentTeam
 from .assignments.escalation import Escalation
 from .assignments.reviewers import AddedTeam, Assignee
@@ -31,13 +31,13 @@ __all__ = [
     "Calendar",
     "ChannelAddress",
     "ChannelState",
-    "Claim",
     "Decision",
     "Delegation",
     "Delivery",
     "Draft",
     "Escalation",
     "Gate",
+    "GateClaim",
     "GateVisit",
     "Grant",
     "LentPolicy",

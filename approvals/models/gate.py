@@ -45,7 +45,7 @@ WAYS = (  # see checkpoints.access.permissions
 )
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
-REVIEWERS = ("add_reviewers", "May add teams to the reviewers of a gate")
+REVIEWERS = ("add_reviewers", "May add teams to the reviewers of a gate")  # not translated: as Django's own
 LATEST = (F("closed_at").desc(), F("id").desc())
 LONGEST = ("opened_at", "id")
 LARGEST = (F("amount_currency").desc(), F("amount_value").desc(), F("id").desc())

@@ -23,7 +23,7 @@ LASTS = timedelta(seconds=40)  # a page renews the record every 15 s
 _LOOK = """
 WITH before AS (SELECT gate_id FROM approvals_looking WHERE socket = $1),
 claimed AS (
-  UPDATE approvals_claim SET until = statement_timestamp() + $5
+  UPDATE approvals_gateclaim SET until = statement_timestamp() + $5
   WHERE gate_id = $2 AND user_id = $3 AND until > statement_timestamp())
 INSERT INTO approvals_looking AS looking (socket, gate_id, user_id, until)
 VALUES ($1, $2, $3, statement_timestamp() + $4)

@@ -54,14 +54,14 @@ class Seat(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How one person stands to a gate, before separation of duties."""
+class GateStanding:
+    """One person's authority at a gate, before separation of duties."""
 
     teams: frozenset[int] | None  # in which they decide in their own name; None for an account that is switched off
     lenders: Mapping[int, frozenset[int]] = field(default_factory=dict)  # who is away, and in which teams they would
 
 
-def standings(people: Collection[int], gate: Gate) -> dict[int, Standing]:
+def standings(people: Collection[int], gate: Gate) -> dict[int, GateStanding]:
     """Read how these people stand to the gate now, by id. One statement.
 
     A superuser has no authority here without being in the teams. Teams, permissions and the account's state are read
@@ -73,8 +73,8 @@ def standings(people: Collection[int], gate: Gate) -> dict[int, Standing]:
         away: dict[int, set[int]] = {}
         for person, team in zip(lenders, lent, strict=True):
             away.setdefault(person, set()).add(team)
-        found[one] = Standing(frozenset(teams), {person: frozenset(each) for person, each in away.items()})
-    return {one: found.get(one, Standing(None)) for one in people}
+        found[one] = GateStanding(frozenset(teams), {person: frozenset(each) for person, each in away.items()})
+    return {one: found.get(one, GateStanding(None)) for one in people}
 
 
 def seats(people: Collection[int], gate: Gate) -> dict[int, Seat]:
@@ -82,7 +82,7 @@ def seats(people: Collection[int], gate: Gate) -> dict[int, Seat]:
     return {one: seat(one, now, gate) for one, now in standings(people, gate).items()}
 
 
-def seat(person: int, now: Standing, gate: Gate) -> Seat:
+def seat(person: int, now: GateStanding, gate: Gate) -> Seat:
     """Return how somebody who stands so to the gate may decide now."""
     why = reason(person, now.teams, gate, now.lenders)
     if now.teams or person in gate.policy.person_ids:
@@ -97,7 +97,7 @@ def seats_of(votes: Collection[Decision], gate: Gate) -> dict[int, Seat]:
     return {each.user_id: seat_of(each, found[each.user_id], gate) for each in votes}
 
 
-def seat_of(vote: Decision, now: Standing, gate: Gate) -> Seat:
+def seat_of(vote: Decision, now: GateStanding, gate: Gate) -> Seat:
     """Return how the voter, who stands so to the gate now, may decide by the authority that the vote used."""
     away = vote.on_behalf_of_id
     if away is None:
@@ -125,7 +125,7 @@ def lapsed(votes: Collection[Decision], gate: Gate) -> list[int]:
 def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Collection[int] = ()) -> str:
     """Say why this person may not decide this gate at all; "" where they may, once their stage is reached.
 
-    `teams` and `lenders` as `Standing` has them. People whom the policy names need no team.
+    `teams` and `lenders` as `GateStanding` has them. People whom the policy names need no team.
     """
     if teams is None:
         return str(SWITCHED_OFF)

@@ -20,7 +20,7 @@ Span = tuple[timedelta, timedelta]  # since midnight, by the clock on the wall
 
 @dataclass(frozen=True)
 class WorkingTime:
-    """When somebody works."""
+    """Working hours in a zone, and the days off."""
 
     zone: ZoneInfo
     hours: Mapping[int, Sequence[Span]]  # by weekday, Monday is 0; in order, none within another

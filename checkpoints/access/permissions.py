@@ -220,6 +220,12 @@ def own_teams(user: Any) -> QuerySet[Group]:
     return teams
 
 
+def colleagues(user: Any) -> QuerySet[User]:
+    """Return the active members of this person's teams, without this person, by name."""
+    there = User.objects.filter(is_active=True, groups__in=own_teams(user)).exclude(pk=user.pk).distinct()
+    return there.order_by("first_name", "last_name", "pk")
+
+
 def everywhere(user: Any, *permissions: str) -> bool:
     """Tell whether this person has the permissions in the administration, where no row is of one team alone."""
     return bool(user.is_active and user.is_staff and user.has_perms(permissions))

@@ -45,6 +45,7 @@ EXCEPTIONS = {
     ("approvals/admin/teams.py", "groups"): "the page on which people are put into teams",
     ("approvals/admin/teams.py", "user_set"): "tells in an event who was put into a team",
     ("approvals/gates/opening.py", "started_by_id"): "a word by which the search finds the gate",
+    ("approvals/gates/desk.py", "approvals_reviewingteam"): "names who is away of those who decide, for a gate's page",
     ("approvals/gates/reading.py", "ReviewingTeam"): "names the teams that decide, for a gate's page",
     ("approvals/models/__init__.py", "ReviewingTeam"): "hands the model on",
     ("approvals/models/policy.py", "approvals_reviewingteam"): "reads all whom one policy may ask",

@@ -51,7 +51,7 @@ class AwayAnswer(Schema):
 
 
 class DeskAnswer(Schema):
-    """Who is on a gate, and who is asked."""
+    """The people on a gate, and those who are asked."""
 
     claim: ClaimAnswer | None = Field(description="Who has claimed it; null: nobody.", examples=[None])
     asked: str | None = Field(description="The person or team that was asked to act; null: none.", examples=[None])
@@ -84,7 +84,7 @@ class Desk(Schema):
     """A gate's desk, after an order."""
 
     id: int = Field(description="The gate's number.", examples=[42])
-    desk: DeskAnswer = Field(description="Who is on it, and who is asked.")
+    desk: DeskAnswer = Field(description="The people on it, and those who are asked.")
 
 
 class Reassign(Order):

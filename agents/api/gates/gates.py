@@ -225,7 +225,7 @@ class GateHead(GateSummary):
         examples=[True],
     )
     agreement: AgreementAnswer = Field(description="Who must approve, and who has.")
-    desk: DeskAnswer = Field(description="Who is on it, and who is asked.")
+    desk: DeskAnswer = Field(description="The people on it, and those who are asked.")
 
     # The context of these is the gate's `standing` proposal, and its `reader`.
 

@@ -17,7 +17,7 @@ def office_hours() -> dict[str, list[list[str]]]:
 
 
 class Calendar(models.Model):
-    """When a team works. A change counts for deadlines and escalations that are planned from then on."""
+    """A team's working hours. A change counts for deadlines and escalations that are planned from then on."""
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+")
     name = models.SlugField(max_length=60)

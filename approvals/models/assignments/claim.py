@@ -16,7 +16,7 @@ def lasts() -> timedelta:
     return timedelta(minutes=settings.HOLDPOINT_CLAIM_MINUTES)
 
 
-class ClaimQuerySet(models.QuerySet["Claim"]):
+class ClaimQuerySet(models.QuerySet["GateClaim"]):
     """Queries of claims."""
 
     def live(self) -> ClaimQuerySet:
@@ -28,7 +28,7 @@ class ClaimQuerySet(models.QuerySet["Claim"]):
         return self.filter(until__lte=Now()).order_by("until")
 
 
-class Claim(models.Model):
+class GateClaim(models.Model):
     """Somebody's claim of a gate. Made and ended by approvals.assignments.claims alone; the row goes with its end.
 
     While its holder has the gate's page in sight, `until` moves on by itself, see approvals.models.looking.
@@ -52,5 +52,5 @@ def holders(gate: str) -> ArraySubquery:
         id=F("user_id"), username=F("user__username"), first_name=F("user__first_name"),
         last_name=F("user__last_name"), since=F("since"),
     )  # fmt: skip
-    found: QuerySet[Claim] = Claim.objects.live().filter(gate=OuterRef(gate))
+    found: QuerySet[GateClaim] = GateClaim.objects.live().filter(gate=OuterRef(gate))
     return ArraySubquery(found.values(holder=holder))

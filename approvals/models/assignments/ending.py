@@ -1,4 +1,4 @@
-"""What ends with a gate, or with a vote at it, beside the statement that ends it."""
+"""Statements that end rows of the desk with a gate, or with a vote at it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from psycopg.types.numeric import Int8
 from checkpoints.postgresql.sql import Statement
 
 _ENDS = (
-    "DELETE FROM approvals_claim WHERE gate_id = $1",
+    "DELETE FROM approvals_gateclaim WHERE gate_id = $1",
     "UPDATE approvals_addedteam SET open = false WHERE gate_id = $1 AND open",
     "UPDATE approvals_escalation SET status = 'dropped' WHERE gate_id = $1 AND status = 'planned'",
 )
-_VOTED = "DELETE FROM approvals_claim WHERE gate_id = $1 AND user_id = $2"
+_VOTED = "DELETE FROM approvals_gateclaim WHERE gate_id = $1 AND user_id = $2"
 
 
 def with_gate(gate: int) -> list[Statement]:

@@ -1,4 +1,4 @@
-"""Who else may decide one gate: the teams that were added to it, and who is asked to act."""
+"""The teams that were added to one gate's reviewers, and the person or team that is asked to act."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AddedTeam(models.Model):
 
 
 class Assignee(models.Model):
-    """Who is asked to act on a gate, of those who may: a person or a team. It gives no rights, and takes none."""
+    """The person or team, of those who may decide, that is asked to act. It gives no rights, and takes none."""
 
     gate = models.OneToOneField("approvals.Gate", on_delete=models.CASCADE, related_name="assignee", primary_key=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")

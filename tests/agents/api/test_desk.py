@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.models import TokenScope
-from approvals.models import Assignee, Claim, Gate
+from approvals.models import Assignee, Gate, GateClaim
 from tests.factories import ann, bob, eve, make_gate, make_team
 from tests.factories.tokens import make_token
 from tests.harness.signed_in_clients import signed_in
@@ -33,7 +33,7 @@ def test_a_claim_is_made_taken_over_and_released() -> None:
     read = signed_in(one).get(f"/api/gates/{gate.pk}").json()
     assert (read["desk"]["claim"]["by"], read["desk"]["claim"]["you"]) == ("Bob Lindqvist", False)
     assert send(other, gate, "releases")["desk"]["claim"] is None
-    assert not Claim.objects.filter(gate=gate).exists()
+    assert not GateClaim.objects.filter(gate=gate).exists()
 
 
 def test_a_decision_over_a_claim_names_who_has_it() -> None:

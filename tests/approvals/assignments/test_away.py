@@ -40,7 +40,7 @@ def over(made: Delegation) -> None:
 
 
 def agrees(gate: Gate, person: User) -> bool:
-    """Whether list and page show the gate to the person as one that they decide; both say the same."""
+    """Tell whether list and page show the gate to the person as one that they decide; both say the same."""
     mine = gate.pk in waiting(person)
     assert Gate.objects.visible_to(person).filter(pk=gate.pk).exists() >= mine
     return mine

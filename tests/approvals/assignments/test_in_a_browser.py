@@ -9,7 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from approvals.assignments import claims
-from approvals.models import Claim, Delegation, Gate
+from approvals.models import Delegation, Gate, GateClaim
 from tests.factories import ann, bob, make_card, make_gate, make_team, mira
 from tests.harness.browser_checks import check_each_look, is_live, watched
 
@@ -53,7 +53,7 @@ def test_a_decision_over_a_claim_is_refused_with_what_was_chosen_kept(new_page: 
     page.get_by_text("Take over…").click()
     page.get_by_role("button", name="Take over from Mira Sandoval").click()
     expect(page.locator("#gate-claim")).to_contain_text("You have this")
-    assert Claim.objects.get(gate=gate).user == other
+    assert GateClaim.objects.get(gate=gate).user == other
 
 
 def test_all_of_it_works_without_script(new_page: NewPage) -> None:
@@ -68,7 +68,7 @@ def test_all_of_it_works_without_script(new_page: NewPage) -> None:
     page.get_by_label("Reason").fill("Bob knows the customer.")
     page.get_by_role("button", name="Hand over").click()
     expect(page.locator("#gate-desk")).to_contain_text("Bob Lindqvist is asked to act, by Ann Okafor")
-    assert not Claim.objects.filter(gate=gate).exists()
+    assert not GateClaim.objects.filter(gate=gate).exists()
     page.goto("/account/away/")
     page.get_by_label("Who decides for you").select_option(label="Bob Lindqvist")
     page.get_by_role("button", name="Plan", exact=True).click()

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import GateClosed, MayNot, NotAsked
 from approvals.errors import NotAllowed
-from approvals.models import AddedTeam, Assignee, Claim, Gate
+from approvals.models import AddedTeam, Assignee, Gate, GateClaim
 from checkpoints.models import Event, EventText
 from checkpoints.values.canonical_json import decode
 from tests.factories import MEMBER, READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user, waiting
@@ -31,7 +31,7 @@ def test_it_names_who_should_act_and_takes_nothing_from_anybody() -> None:
     claims.claim(gate, by=one)
     reassigning.reassign(gate, to=other, reason="  Bob knows \n the customer. ", by=one)
     assert asked(gate) == other
-    assert not Claim.objects.filter(gate=gate).exists()
+    assert not GateClaim.objects.filter(gate=gate).exists()
     event = Event.objects.get(subject=gate.subject, kind="gate.reassigned")
     said = decode(bytes(event.data))
     assert (said["to"], said["added"], event.actor) == (f"user:{other.pk}", False, f"user:{one.pk}")

@@ -14,7 +14,7 @@ from agents.serving.sweeper import Sweeper
 from approvals.assignments import claims
 from approvals.assignments.errors import AlreadyClaimed, ClaimedByOther, GateClosed, MayNot, NotClaimed
 from approvals.gates import closing
-from approvals.models import Claim, Decision, Gate, Looking
+from approvals.models import Decision, Gate, GateClaim, Looking
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
 from tests.factories import READER, ann, bob, decide, eve, make_gate, make_policy, make_team, make_user
@@ -22,18 +22,18 @@ from tests.harness.racing_threads import race
 
 
 def told(gate: Gate, kind: str) -> list[tuple[str, dict[str, object]]]:
-    """Who did it, and the data, of the gate's events of this kind."""
+    """The actor and the data of the gate's events of this kind."""
     found = Event.objects.filter(subject=gate.subject, kind=kind).order_by("pk")
     return [(each.actor, decode(bytes(each.data))) for each in found]
 
 
 def age(gate: Gate) -> None:
     """Let the holder's page be out of sight for longer than a claim lasts."""
-    Claim.objects.filter(gate=gate).update(until=Now() - timedelta(seconds=1))
+    GateClaim.objects.filter(gate=gate).update(until=Now() - timedelta(seconds=1))
 
 
 def holder(gate: Gate) -> User | None:
-    found = Claim.objects.live().select_related("user").filter(gate=gate).first()
+    found = GateClaim.objects.live().select_related("user").filter(gate=gate).first()
     return found.user if found else None
 
 
@@ -92,11 +92,11 @@ def test_a_claim_goes_on_while_its_holder_has_the_page_in_sight() -> None:
     team = make_team()
     gate, one, other = make_gate(team=team), ann(team), bob(team)
     claims.claim(gate, by=one)
-    Claim.objects.filter(gate=gate).update(until=Now() + timedelta(seconds=30))
+    GateClaim.objects.filter(gate=gate).update(until=Now() + timedelta(seconds=30))
     Looking.objects.look(gate.pk, by=other, socket="b")
-    assert Claim.objects.get(gate=gate).until < Claim.objects.get(gate=gate).since + timedelta(minutes=5)
+    assert GateClaim.objects.get(gate=gate).until < GateClaim.objects.get(gate=gate).since + timedelta(minutes=5)
     Looking.objects.look(gate.pk, by=one, socket="a")
-    assert Claim.objects.filter(gate=gate, until__gt=Now() + timedelta(minutes=5)).exists()
+    assert GateClaim.objects.filter(gate=gate, until__gt=Now() + timedelta(minutes=5)).exists()
     age(gate)
     Looking.objects.look(gate.pk, by=one, socket="a")
     assert holder(gate) is None  # it lapsed: to come back is to claim again
