@@ -827,6 +827,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/gates/{gate_id}/questions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List questions to the agent
+         * @description Return what people have asked the agent at this gate. A program answers those that are `asked`.
+         */
+        get: operations["list_questions"];
+        put?: never;
+        /**
+         * Ask the agent
+         * @description Ask the agent a question. The gate stays open, and may be decided before the answer comes.
+         */
+        post: operations["ask_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/gates/{gate_id}/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a question
+         * @description Answer a question at your gate. Each question takes one answer.
+         */
+        post: operations["answer_question"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents": {
         parameters: {
             query?: never;
@@ -2114,14 +2158,14 @@ export interface components {
         AskedDrawing: {
             /**
              * Kind
-             * @description diff: one text takes the place of another. command: a text as it will run.
+             * @description diff: one text takes the place of another. fields: an object beside the one that is there now, so that people may leave single changes out. command: a text as it will run.
              * @example diff
              * @enum {string}
              */
-            kind: "diff" | "command";
+            kind: "diff" | "fields" | "command";
             /**
              * At
-             * @description The new text, or the command.
+             * @description The new text, the new object (empty: all arguments), or the command.
              * @example /new_string
              */
             at: string;
@@ -2148,7 +2192,7 @@ export interface components {
             words?: string;
             /**
              * Was
-             * @description Of a diff without `before`: the text, and no place, that was there when you asked.
+             * @description Of fields, and of a diff without `before`: what was there when you asked, and no place: a text, or an object as JSON.
              * @default
              * @example
              */
@@ -5803,6 +5847,104 @@ export interface components {
              * @example The invoice was cancelled.
              */
             reason?: string;
+        };
+        /**
+         * QuestionAnswer
+         * @description A question to the agent, with its answer.
+         */
+        QuestionAnswer: {
+            /**
+             * Id
+             * @description The question's number.
+             * @example 3
+             */
+            id: number;
+            /**
+             * Gate
+             * @description The gate at which it was asked.
+             * @example 42
+             */
+            gate: number;
+            /**
+             * Status
+             * @description failed: the agent could not answer.
+             * @example asked
+             * @enum {string}
+             */
+            status: "asked" | "answered" | "failed";
+            /**
+             * By
+             * @description Who asked.
+             * @example Ann Okafor
+             */
+            by: string;
+            /**
+             * At
+             * Format: date-time
+             * @description When.
+             * @example 2026-03-02T09:21:40.555012Z
+             */
+            at: string;
+            /**
+             * Text
+             * @description The question; null: its words were erased.
+             * @example Why 120.00?
+             */
+            text: string | null;
+            /**
+             * Answer
+             * @description The agent's words, or why there is no answer: data, never markup. null: none yet, or erased.
+             * @example null
+             */
+            answer: string | null;
+        };
+        /**
+         * QuestionAnswers
+         * @description The questions at a gate.
+         */
+        QuestionAnswers: {
+            /**
+             * Items
+             * @description The newest 50, the oldest of them first.
+             */
+            items: components["schemas"]["QuestionAnswer"][];
+        };
+        /**
+         * AskAgent
+         * @description A question to the agent.
+         */
+        AskAgent: {
+            /**
+             * Text
+             * @description The question.
+             * @example Why 120.00, and not 100.00?
+             */
+            text: string;
+        };
+        /**
+         * SendAnswer
+         * @description An answer, in the agent's own words.
+         */
+        SendAnswer: {
+            /**
+             * Question
+             * @description The question's number.
+             * @example 3
+             */
+            question: number;
+            /**
+             * Text
+             * @description The answer, or the reason why there is none. People read it as text.
+             * @example The invoice names 120.00.
+             */
+            text: string;
+            /**
+             * Failed
+             * @description Whether the text says why you cannot answer.
+             * @default false
+             * @example false
+             */
+            failed?: boolean;
         };
         /**
          * AgentPage
@@ -11077,6 +11219,143 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["OutcomeAnswer"];
+                };
+            };
+        };
+    };
+    list_questions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description A digest of this answer's bytes. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": 3,
+                     *           "gate": 42,
+                     *           "status": "asked",
+                     *           "by": "Ann Okafor",
+                     *           "at": "2026-03-02T09:21:40.555012Z",
+                     *           "text": "Why 120.00?",
+                     *           "answer": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["QuestionAnswers"];
+                };
+            };
+        };
+    };
+    ask_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "Why 120.00, and not 100.00?"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AskAgent"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 3,
+                     *       "gate": 42,
+                     *       "status": "asked",
+                     *       "by": "Ann Okafor",
+                     *       "at": "2026-03-02T09:21:40.555012Z",
+                     *       "text": "Why 120.00?",
+                     *       "answer": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["QuestionAnswer"];
+                };
+            };
+        };
+    };
+    answer_question: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "question": 3,
+                 *       "text": "The invoice names 120.00.",
+                 *       "failed": false
+                 *     }
+                 */
+                "application/json": components["schemas"]["SendAnswer"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 3,
+                     *       "gate": 42,
+                     *       "status": "asked",
+                     *       "by": "Ann Okafor",
+                     *       "at": "2026-03-02T09:21:40.555012Z",
+                     *       "text": "Why 120.00?",
+                     *       "answer": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["QuestionAnswer"];
                 };
             };
         };
