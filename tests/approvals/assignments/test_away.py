@@ -119,6 +119,8 @@ def test_a_reviewer_with_a_delegation_has_one_vote_and_it_is_their_own() -> None
 def test_a_gate_is_listed_once_however_many_ways_lead_to_it() -> None:
     team, directors = make_team(), make_team("Directors")
     gate, one, other = make_gate(team=team), ann(team, directors), bob(team)
+    lend(one, other)
+    assert ReaderReach.of(other).ids(MINE, most=10) == [gate.pk]
     AddedTeam.objects.create(gate=gate, team=directors, by="system")
     for person in (one, make_user("Cy Third", team), make_user("Dora Director", directors)):
         lend(person, other)
