@@ -194,7 +194,7 @@ class AlreadySaid(DecisionRefused):
     """A second vote of one person."""
 
     said = gettext_lazy("You already approved this; another person must approve too.")
-    rejected = gettext_lazy("You rejected this a moment ago. Undo that first, then decide again.")
+    rejected = gettext_lazy("You already rejected this. Approve it if you changed your mind.")
     code = "already_said"
 
 

@@ -16,14 +16,13 @@ from .views import (
     impacts,
     inbox,
     insights,
-    notifications,
     reveals,
 )
 from .views.account import profile as account_profile
 from .views.account import sessions as account_sessions
 from .views.desk import away, claims, handing_over
 from .views.lists import bulk, saved_views, snoozes
-from .views.reaching import browsers, chat, waiting
+from .views.reaching import browsers, chat, notifications, waiting
 
 urlpatterns = [
     path("", inbox.page, name="inbox"),

@@ -11,8 +11,8 @@ from django.contrib.auth.models import Group
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.policy.escalation import MOST, Level
-from checkpoints.admin.durations import parsed, spelled
+from approvals.policy.escalation import MOST, Level, lines
+from checkpoints.admin.durations import parsed
 
 HELP = gettext_lazy(
     "A line for each level, such as “Directors after 2 h” or “Directors at the deadline, 4 h more”. The team's people "
@@ -36,15 +36,14 @@ class EscalationField(forms.CharField):
         """Write stored levels, a line for each; typed text unchanged."""
         if not isinstance(value, list):
             return value
-        names = dict(Group.objects.filter(pk__in=[each["team"] for each in value]).values_list("pk", "name"))
-        return "\n".join(_line(names.get(each["team"], str(each["team"])), each) for each in value)
+        return "\n".join(lines(value))
 
     def to_python(self, value: Any) -> Any:
         """Read the lines. Raises ValidationError, which says what is wrong."""
-        lines = [line.strip() for line in str(value or "").splitlines() if line.strip()]
-        if len(lines) > MOST:
+        typed = [line.strip() for line in str(value or "").splitlines() if line.strip()]
+        if len(typed) > MOST:
             raise forms.ValidationError(_("Write at most %(most)s levels.") % {"most": MOST})
-        return [_level(line).to_json() for line in lines]
+        return [_level(line).to_json() for line in typed]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Tell whether the levels differ, however they are written."""
@@ -52,14 +51,6 @@ class EscalationField(forms.CharField):
             return bool(self.to_python(data) != (initial or []))
         except forms.ValidationError:
             return True
-
-
-def _line(team: str, stored: dict[str, Any]) -> str:
-    if stored["after"] is not None:
-        return f"{team} after {spelled(timedelta(seconds=stored['after']))}"  # not translated: read back
-    more = stored["extend"]
-    said = f", {spelled(timedelta(seconds=more))} more" if more else ""  # not translated: read back
-    return f"{team} at the deadline{said}"  # not translated: read back
 
 
 def _level(line: str) -> Level:

@@ -16,8 +16,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy, PolicyChange
-from approvals.policy import enough_reviewers, last_gates, required, stage_words
-from approvals.policy.stage_words import Names
+from approvals.policy import enough_reviewers, last_gates, required
+from approvals.policy.rules import stage_words
+from approvals.policy.rules.stage_words import Names
 from approvals.policy_changes import changes
 from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import spelled

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -15,9 +15,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy, PolicyChange
-from approvals.policy import required, stage_words
-from approvals.policy.stage_words import Names
-from approvals.policy.written import Directory
+from approvals.policy import required
+from approvals.policy.rules import stage_words
+from approvals.policy.rules.stage_words import Names
+from approvals.policy.rules.written import Directory
 from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeRefused
 from approvals.policy_changes.simulation import simulate
@@ -79,7 +80,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
     def simulated(self, change: PolicyChange) -> str:
         """Say what it would have asked of the last gates."""
         policy = Policy(team=change.team, name=change.name, **change.values)
-        return lines(simulate(policy, groups=teams_of(change), people=people_of(change)).sentences)
+        return lines(simulate(policy, groups=change.teams(), people=change.people()).sentences)
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
         """Return the addresses that the buttons post to."""
@@ -121,17 +122,7 @@ def in_words(policy: Policy, names: Names) -> str:
 def drafted(change: PolicyChange) -> Policy:
     """Return the proposed version, unsaved."""
     policy = Policy(team=change.team, name=change.name, **change.values)
-    return changes.decided_by(policy, teams_of(change), people_of(change))
-
-
-def teams_of(change: PolicyChange) -> list[Group]:
-    """List the teams that would decide."""
-    return list(Group.objects.filter(pk__in=change.groups))
-
-
-def people_of(change: PolicyChange) -> list[User]:
-    """List the people who would be named."""
-    return list(User.objects.filter(pk__in=change.people))
+    return changes.decided_by(policy, change.teams(), change.people())
 
 
 def _user(request: HttpRequest) -> User:

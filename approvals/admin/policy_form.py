@@ -13,8 +13,9 @@ from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy
 from approvals.models.policy import SAMPLE, SETTINGS
-from approvals.policy import enough_reviewers, required, written
-from approvals.policy.written import Directory, WrongText
+from approvals.policy import enough_reviewers, required
+from approvals.policy.rules import written
+from approvals.policy.rules.written import Directory, WrongText
 from approvals.policy_changes import changes
 from approvals.policy_changes.simulation import simulate
 from checkpoints.admin.durations import HOW, Duration

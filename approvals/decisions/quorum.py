@@ -18,8 +18,9 @@ from approvals.gates import closing, settling
 from approvals.gates.closing import GateEnd
 from approvals.models import Decision, Gate, Outcome, Proposal
 from approvals.models.assignments import ending as assignments_ending
-from approvals.policy import authority, required, stage_words, step_up, tally
+from approvals.policy import authority, required, step_up, tally
 from approvals.policy.requirements import Requirements
+from approvals.policy.rules import stage_words
 from approvals.policy.step_up import Confirmed
 from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors

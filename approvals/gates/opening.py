@@ -31,7 +31,8 @@ from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
-from . import automatic, beside, search_terms
+from . import automatic, beside
+from .lists import search_terms
 
 _TITLE = 200
 

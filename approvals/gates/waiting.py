@@ -9,8 +9,8 @@ from django.db.models import Value
 from approvals.models import Policy
 from checkpoints.access import token_scope
 
-from .queue_orders import URGENT
-from .queues import ASKED, FOR_OTHERS, MAY, OPEN, POLICY_LENDS, TEAM_LENDS, UNUSED, WAITS, added_teams
+from .lists.queue_orders import URGENT
+from .lists.queues import ASKED, FOR_OTHERS, MAY, OPEN, POLICY_LENDS, TEAM_LENDS, UNUSED, WAITS, added_teams
 
 _SQL = f"""
 SELECT id FROM (

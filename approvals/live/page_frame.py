@@ -15,8 +15,9 @@ from django.db.models.functions import JSONArray
 from django.http import HttpRequest, HttpResponseBase
 
 from approvals.audit import readers
-from approvals.gates import queues, waiting
-from approvals.gates.queues import ReaderReach
+from approvals.gates import waiting
+from approvals.gates.lists import queues
+from approvals.gates.lists.queues import ReaderReach
 from approvals.middleware import PROBED, Respond
 from approvals.models import Policy, Unrun
 from checkpoints.access import token_scope

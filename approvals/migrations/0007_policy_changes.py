@@ -8,6 +8,9 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    accepted = {
+        "several-tables": "The new table is empty: the tables that it names are locked for an instant."
+    }
 
     dependencies = [
         ("approvals", "0006_rules_proposal"),
@@ -22,8 +25,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.SlugField(max_length=60)),
                 ('settings', models.TextField()),
-                ('groups', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), default=list, size=None)),
-                ('people', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), default=list, size=None)),
+                ('team_ids', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), default=list, size=None)),
+                ('person_ids', django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), default=list, size=None)),
                 ('milder', models.TextField()),
                 ('status', models.CharField(choices=[('waiting', 'Waits for a second person'), ('confirmed', 'Confirmed'), ('refused', 'Refused'), ('outdated', 'Outdated: another version was written meanwhile')], default='waiting', max_length=10)),
                 ('proposed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),

@@ -178,7 +178,7 @@ class Gate(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "checkpoint"], name="one_gate_per_checkpoint")]
         indexes = [
-            # The orders in which approvals.gates.queues reads, so that only rows that are shown are sorted.
+            # The orders in which approvals.gates.lists.queues reads, so that only rows that are shown are sorted.
             models.Index("team", *URGENT, name="gate_of_team", condition=OPEN),
             models.Index("policy", *URGENT, name="gate_of_policy", condition=OPEN),
             *(

@@ -30,8 +30,8 @@ class PolicyChange(models.Model):
     name = models.SlugField(max_length=60)
     base = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="changes")  # the version in force then
     settings = models.TextField()  # canonical JSON: setting -> value, durations in seconds
-    groups = ArrayField(models.IntegerField(), default=list)  # ids of the teams that decide
-    people = ArrayField(models.IntegerField(), default=list)
+    team_ids = ArrayField(models.IntegerField(), default=list)  # the teams that decide
+    person_ids = ArrayField(models.IntegerField(), default=list)
     milder = models.TextField()  # canonical JSON: sentences that say how it is milder
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.WAITING)
     proposed_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
@@ -39,9 +39,7 @@ class PolicyChange(models.Model):
     ended_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     ended_at = models.DateTimeField(null=True)
     # The version that it became.
-    made = models.ForeignKey(
-        Policy, null=True, on_delete=models.PROTECT, related_name="+"
-    )  # the version that it became
+    made = models.ForeignKey(Policy, null=True, on_delete=models.PROTECT, related_name="+")
 
     class Meta:
         constraints = [
@@ -67,6 +65,14 @@ class PolicyChange(models.Model):
         """Return setting -> value, as a policy's row has them."""
         said: dict[str, Any] = decode(self.settings.encode())
         return {name: _value(name, value) for name, value in said.items()}
+
+    def teams(self) -> list[Group]:
+        """List the teams that would decide."""
+        return list(Group.objects.filter(pk__in=self.team_ids))
+
+    def people(self) -> list[User]:
+        """List the people who would be named."""
+        return list(User.objects.filter(pk__in=self.person_ids))
 
     def end(self, status: str, *, by: Any = None) -> bool:
         """End a waiting change: the only writer of `status`. Returns False where it has ended."""

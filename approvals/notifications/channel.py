@@ -11,7 +11,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from .message import NoticeMessage
 
@@ -78,7 +78,7 @@ class NoticeChannel(Protocol):
     """One way to reach people."""
 
     name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 12 characters
-    label: str  # for pages, translated when shown
+    label: Any  # a text for pages, translated when shown
     updates: bool  # whether a gate's end is told wherever the gate was told, as the message is changed in place
     at_once: int  # messages that one session is given, at most, before what became of them is recorded
 

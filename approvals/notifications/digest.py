@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from approvals.gates.queues import MINE, ReaderReach
+from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.reading import with_reviewers
 from approvals.models import Notice, NotificationPreference, Proposal
 

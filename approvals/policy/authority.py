@@ -46,7 +46,7 @@ FROM auth_user one WHERE one.is_active AND one.id = ANY($4)
 
 
 class Seat(NamedTuple):
-    """How one person may decide: why not, in which teams, and by whose authority."""
+    """One person's standing at a gate: why not, in which teams, and by whose authority."""
 
     why_not: str
     teams: frozenset[int]

@@ -15,7 +15,7 @@ from checkpoints.actors import of_user
 
 from . import required, separation
 from .requirements import Requirements, Stage
-from .stage_words import Names, stage
+from .rules.stage_words import Names, stage
 from .tally import CountedVote, Tally, tally
 
 ADVICE = gettext_lazy("Ask for fewer, name more teams, or first let more people decide on the teams' pages.")

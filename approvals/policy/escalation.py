@@ -6,12 +6,15 @@ Stored with the policy's version as `[{"team": 7, "after": 3600, "extend": null}
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.models import Group
+
 from approvals.models import Escalation, Gate, Policy
+from checkpoints.admin.durations import spelled
 
 from . import calendars
 
@@ -34,6 +37,20 @@ class Level:
 def levels(policy: Policy) -> list[Level]:
     """Return the policy's levels, in order."""
     return [Level(each["team"], _span(each["after"]), _span(each["extend"])) for each in policy.escalation]
+
+
+def lines(stored: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Write stored levels as people type them: `Directors after 2 h`, `Directors at the deadline, 4 h more`."""
+    found = list(stored)
+    names = dict(Group.objects.filter(pk__in=[each["team"] for each in found]).values_list("pk", "name"))
+    return [_line(names.get(each["team"], str(each["team"])), each) for each in found]
+
+
+def _line(team: str, stored: Mapping[str, Any]) -> str:  # not translated: read back
+    if stored["after"] is not None:
+        return f"{team} after {spelled(timedelta(seconds=stored['after']))}"
+    more = stored["extend"]
+    return f"{team} at the deadline" + (f", {spelled(timedelta(seconds=more))} more" if more else "")
 
 
 def planned(policy: Policy, gate: Gate, at: datetime) -> Iterator[Escalation]:

@@ -9,8 +9,9 @@ from django.utils.translation import gettext as _
 
 from approvals.models import Gate, Policy
 
-from . import expressions, facts, required
+from . import required
 from .requirements import Rule
+from .rules import expressions, facts
 
 LOOKED_AT = 50
 NAMED = 20  # fields that a warning names

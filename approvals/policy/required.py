@@ -13,9 +13,9 @@ from approvals.models import Policy, Proposal
 from checkpoints.models import Run
 from checkpoints.values.canonical_json import decode
 
-from . import expressions, facts
-from .facts import GateFacts
 from .requirements import Requirements, Role, Rule, Stage, Unclear, combined, required, stages_of
+from .rules import expressions, facts
+from .rules.facts import GateFacts
 
 
 def own(policy: Policy) -> Requirements:

@@ -72,8 +72,7 @@ def confirm(change: PolicyChange, *, by: User) -> Policy:
         ended = change.end(status, by=by)
         if ended and current:
             made = Policy(team=change.team, name=change.name, **change.values)
-            groups, people = Group.objects.filter(pk__in=change.groups), User.objects.filter(pk__in=change.people)
-            versions.write(made, by=actors.of_user(by), groups=groups, people=people)
+            versions.write(made, by=actors.of_user(by), groups=change.teams(), people=change.people())
             PolicyChange.objects.filter(pk=change.pk).update(made=made)
             return made
     raise ChangeEnded
@@ -132,8 +131,8 @@ def _propose(
         name=policy.name,
         base=base,
         settings=canonical(said | seconds).decode(),
-        groups=sorted(each.pk for each in groups),
-        people=sorted(each.pk for each in people),
+        team_ids=sorted(each.pk for each in groups),
+        person_ids=sorted(each.pk for each in people),
         milder=canonical(reasons).decode(),
         proposed_by=by,
     )
@@ -157,6 +156,6 @@ def _record(kind: str, change: PolicyChange, by: User) -> None:
         version=change.base.version,
         data={
             "name": change.name, "change": change.pk, "milder": change.reasons, "proposed_by": change.proposed_by_id,
-            "settings": decode(change.settings.encode()), "groups": change.groups, "people": change.people,
+            "settings": decode(change.settings.encode()), "groups": change.team_ids, "people": change.person_ids,
         },
     )  # fmt: skip

@@ -177,6 +177,8 @@ def _changed(name: str, before: Any, after: Any) -> str:
 def _said(value: Any) -> str:
     if value is None:
         return _("none")
+    if isinstance(value, list):
+        return _("%(count)s levels") % {"count": len(value)} if value else _("none")
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     return spelled(value) if isinstance(value, timedelta) else str(value)

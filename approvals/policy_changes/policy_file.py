@@ -24,14 +24,17 @@ import tomli_w
 from django.db import models
 from django.utils.translation import gettext as _
 
-from approvals.models import Policy
+from approvals.models import Calendar, Policy
 from approvals.models.policy import SETTINGS
-from approvals.policy import required, written
-from approvals.policy.written import Directory
+from approvals.policy import escalation, required
+from approvals.policy.rules import written
+from approvals.policy.rules.written import Directory
 from checkpoints.admin.durations import spelled
 
 OFF = frozenset({"tokens_decide"})  # settings that a new policy has off, although older ones have them on
-KEYS = ("team", "name", "groups", "people", "rule", *(name for name in SETTINGS if name != "rules"))
+WRITTEN_APART = frozenset({"stages", "rules", "escalation", "calendar_id"})  # not as their values are
+PLAIN = tuple(name for name in SETTINGS if name not in WRITTEN_APART)
+KEYS = ("team", "name", "groups", "people", "stages", "rule", "escalation", "calendar", *PLAIN)
 MOST = 500  # policies
 
 
@@ -74,17 +77,21 @@ def _check(number: int, said: Mapping[str, Any]) -> None:
 def form_data(said: Mapping[str, Any], directory: Directory) -> dict[str, Any]:
     """Return a table as the form of the administration takes it. Raises WrongFile for names that do not exist."""
     where = _("Policy “%(name)s”") % {"name": said["name"]}
+    team = _known(said["team"], directory.teams, f"{where}, team")
     data: dict[str, Any] = {
-        "team": _known(said["team"], directory.teams, f"{where}, team"),
+        "team": team,
         "name": said["name"],
         "groups": [_known(each, directory.teams, f"{where}, groups") for each in _list(said, "groups", where)],
         "people": [_known(each, directory.people, f"{where}, people") for each in _list(said, "people", where)],
         "stages": "\n".join(_list(said, "stages", where)),
         "rules": tomli_w.dumps({"rule": said["rule"]}) if said.get("rule") else "",
+        "escalation": "\n".join(_list(said, "escalation", where)),
     }
-    for name in SETTINGS:
-        if name not in data:
-            data[name] = _value(name, said, where)
+    if said.get("calendar"):
+        calendars = Calendar.objects.filter(team=team).values_list("name", "pk")
+        data["calendar"] = _known(said["calendar"], dict(calendars), f"{where}, calendar")
+    for name in PLAIN:
+        data[name] = _value(name, said, where)
     return {name: value for name, value in data.items() if value is not None}
 
 
@@ -129,9 +136,13 @@ def _table(policy: Policy, directory: Directory) -> dict[str, Any]:
     else:
         made |= {"groups": sorted(groups[each] for each in role.teams), "quorum": role.quorum}
         made |= {"people": sorted(people[each] for each in role.people)} if role.people else {}
-    for name in SETTINGS:
+    if policy.escalation:
+        made["escalation"] = escalation.lines(policy.escalation)
+    if policy.calendar:
+        made["calendar"] = policy.calendar.name
+    for name in PLAIN:
         value = getattr(policy, name)
-        if name not in (*made, "stages", "rules", "quorum") and value != _default(name):
+        if name not in (*made, "quorum") and value != _default(name):
             made[name] = "none" if value is None else spelled(value) if isinstance(value, timedelta) else value
     rules = required.rules_of(policy.rules)
     return made | (tomllib.loads(written.rules_text(rules, directory)) if rules else {})

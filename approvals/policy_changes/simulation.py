@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.models import Gate, Policy
-from approvals.policy import required, stage_words
+from approvals.policy import required
 from approvals.policy.requirements import Requirements
-from approvals.policy.stage_words import Names
-from approvals.policy.written import Directory
+from approvals.policy.rules import stage_words
+from approvals.policy.rules.stage_words import Names
+from approvals.policy.rules.written import Directory
 
 from .changes import decided_by
 from .lowering import covers
@@ -49,7 +50,7 @@ class SimulatedGate:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """What a policy would have asked of the last gates of its team and name."""
+    """The needs that a policy would have had at the last gates of its team and name."""
 
     gates: Sequence[SimulatedGate]
     names: Names

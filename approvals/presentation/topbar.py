@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy, ngettext
 
-from approvals.gates.queues import ReaderReach
+from approvals.gates.lists.queues import ReaderReach
 from approvals.live import page_frame
 
 from .addresses import address

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals.decisions.lost_race import changes_since
-from approvals.gates.queues import MINE, QueueFilters
+from approvals.gates.lists.queues import MINE, QueueFilters
 from approvals.live import page_frame
 from approvals.models import Notice
 from approvals.notifications import log

@@ -15,8 +15,8 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
-from approvals.gates import snoozing
-from approvals.gates.queues import (
+from approvals.gates.lists import snoozing
+from approvals.gates.lists.queues import (
     ALL,
     DECIDED,
     GROUPS,
@@ -30,7 +30,7 @@ from approvals.gates.queues import (
 from approvals.live import page_frame
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking, Outcome, SavedView
-from approvals.policy import stage_words
+from approvals.policy.rules import stage_words
 from approvals.presentation import inbox, matched
 from approvals.presentation.gate_facts.provenance import Provenance
 from checkpoints.postgresql.capped_count import MOST, Capped

@@ -11,7 +11,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals.gates.queues import MINE, QueueFilters, ReaderReach
+from approvals.gates.lists.queues import MINE, QueueFilters, ReaderReach
 from approvals.live import page_frame
 from approvals.models import Gate
 from approvals.presentation.gate_facts import outcomes, settling

@@ -48,7 +48,7 @@ class Clock:
                 self.now += took
                 told = answers.pop(0) if len(answers) > 1 else answers[0]
 
-    def api(self, **habits: float) -> Api:
+    def api(self, **habits: Any) -> Api:
         """What asks, by this clock."""
         return Api(Habits(clock=lambda: self.now, **habits))
 

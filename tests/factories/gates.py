@@ -16,8 +16,8 @@ from approvals.cards.action import Action
 from approvals.cards.card import Card, Question
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
+from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.opening import open_gate
-from approvals.gates.queues import MINE, ReaderReach
 from approvals.models import Decision, Gate, Outcome, Policy, versions
 from checkpoints import actors, store
 from checkpoints.events.event_proof import ROWS

@@ -11,7 +11,7 @@ from pydantic import Field
 from agents.api.protocol import Page, Paging, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import reader_of
-from approvals.gates.queues import seen_by
+from approvals.gates.lists.queues import seen_by
 from approvals.models import Gate, Tool
 
 from .cards import SCHEMA

@@ -10,7 +10,7 @@ from django.db import transaction
 from approvals.admin.policy_form import PolicyForm
 from approvals.models import Policy, PolicyChange
 from approvals.models.policy import SETTINGS
-from approvals.policy.written import Directory
+from approvals.policy.rules.written import Directory
 from approvals.policy_changes import changes, policy_file
 from approvals.policy_changes.lowering import milder
 from approvals.policy_changes.policy_file import WrongFile
@@ -63,7 +63,7 @@ class Command(BaseCommand):
                 form = PolicyForm(data, instance=stored)
                 if form.is_valid():
                     said = form.cleaned_data
-                    settings = {name: said[name] for name in SETTINGS}
+                    settings = {name: getattr(form.instance, name) for name in SETTINGS}
                     draft = Policy(team=said["team"], name=said["name"], **settings)
                     made.append((draft, list(said["groups"]), list(said["people"])))
                 for field, told in form.errors.items():

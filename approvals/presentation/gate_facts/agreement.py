@@ -13,10 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.models import Decision, Gate, Policy, Proposal
-from approvals.policy import authority, enough_reviewers, required, stage_words, tally
+from approvals.policy import authority, enough_reviewers, required, tally
 from approvals.policy.authority import Seat
 from approvals.policy.requirements import Requirements
-from approvals.policy.stage_words import Names
+from approvals.policy.rules import stage_words
+from approvals.policy.rules.stage_words import Names
 from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors
 from checkpoints.postgresql.prepared_rows import prepared

@@ -242,7 +242,7 @@ class AskedGate:
         return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan))
 
     @cached_property
-    def receipt(self) -> receipts.Receipt | None:
+    def receipt(self) -> receipts.GateReceipt | None:
         """Return what became of the decision; None while the gate is open."""
         plan, ended = spec_of(self.gate.run.plan), self.ended
         if ended is None:

@@ -84,7 +84,7 @@ class ReceiptVoter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt:
+class GateReceipt:
     """The end of one gate, and the fate of what it let run."""
 
     ending: GateEnding
@@ -103,7 +103,7 @@ class Receipt:
 
 def of_gate(
     gate: Gate, ending: GateEnding, plan: PlanSpec, veil: Redaction, *, sees_run: bool, late: bool
-) -> Receipt | None:
+) -> GateReceipt | None:
     """Build the receipt of a closed gate; None without an outcome. Needs its run, outcome, grants and decisions.
 
     `late`: something should have begun by now. What was returned, and what failed, is the run's, and only for those who
@@ -119,7 +119,7 @@ def of_gate(
         _line(number, grant, outcome, plan, found.get(grant.pk), over=over, veil=veil if sees_run else None)
         for number, grant in enumerate(grants, 1)
     ]
-    return Receipt(
+    return GateReceipt(
         ending=ending, lines=lines, voters=_voters(outcome), seen=bytes(outcome.seen).hex(),
         to_run=bytes(outcome.to_run).hex() if outcome.to_run else "",
         not_run=performed.why_not(gate) if late and not found and not over else None,

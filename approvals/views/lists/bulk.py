@@ -18,7 +18,7 @@ from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.decisions.submission import Then, Verdict
 from approvals.errors import Invalid, NotAllowed
-from approvals.gates.queues import MINE
+from approvals.gates.lists.queues import MINE
 from approvals.live.page_frame import reach_of
 from approvals.models import BulkOrder
 from approvals.policy import bulk as together

@@ -13,9 +13,9 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from approvals.gates import snoozing
-from approvals.gates.queues import MINE
-from approvals.gates.snoozing import NotPutOff
+from approvals.gates.lists import snoozing
+from approvals.gates.lists.queues import MINE
+from approvals.gates.lists.snoozing import NotPutOff
 from approvals.models import Snooze
 from approvals.policy import authority
 from approvals.views.access import gate_or_404, private, reader_of, verified

@@ -57,7 +57,8 @@ def test_an_escalation_is_a_line_for_each_level() -> None:
 def posted(policy: Policy, **more: Any) -> dict[str, Any]:
     return {
         "quorum": 1, "separation": "on", "reason_required": "on", "tokens_decide": "on", "deadline": "4 h",
-        "on_expiry": "expire", "hourly": 120, "pause": "10 min", **more,
+        "on_expiry": "expire", "hourly": 120, "pause": "10 min", "denials": 1, "bulk_risk": "low", "auto_sample": 5,
+        "leaves": "title", "remind_share": 25, "step_up_method": "password", **more,
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from approvals.assignments import away
 from approvals.assignments.errors import AwayRefused
 from approvals.audit import evidence
 from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
+from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
 from approvals.live.access import access_as
 from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
 from checkpoints.models import Event

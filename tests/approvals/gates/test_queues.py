@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from approvals.gates import reading
-from approvals.gates.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
+from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers
 from checkpoints.access.token_scope import TokenBounds

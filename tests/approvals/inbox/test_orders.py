@@ -11,8 +11,8 @@ from django.db import connection, transaction
 from approvals.cards import amount
 from approvals.cards.amount import NONE, Amount
 from approvals.errors import CardRefused
-from approvals.gates.queue_orders import SORTS
-from approvals.gates.queues import ALL, BY_ME, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
+from approvals.gates.lists.queue_orders import SORTS
+from approvals.gates.lists.queues import ALL, BY_ME, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
 from approvals.models import Gate, Snooze
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.signed_in_clients import signed_in

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
-from approvals.gates import snoozing
-from approvals.gates.snoozing import NotPutOff
+from approvals.gates.lists import snoozing
+from approvals.gates.lists.snoozing import NotPutOff
 from approvals.models import Snooze
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, waiting
 from tests.harness.signed_in_clients import signed_in

@@ -10,9 +10,9 @@ import pytest
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.policy import expressions, facts, stage_words
 from approvals.policy.requirements import Requirements, Role, Rule, Stage, combined, required
-from approvals.policy.written import _KEYS, Directory, rules_from, rules_text, stages_from, stages_text
+from approvals.policy.rules import expressions, facts, stage_words
+from approvals.policy.rules.written import _KEYS, Directory, rules_from, rules_text, stages_from, stages_text
 from tests.harness.session import ROOT
 
 PAGE = (ROOT / "docs" / "policies.md").read_text()

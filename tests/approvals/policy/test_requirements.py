@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card
-from approvals.policy import expressions, facts
-from approvals.policy.expressions import WrongExpression, checked
 from approvals.policy.requirements import Requirements, Role, Rule, Stage, Unclear, combined, required
+from approvals.policy.rules import expressions, facts
+from approvals.policy.rules.expressions import WrongExpression, checked
 
 TEAM, FINANCE, LEGAL = 1, 2, 3
 

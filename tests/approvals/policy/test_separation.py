@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from approvals.gates.queues import MINE, ReaderReach
+from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.models import Gate
 from approvals.policy import authority, separation
 from tests.factories import ann, bob, make_gate, make_policy, make_team

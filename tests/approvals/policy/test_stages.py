@@ -228,4 +228,4 @@ def test_whoever_takes_a_rejection_back_by_an_approval_counts_once() -> None:
     decide(other, ann, "reject")
     decide(other, bob, "reject", comment="Nor I.")
     other.refresh_from_db()
-    assert (other.outcome.kind, other.outcome.words) == ("rejected", "Nor I.\n\nNot like this.")
+    assert (other.outcome.kind, other.outcome.words) == ("rejected", "Not like this.\n\nNor I.")

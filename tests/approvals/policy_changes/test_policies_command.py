@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 
-from approvals.models import Policy, PolicyChange
+from approvals.models import Calendar, Policy, PolicyChange
 from tests.factories import decide, make_gate, make_policy, make_run, make_team, make_user
 
 from .test_changes import writer
@@ -125,7 +125,10 @@ stages = ["1 of {team.name} and 1 of {legal.name}", "1 of {legal.name} or @{ann.
 denials = 2
 hourly = "none"
 separation = false
+escalation = ["{legal.name} after 2 h", "{legal.name} at the deadline, 4 h more"]
+calendar = "office"
 """
+    Calendar.objects.create(team=team, name="office")
     run("apply", written(tmp_path, text), "--by", ann.username)
     exported = run("export", "--team", team.name)
     file = written(tmp_path, exported)

@@ -82,7 +82,7 @@ def test_nobody_has_a_permission_that_there_is_not(name: str) -> None:
     for person in (member, root):
         assert not permissions.may(person, run.team_id, name)
         assert not permissions.teams_of([person.pk], name)[person.pk, name]
-    assert permissions.holders(name, teams=[run.team_id], among=[member.pk]) == {member.pk: False}
+    assert permissions.holders(name, teams=[run.team_id], among=[member.pk]) == {member.pk: frozenset()}
     assert permissions.members_where(name, teams=[run.team_id]) == {run.team_id: set()}
 
 
@@ -107,7 +107,9 @@ def test_many_people_are_asked_about_at_once_by_the_rule_for_one() -> None:
         for teams in ([rewinds.team_id], [views.team_id], [rewinds.team_id, views.team_id], []):
             found = permissions.holders(name, teams=teams, among=[user.pk for user in people])
             one_by_one = {
-                user.pk: permissions.teams_where(user, name).filter(pk__in=teams).exists()
+                user.pk: frozenset(
+                    permissions.teams_where(user, name).filter(pk__in=teams).values_list("pk", flat=True)
+                )
                 for user in people
                 if user.is_active
             }

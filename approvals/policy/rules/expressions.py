@@ -20,7 +20,7 @@ from typing import Any
 import cel
 from django.utils.translation import gettext as _
 
-from .requirements import Unclear
+from approvals.policy.requirements import Unclear
 
 LONGEST = 1_000  # characters of an expression
 LOOPS = 2  # times that it goes through a list

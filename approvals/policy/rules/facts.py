@@ -2,8 +2,8 @@
 
 Standard names come first, and the action's arguments stand beside them under their own: `amount`, `customer.tier`. An
 argument that is called like a standard name is read as `arguments.risk`. A decimal that is a text is a number here,
-where the action's schema says that it is one; `amount` is one without a schema too. See approvals.policy.expressions
-for how it stays exact.
+where the action's schema says that it is one; `amount` is one without a schema too. approvals.policy.rules.expressions
+says how it stays exact.
 """
 
 from __future__ import annotations

@@ -22,11 +22,11 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.utils.translation import gettext as _
 
+from approvals.policy.requirements import ENDS, RISKS, Role, Rule, Stage, stages_json, stages_of
 from checkpoints.admin.durations import parsed, spelled
 from checkpoints.values.canonical_json import canonical
 
 from . import expressions
-from .requirements import ENDS, RISKS, Role, Rule, Stage, stages_json, stages_of
 from .stage_words import Names
 
 MOST = 50  # rules, stages, or roles of a stage

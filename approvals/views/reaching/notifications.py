@@ -17,8 +17,7 @@ from approvals.notifications import changing, log, notifying
 from approvals.notifications.channel import channels
 from approvals.notifications.message import NoticeKind
 from approvals.time_zones import COOKIE
-
-from .access import private, reader_of
+from approvals.views.access import private, reader_of
 
 TESTS = 5  # test messages of one person by one channel within ten minutes
 

@@ -13,11 +13,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.english import listed
 from approvals.models import Gate, Policy
+from approvals.policy.requirements import Requirements, Role, Rule, Stage
+from approvals.policy.tally import Tally, first_stage
 from checkpoints.actors import of_user
 from checkpoints.admin.durations import spelled
-
-from .requirements import Requirements, Role, Rule, Stage
-from .tally import Tally, first_stage
 
 _NUMBERS = (
     "", gettext_lazy("one"), gettext_lazy("two"), gettext_lazy("three"), gettext_lazy("four"), gettext_lazy("five"),
