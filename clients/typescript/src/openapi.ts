@@ -765,6 +765,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/gates/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Decide several gates
+         * @description Decide several gates of one kind. Each is decided or refused by itself; none is decided twice.
+         *
+         *     Refused is what the policy does not let people decide together (`not_in_bulk`), what you do not see (`not_found`),
+         *     and whatever a decision of that gate alone would be refused for.
+         */
+        post: operations["decide_gates"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/gates/{gate_id}/undos": {
         parameters: {
             query?: never;
@@ -865,6 +888,86 @@ export interface paths {
          * @description Answer a question at your gate. Each question takes one answer.
          */
         post: operations["answer_question"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/gates/{gate_id}/claims": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim a gate
+         * @description Say that you are on the gate, so that nobody decides over you unasked. It lapses by itself.
+         */
+        post: operations["claim_gate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/gates/{gate_id}/releases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release a gate
+         * @description End your own claim.
+         */
+        post: operations["release_gate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/gates/{gate_id}/takeovers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a gate over
+         * @description Take somebody's claim over. They are told.
+         */
+        post: operations["take_gate_over"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/gates/{gate_id}/reassignments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hand a gate over
+         * @description Ask a person or a team to act on the gate. Everybody who may decide still may.
+         */
+        post: operations["reassign_gate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2074,6 +2177,11 @@ export interface components {
              */
             amount?: string;
             /**
+             * @description What it costs that nobody decides; people order the inbox by it. null: not stated.
+             * @example null
+             */
+            cost_of_delay?: components["schemas"]["CostOfDelay"] | null;
+            /**
              * Resource
              * @description What it acts on.
              * @default
@@ -2197,6 +2305,32 @@ export interface components {
              * @example
              */
             was?: string;
+        };
+        /**
+         * CostOfDelay
+         * @description The cost of a gate's waiting.
+         */
+        CostOfDelay: {
+            /**
+             * Amount
+             * @description A plain number.
+             * @example 350.00
+             */
+            amount: string;
+            /**
+             * Currency
+             * @description Its ISO 4217 code.
+             * @example EUR
+             */
+            currency: string;
+            /**
+             * Per
+             * @description The time that costs so much.
+             * @default hour
+             * @example hour
+             * @enum {string}
+             */
+            per?: "hour";
         };
         /**
          * Quoted
@@ -4216,6 +4350,11 @@ export interface components {
              */
             amount?: string;
             /**
+             * @description What it costs that nobody decides; people order the inbox by it. null: not stated.
+             * @example null
+             */
+            cost_of_delay?: components["schemas"]["CostOfDelay"] | null;
+            /**
              * Resource
              * @description What it acts on.
              * @default
@@ -4489,10 +4628,138 @@ export interface components {
              */
             who: string;
             /**
+             * Needs
+             * @description All that the proposal needs, in words; empty if any of those people may approve it.
+             * @example Two of Finance, then one of Legal. Two rejections reject.
+             */
+            needs: string;
+            /**
+             * Asked
+             * @description Whose approval is needed now, and whose later, in words; empty if everybody is asked at once.
+             * @example Now one of Finance. Then one of Legal.
+             */
+            asked: string;
+            /**
+             * Rules
+             * @description Sentences: which rules of the policy count, and which could not be evaluated, so that the strictest that they may ask is required.
+             * @example [
+             *       "By the rule “large”."
+             *     ]
+             */
+            rules: string[];
+            /**
+             * Denials
+             * @description How many rejections reject it.
+             * @example 1
+             */
+            denials: number;
+            /**
+             * Rejected
+             * @description How many rejections count.
+             * @example 0
+             */
+            rejected: number;
+            /**
              * Voices
              * @description The decisions, oldest first.
              */
             voices: components["schemas"]["Vote"][];
+        };
+        /**
+         * AwayAnswer
+         * @description A reviewer who is away.
+         */
+        AwayAnswer: {
+            /**
+             * Who
+             * @description Who is away.
+             * @example Ann Okafor
+             */
+            who: string;
+            /**
+             * Until
+             * Format: date-time
+             * @description Until when.
+             * @example 2026-03-09T08:00:00Z
+             */
+            until: string;
+            /**
+             * Delegate
+             * @description Who decides for them; null: nobody.
+             * @example Bo Lind
+             */
+            delegate: string | null;
+        };
+        /**
+         * ClaimAnswer
+         * @description Somebody's claim of a gate.
+         */
+        ClaimAnswer: {
+            /**
+             * By
+             * @description Who is on it.
+             * @example Mira Sandoval
+             */
+            by: string;
+            /**
+             * Since
+             * Format: date-time
+             * @description Since when.
+             * @example 2026-03-02T09:20:00Z
+             */
+            since: string;
+            /**
+             * Looking
+             * @description Whether they have its page in sight now.
+             * @example true
+             */
+            looking: boolean;
+            /**
+             * You
+             * @description Whether it is your own.
+             * @example false
+             */
+            you: boolean;
+        };
+        /**
+         * DeskAnswer
+         * @description The people on a gate, and those who are asked.
+         */
+        DeskAnswer: {
+            /**
+             * @description Who has claimed it; null: nobody.
+             * @example null
+             */
+            claim: components["schemas"]["ClaimAnswer"] | null;
+            /**
+             * Asked
+             * @description The person or team that was asked to act; null: none.
+             * @example null
+             */
+            asked: string | null;
+            /**
+             * Added
+             * @description Teams added to the reviewers of this gate.
+             * @example []
+             */
+            added: string[];
+            /**
+             * @description The next level of its escalation; null: none.
+             * @example null
+             */
+            next: components["schemas"]["LevelAnswer"] | null;
+            /**
+             * Away
+             * @description Reviewers who are away now.
+             * @example []
+             */
+            away: components["schemas"]["AwayAnswer"][];
+            /**
+             * For Whom
+             * @description People who are away, for whom you may decide.
+             * @example []
+             */
+            for_whom: string[];
         };
         /**
          * Ending
@@ -4750,10 +5017,16 @@ export interface components {
             reason_required: boolean;
             /**
              * Step Up
-             * @description Whether a decision counts only in a session in which the password was confirmed recently: on the gate's page, never by a token.
+             * @description Whether a decision counts only in a session in which its person recently confirmed who they are: on the gate's page, never by a token.
              * @example false
              */
             step_up: boolean;
+            /**
+             * Step Up Method
+             * @description By what they confirm it, where `step_up` says so: `any` (password, passkey or a code from an app) or `passkey`.
+             * @example any
+             */
+            step_up_method: string;
             /**
              * Tokens Decide
              * @description Whether the gate's policy takes decisions by token. If not, people decide on the gate's page.
@@ -4762,6 +5035,8 @@ export interface components {
             tokens_decide: boolean;
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
+            /** @description The people on it, and those who are asked. */
+            desk: components["schemas"]["DeskAnswer"];
             /**
              * Card
              * @description The current proposal, with its edits, as canonical JSON. `digest` is SHA-256 over the line `holdpoint value` and these bytes; for masked values, over the true values.
@@ -4813,6 +5088,25 @@ export interface components {
             replaces: number[];
         };
         /**
+         * LevelAnswer
+         * @description The next level of a gate's escalation.
+         */
+        LevelAnswer: {
+            /**
+             * Team
+             * @description The team that decides, too, from then on.
+             * @example Directors
+             */
+            team: string;
+            /**
+             * At
+             * Format: date-time
+             * @description When, if nobody has decided by then.
+             * @example 2026-03-02T16:00:00Z
+             */
+            at: string;
+        };
+        /**
          * Vote
          * @description One person's vote.
          */
@@ -4823,6 +5117,12 @@ export interface components {
              * @example Ann Okafor
              */
             name: string;
+            /**
+             * On Behalf Of
+             * @description The person who was away, whose authority they used; empty: their own.
+             * @example
+             */
+            on_behalf_of: string;
             /**
              * Verdict
              * @description Their verdict; mixed: see `actions`.
@@ -4914,6 +5214,11 @@ export interface components {
              * @example 120.00 EUR
              */
             amount?: string;
+            /**
+             * @description What it costs that nobody decides; people order the inbox by it. null: not stated.
+             * @example null
+             */
+            cost_of_delay?: components["schemas"]["CostOfDelay"] | null;
             /**
              * Resource
              * @description What it acts on.
@@ -5608,10 +5913,16 @@ export interface components {
             reason_required: boolean;
             /**
              * Step Up
-             * @description Whether a decision counts only in a session in which the password was confirmed recently: on the gate's page, never by a token.
+             * @description Whether a decision counts only in a session in which its person recently confirmed who they are: on the gate's page, never by a token.
              * @example false
              */
             step_up: boolean;
+            /**
+             * Step Up Method
+             * @description By what they confirm it, where `step_up` says so: `any` (password, passkey or a code from an app) or `passkey`.
+             * @example any
+             */
+            step_up_method: string;
             /**
              * Tokens Decide
              * @description Whether the gate's policy takes decisions by token. If not, people decide on the gate's page.
@@ -5620,6 +5931,149 @@ export interface components {
             tokens_decide: boolean;
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
+            /** @description The people on it, and those who are asked. */
+            desk: components["schemas"]["DeskAnswer"];
+        };
+        /**
+         * DecidedTogether
+         * @description A bulk decision, gate by gate.
+         */
+        DecidedTogether: {
+            /**
+             * Id
+             * @description Its number; `bulk` in the events of its decisions.
+             * @example 7
+             */
+            id: number;
+            /**
+             * Decided
+             * @description How many gates it decided.
+             * @example 1
+             */
+            decided: number;
+            /**
+             * Refused
+             * @description How many it did not.
+             * @example 0
+             */
+            refused: number;
+            /**
+             * Finished At
+             * @description When it came to its end.
+             * @example 2026-03-02T09:21:40.555012Z
+             */
+            finished_at: string | null;
+            /**
+             * Results
+             * @description The results, in the order sent.
+             */
+            results: components["schemas"]["GateResult"][];
+        };
+        /**
+         * GateResult
+         * @description The result for one gate.
+         */
+        GateResult: {
+            /**
+             * Gate
+             * @description The gate's number.
+             * @example 42
+             */
+            gate: number;
+            /**
+             * State
+             * @description decided: your decision is recorded. refused: it is not, and `code` says why. waiting: not yet.
+             * @example decided
+             * @enum {string}
+             */
+            state: "decided" | "refused" | "waiting";
+            /**
+             * Decision
+             * @description The decision's number; null if there is none.
+             * @example 311
+             */
+            decision: number | null;
+            /**
+             * Status
+             * @description The gate's status now; empty if you see no such gate. open: others must approve too.
+             * @example decided
+             */
+            status: string;
+            /**
+             * Code
+             * @description Why it was refused: as a decision of its own would be, `not_in_bulk` or `not_found`.
+             * @example
+             */
+            code: string;
+            /**
+             * Detail
+             * @description The same for a person.
+             * @example
+             */
+            detail: string;
+        };
+        /**
+         * DecideTogether
+         * @description One person's one verdict on several gates of one kind.
+         */
+        DecideTogether: {
+            /**
+             * Verdict
+             * @description The verdict on each of them.
+             * @example approve
+             * @enum {string}
+             */
+            verdict: "approve" | "reject";
+            /**
+             * Gates
+             * @description The gates, each once: of the same agent, step and policy, asking about the same tools.
+             */
+            gates: components["schemas"]["GateToDecide"][];
+            /**
+             * Comment
+             * @description The reason. It is recorded with each decision; after a rejection each agent reads it.
+             * @example Checked against the ledger.
+             */
+            comment: string;
+            /**
+             * Then
+             * @description Required for a rejection: stop the runs, or send each back to the step that its gate names.
+             * @example
+             * @enum {string}
+             */
+            then?: "stop" | "back";
+            /**
+             * Second Look
+             * @description Whether you looked at each of them. An approval needs it (422 without).
+             * @default false
+             * @example true
+             */
+            second_look?: boolean;
+        };
+        /**
+         * GateToDecide
+         * @description One gate of a bulk decision, as you read it.
+         */
+        GateToDecide: {
+            /**
+             * Gate
+             * @description The gate's number.
+             * @example 42
+             */
+            gate: number;
+            /**
+             * Seen
+             * @description The `digest` of the gate as you read it. If the proposal has changed since, this gate is refused.
+             * @example 5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7
+             */
+            seen: string;
+            /**
+             * Shown
+             * @description The `shown` of the gate's impacts for this decision; empty: record it whatever it does.
+             * @default
+             * @example
+             */
+            shown?: string;
         };
         /**
          * UndoOrder
@@ -5945,6 +6399,46 @@ export interface components {
              * @example false
              */
             failed?: boolean;
+        };
+        /**
+         * Desk
+         * @description A gate's desk, after an order.
+         */
+        Desk: {
+            /**
+             * Id
+             * @description The gate's number.
+             * @example 42
+             */
+            id: number;
+            /** @description The people on it, and those who are asked. */
+            desk: components["schemas"]["DeskAnswer"];
+        };
+        /**
+         * Reassign
+         * @description Hand a gate over to a person or a team. Name one of the two.
+         */
+        Reassign: {
+            /**
+             * Person
+             * @description The user name of somebody who may decide.
+             * @default
+             * @example bo
+             */
+            person?: string;
+            /**
+             * Team
+             * @description The name of a team that decides here; of another one, if you may add reviewers: then its people may decide this gate, too.
+             * @default
+             * @example
+             */
+            team?: string;
+            /**
+             * Reason
+             * @description Why; people read it.
+             * @example Bo knows the customer.
+             */
+            reason: string;
         };
         /**
          * AgentPage
@@ -10365,14 +10859,23 @@ export interface operations {
                      *       "whole_state": false,
                      *       "reason_required": true,
                      *       "step_up": false,
+                     *       "step_up_method": "any",
                      *       "tokens_decide": true,
                      *       "agreement": {
                      *         "quorum": 2,
                      *         "agreed": 1,
                      *         "who": "anyone who may decide in Finance",
+                     *         "needs": "Two of Finance, then one of Legal. Two rejections reject.",
+                     *         "asked": "Now one of Finance. Then one of Legal.",
+                     *         "rules": [
+                     *           "By the rule “large”."
+                     *         ],
+                     *         "denials": 1,
+                     *         "rejected": 0,
                      *         "voices": [
                      *           {
                      *             "name": "Ann Okafor",
+                     *             "on_behalf_of": "",
                      *             "verdict": "approve",
                      *             "actions": {
                      *               "order": "edit",
@@ -10385,6 +10888,14 @@ export interface operations {
                      *             "you": false
                      *           }
                      *         ]
+                     *       },
+                     *       "desk": {
+                     *         "claim": null,
+                     *         "asked": null,
+                     *         "added": [],
+                     *         "next": null,
+                     *         "away": [],
+                     *         "for_whom": []
                      *       },
                      *       "card": {
                      *         "actions": [
@@ -10943,14 +11454,23 @@ export interface operations {
                      *         "whole_state": false,
                      *         "reason_required": true,
                      *         "step_up": false,
+                     *         "step_up_method": "any",
                      *         "tokens_decide": true,
                      *         "agreement": {
                      *           "quorum": 2,
                      *           "agreed": 1,
                      *           "who": "anyone who may decide in Finance",
+                     *           "needs": "Two of Finance, then one of Legal. Two rejections reject.",
+                     *           "asked": "Now one of Finance. Then one of Legal.",
+                     *           "rules": [
+                     *             "By the rule “large”."
+                     *           ],
+                     *           "denials": 1,
+                     *           "rejected": 0,
                      *           "voices": [
                      *             {
                      *               "name": "Ann Okafor",
+                     *               "on_behalf_of": "",
                      *               "verdict": "approve",
                      *               "actions": {
                      *                 "order": "edit",
@@ -10963,11 +11483,74 @@ export interface operations {
                      *               "you": false
                      *             }
                      *           ]
+                     *         },
+                     *         "desk": {
+                     *           "claim": null,
+                     *           "asked": null,
+                     *           "added": [],
+                     *           "next": null,
+                     *           "away": [],
+                     *           "for_whom": []
                      *         }
                      *       }
                      *     }
                      */
                     "application/json": components["schemas"]["Decided"];
+                };
+            };
+        };
+    };
+    decide_gates: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "verdict": "approve",
+                 *       "gates": [
+                 *         {
+                 *           "gate": 42,
+                 *           "seen": "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
+                 *         }
+                 *       ],
+                 *       "comment": "Checked against the ledger.",
+                 *       "second_look": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["DecideTogether"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 7,
+                     *       "decided": 1,
+                     *       "refused": 0,
+                     *       "finished_at": "2026-03-02T09:21:40.555012Z",
+                     *       "results": [
+                     *         {
+                     *           "gate": 42,
+                     *           "state": "decided",
+                     *           "decision": 311,
+                     *           "status": "decided",
+                     *           "code": "",
+                     *           "detail": ""
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DecidedTogether"];
                 };
             };
         };
@@ -11035,14 +11618,23 @@ export interface operations {
                      *         "whole_state": false,
                      *         "reason_required": true,
                      *         "step_up": false,
+                     *         "step_up_method": "any",
                      *         "tokens_decide": true,
                      *         "agreement": {
                      *           "quorum": 2,
                      *           "agreed": 1,
                      *           "who": "anyone who may decide in Finance",
+                     *           "needs": "Two of Finance, then one of Legal. Two rejections reject.",
+                     *           "asked": "Now one of Finance. Then one of Legal.",
+                     *           "rules": [
+                     *             "By the rule “large”."
+                     *           ],
+                     *           "denials": 1,
+                     *           "rejected": 0,
                      *           "voices": [
                      *             {
                      *               "name": "Ann Okafor",
+                     *               "on_behalf_of": "",
                      *               "verdict": "approve",
                      *               "actions": {
                      *                 "order": "edit",
@@ -11055,6 +11647,14 @@ export interface operations {
                      *               "you": false
                      *             }
                      *           ]
+                     *         },
+                     *         "desk": {
+                     *           "claim": null,
+                     *           "asked": null,
+                     *           "added": [],
+                     *           "next": null,
+                     *           "away": [],
+                     *           "for_whom": []
                      *         }
                      *       }
                      *     }
@@ -11356,6 +11956,172 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["QuestionAnswer"];
+                };
+            };
+        };
+    };
+    claim_gate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 42,
+                     *       "desk": {
+                     *         "claim": null,
+                     *         "asked": null,
+                     *         "added": [],
+                     *         "next": null,
+                     *         "away": [],
+                     *         "for_whom": []
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Desk"];
+                };
+            };
+        };
+    };
+    release_gate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 42,
+                     *       "desk": {
+                     *         "claim": null,
+                     *         "asked": null,
+                     *         "added": [],
+                     *         "next": null,
+                     *         "away": [],
+                     *         "for_whom": []
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Desk"];
+                };
+            };
+        };
+    };
+    take_gate_over: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 42,
+                     *       "desk": {
+                     *         "claim": null,
+                     *         "asked": null,
+                     *         "added": [],
+                     *         "next": null,
+                     *         "away": [],
+                     *         "for_whom": []
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Desk"];
+                };
+            };
+        };
+    };
+    reassign_gate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "person": "bo",
+                 *       "reason": "Bo knows the customer."
+                 *     }
+                 */
+                "application/json": components["schemas"]["Reassign"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 42,
+                     *       "desk": {
+                     *         "claim": null,
+                     *         "asked": null,
+                     *         "added": [],
+                     *         "next": null,
+                     *         "away": [],
+                     *         "for_whom": []
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Desk"];
                 };
             };
         };

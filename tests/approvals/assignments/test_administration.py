@@ -12,7 +12,8 @@ from django.test import Client
 
 from approvals.admin.calendars import DaysOff, Hours
 from approvals.admin.escalation_field import EscalationField
-from approvals.models import Calendar, Policy
+from approvals.models import Calendar, Policy, PolicyChange
+from approvals.policy_changes import changes
 from checkpoints.models import Event
 from tests.factories import ann, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
@@ -58,7 +59,7 @@ def posted(policy: Policy, **more: Any) -> dict[str, Any]:
     return {
         "quorum": 1, "separation": "on", "reason_required": "on", "tokens_decide": "on", "deadline": "4 h",
         "on_expiry": "expire", "hourly": 120, "pause": "10 min", "denials": 1, "bulk_risk": "low", "auto_sample": 5,
-        "leaves": "title", "remind_share": 25, "step_up_method": "password", **more,
+        "leaves": "title", "remind_share": 25, "step_up_method": "any", **more,
     }  # fmt: skip
 
 
@@ -85,8 +86,8 @@ def test_a_version_of_a_policy_keeps_its_calendar_and_levels_and_says_so() -> No
     address = f"/admin/approvals/policy/{policy.pk}/change/"
     answer = browser.post(address, posted(policy, calendar=calendar.pk, escalation=f"{leads.name} after 2 h"))
     assert answer.status_code == 302, answer.content.decode()
-    made = Policy.objects.get(team=team, version=2)
-    assert made.calendar == calendar
+    made = changes.confirm(PolicyChange.objects.get(team=team), by=make_user("Second", superuser=True))
+    assert (made.version, made.calendar) == (2, calendar)
     assert made.escalation == [{"team": leads.pk, "after": 7200, "extend": None}]
     assert f"{leads.name} after 2 h" in browser.get(f"/admin/approvals/policy/{made.pk}/change/").content.decode()
 
