@@ -131,6 +131,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         written = changes.save(obj, groups=chosen, people=people, by=request.user)  # type: ignore[arg-type]
         if isinstance(written, PolicyChange):
             request.waiting = written  # type: ignore[attr-defined]
+            warn(request, changes.decided_by(obj, chosen, people))
             obj.pk = written.base_id
             return
         warn(request, obj)

@@ -37,7 +37,7 @@ def holder_of(gate: Gate) -> User | None:
 
 def claim(gate: Gate, *, by: User) -> None:
     """Claim a gate for this person; their own claim is renewed. Raises MayNot, AlreadyClaimed and GateClosed."""
-    with transaction.atomic(durable=True):
+    with transaction.atomic():
         reading = _locked(gate.pk, by)
         held = _held(reading)
         if held is not None and held.user_id != by.pk:
@@ -47,7 +47,7 @@ def claim(gate: Gate, *, by: User) -> None:
 
 def take_over(gate: Gate, *, by: User) -> None:
     """Take somebody's claim over; they are told by its event. Raises MayNot, NotClaimed and GateClosed."""
-    with transaction.atomic(durable=True):
+    with transaction.atomic():
         reading = _locked(gate.pk, by)
         held = _held(reading)
         if held is None:
@@ -58,7 +58,7 @@ def take_over(gate: Gate, *, by: User) -> None:
 
 def release(gate: Gate, *, by: User) -> None:
     """End this person's own claim. Raises MayNot, NotClaimed and GateClosed."""
-    with transaction.atomic(durable=True):
+    with transaction.atomic():
         reading = _locked(gate.pk, by, decides=False)
         if not GateClaim.objects.filter(gate=gate.pk, user=by).delete()[0]:
             reason = authority.reason(by.pk, reading.decides, reading.gate, reading.lenders)

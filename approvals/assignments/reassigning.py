@@ -63,7 +63,7 @@ def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
     said = storable(" ".join(reason.split()))
     if not said or len(said) > MOST:
         raise NotAsked(_("Write a reason of 1 to %(most)s characters.") % {"most": f"{MOST:,}"})
-    with transaction.atomic(durable=True):
+    with transaction.atomic():
         reading = read(gate.pk, user_id=by.pk)
         adds = _check(reading, by)
         evidence.check(reading.proposal)

@@ -116,8 +116,10 @@ def terms(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> Po
 def decided_by(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> Policy:
     """Return a copy of an unsaved version that says who decides, as a stored one does."""
     drafted = copy.copy(policy)
-    chosen, drafted.person_ids = [each.pk for each in groups], [each.pk for each in people]
-    drafted.reviewer_ids = chosen or ([] if drafted.person_ids else [policy.team_id])
+    drafted.named = list(people)
+    drafted.reviewers = list(groups) or ([] if drafted.named else [policy.team])
+    drafted.person_ids = [each.pk for each in drafted.named]
+    drafted.reviewer_ids = [each.pk for each in drafted.reviewers]
     return drafted
 
 

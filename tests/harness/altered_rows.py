@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from django.db.models import Model
+from django.db.models import JSONField, Model
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 
 @contextmanager
@@ -59,9 +60,11 @@ def nobody_may() -> Iterator[None]:
 
 def _write(row: Model, columns: dict[str, Any]) -> None:
     table, key = _names(row)
+    json = {each.attname for each in row._meta.concrete_fields if isinstance(each, JSONField)}
+    values = [Jsonb(value) if name in json else value for name, value in columns.items()]
     said = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns)
     with owner() as made:
-        made.execute(sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(table, said, key), [*columns.values(), row.pk])
+        made.execute(sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(table, said, key), [*values, row.pk])
 
 
 def _names(row: Model) -> tuple[sql.Identifier, sql.Identifier]:

@@ -62,7 +62,7 @@ class DecideTogether(Order):
     then: str = Field(
         "",
         description="Required for a rejection: stop the runs, or send each back to the step that its gate names.",
-        examples=[""],
+        examples=["stop"],
         json_schema_extra=optional("stop", "back"),
     )
     second_look: bool = Field(

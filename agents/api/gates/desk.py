@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from agents.api.protocol import GateId, answer, needs
+from agents.api.protocol.idempotency_keys import Key, once
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -102,33 +104,32 @@ class Reassign(Order):
 
 
 @router.post("/{int:gate_id}/claims", response={201: Desk}, summary="Claim a gate")
-def claim_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+def claim_gate(request: HttpRequest, gate_id: GateId, key: Key) -> HttpResponse:
     """Say that you are on the gate, so that nobody decides over you unasked. It lapses by itself."""
-    claims.claim(gate_or_404(request, gate_id), by=reader_of(request))
-    return _desk(request, gate_id)
+    return _ordered(request, gate_id, key, claims.claim)
 
 
 @router.post("/{int:gate_id}/releases", response={201: Desk}, summary="Release a gate")
-def release_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+def release_gate(request: HttpRequest, gate_id: GateId, key: Key) -> HttpResponse:
     """End your own claim."""
-    claims.release(gate_or_404(request, gate_id), by=reader_of(request))
-    return _desk(request, gate_id)
+    return _ordered(request, gate_id, key, claims.release)
 
 
 @router.post("/{int:gate_id}/takeovers", response={201: Desk}, summary="Take a gate over")
-def take_gate_over(request: HttpRequest, gate_id: GateId) -> HttpResponse:
+def take_gate_over(request: HttpRequest, gate_id: GateId, key: Key) -> HttpResponse:
     """Take somebody's claim over. They are told."""
-    claims.take_over(gate_or_404(request, gate_id), by=reader_of(request))
-    return _desk(request, gate_id)
+    return _ordered(request, gate_id, key, claims.take_over)
 
 
 @router.post("/{int:gate_id}/reassignments", response={201: Desk}, summary="Hand a gate over")
-def reassign_gate(request: HttpRequest, gate_id: GateId, order: Reassign) -> HttpResponse:
+def reassign_gate(request: HttpRequest, gate_id: GateId, order: Reassign, key: Key) -> HttpResponse:
     """Ask a person or a team to act on the gate. Everybody who may decide still may."""
-    gate = gate_or_404(request, gate_id)
-    reassigning.check(gate, by=reader_of(request))
-    reassigning.reassign(gate, to=_named(order), reason=order.reason, by=reader_of(request))
-    return _desk(request, gate_id)
+
+    def hand_over(gate: Gate, *, by: User) -> None:
+        reassigning.check(gate, by=by)
+        reassigning.reassign(gate, to=_named(order), reason=order.reason, by=by)
+
+    return _ordered(request, gate_id, key, hand_over)
 
 
 def _named(order: Reassign) -> User | Group:
@@ -144,9 +145,15 @@ def _named(order: Reassign) -> User | Group:
     return found  # type: ignore[no-any-return]
 
 
-def _desk(request: HttpRequest, gate_id: int) -> HttpResponse:
-    gate = gate_or_404(request, gate_id)
-    return answer(Desk(id=gate.pk, desk=DeskAnswer.of(gate, reader_of(request))), http_status=201)
+def _ordered(request: HttpRequest, gate_id: int, key: str, order: Callable[..., None]) -> HttpResponse:
+    gate, reader = gate_or_404(request, gate_id), reader_of(request)
+
+    def do() -> HttpResponse:
+        order(gate, by=reader)
+        now = gate_or_404(request, gate_id)
+        return answer(Desk(id=now.pk, desk=DeskAnswer.of(now, reader)), http_status=201)
+
+    return once(request, key, do)
 
 
 def _name(one: User | str) -> str:

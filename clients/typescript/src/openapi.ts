@@ -6038,7 +6038,7 @@ export interface components {
             /**
              * Then
              * @description Required for a rejection: stop the runs, or send each back to the step that its gate names.
-             * @example
+             * @example stop
              * @enum {string}
              */
             then?: "stop" | "back";
@@ -11519,6 +11519,7 @@ export interface operations {
                  *         }
                  *       ],
                  *       "comment": "Checked against the ledger.",
+                 *       "then": "stop",
                  *       "second_look": true
                  *     }
                  */

@@ -202,7 +202,7 @@ class TestOrders:
     def test_an_outsider_is_told_that_nothing_is_there(self, path: str) -> None:
         assert "you may not see it" in refusal(self.post(signed_in(eve()), path), 404)["detail"]
 
-    @pytest.mark.parametrize("path", ORDERS)
+    @pytest.mark.parametrize("path", [path for path in ORDERS if not path.endswith("/questions")])  # readers ask, too
     def test_a_reader_may_not_order(self, path: str) -> None:
         client = signed_in(make_user("Rita Reader", gate().team))
         told = refusal(self.post(client, path), 403)["detail"]

@@ -144,7 +144,7 @@ def test_an_account_without_a_password_is_told_whom_to_ask() -> None:
     assert "nothing to confirm with" in client.get("/tokens/").content.decode()
     answer = make(client)
     assert answer.status_code == 422
-    assert "Ask an administrator" in answer.content.decode()
+    assert "ask an administrator for a password" in answer.content.decode()
     assert not Token.objects.filter(user=owner).exists()
 
 

@@ -18,7 +18,18 @@ from django.utils import timezone
 
 from agents.models import Effect, Failure, Token
 from approvals.admin import ReadOnlyAdmin
-from approvals.models import Calendar, ChannelState, Delivery, Gate, Notice, Policy, PolicyChange, Tool, Webhook
+from approvals.models import (
+    Calendar,
+    ChannelAddress,
+    ChannelState,
+    Delivery,
+    Gate,
+    Notice,
+    Policy,
+    PolicyChange,
+    Tool,
+    Webhook,
+)
 from checkpoints.actors import SYSTEM
 from checkpoints.audit.sealer import seal_once
 from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run, TechnicalHold, Verification
@@ -45,6 +56,7 @@ from tests.harness.signed_in_clients import signed_in
 pytestmark = pytest.mark.whole_database  # the lists' filters name every team and policy
 APPS = ("checkpoints", "approvals", "agents")
 ORDERED = (
+    ChannelAddress,
     Calendar,
     Policy,
     PolicyChange,

@@ -10,8 +10,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from approvals.models import Policy
+from approvals.models import Policy, PolicyChange
 from approvals.policy import required
+from approvals.policy_changes import changes
 from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
@@ -37,9 +38,14 @@ class World:
 
     def post(self, **said: Any) -> str:
         newest = Policy.objects.filter(team=self.support, name=self.policy.name).latest("version")
-        form = {"quorum": 1, "denials": 1, "on_expiry": "expire", "separation": "on", "reason_required": "on"}
+        form = {
+            "quorum": 1, "denials": 1, "on_expiry": "expire", "separation": "on", "reason_required": "on",
+            "bulk_risk": "low", "auto_sample": 5, "leaves": "title", "remind_share": 25, "step_up_method": "any",
+        }  # fmt: skip
         address = reverse("admin:approvals_policy_change", args=[newest.pk])
         answer = self.client.post(address, {**form, **said}, follow=True)
+        for change in PolicyChange.objects.filter(team=self.support, status=PolicyChange.Status.WAITING):
+            changes.confirm(change, by=make_user("Second", superuser=True))
         return html.unescape(answer.content.decode())
 
     def newest(self) -> Policy:

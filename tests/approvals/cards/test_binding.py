@@ -9,6 +9,7 @@ import pytest
 
 from approvals.cards import binding
 from approvals.cards.action import Action, SettledAction, ToolVersion
+from approvals.cards.amount import Delay
 from approvals.cards.binding import Approved, ProposalTarget
 from approvals.cards.card import Card
 from approvals.cards.chart import Chart
@@ -111,6 +112,7 @@ CARDS: dict[str, Any] = {
     "for_whom": "Eve",
     "amount": "€1",
     "resource": "production",
+    "cost_of_delay": Delay(amount="5.00", currency="EUR", per="hour"),
     "risk": "low",
     "reasons": ["none"],
     "actions": [],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from email.message import EmailMessage
+
 import pytest
 import redis
+from django.contrib.auth.models import User
 
 from tests.conftest import Starter
 from tests.factories import ann, make_gate, make_team
@@ -18,6 +21,11 @@ def no_old_bells(redis_url: str) -> None:
     redis.Redis.from_url(redis_url).flushall()
 
 
+def sent_to(person: User, mails: MailServer) -> list[EmailMessage]:
+    """The mails to a person: the sweeper also ends what other tests left open, of which people are told."""
+    return [mail for mail in mails.mails if person.email in str(mail["To"])]
+
+
 def test_a_gate_is_told_by_the_processes_of_an_installation(
     mails: MailServer, celery_worker: Starter, sweeper: Starter
 ) -> None:
@@ -26,7 +34,7 @@ def test_a_gate_is_told_by_the_processes_of_an_installation(
     team = make_team()
     reviewer = ann(team)
     make_gate(team=team)
-    until(lambda: mails.recipients == [reviewer.email], what="the mail came, rung for by the sweeper")
+    until(lambda: len(sent_to(reviewer, mails)) == 1, what="the mail came, rung for by the sweeper")
 
 
 @pytest.mark.parametrize(("place", "arrived"), [("notices_written", 1), ("notices_taken", 1), ("notices_sent", 2)])
@@ -37,11 +45,12 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_a_second_copy_has_the_s
     dies = celery_worker("-c", "1", "--pool", "solo", env={**to_here, "HOLDPOINT_CRASH": f"{place}:kill"})
     sweeper()
     team = make_team()
-    ann(team)
+    reviewer = ann(team)
     gate = make_gate(team=team)
     until(lambda: not dies.alive, what="the worker was killed")
     abandoned()
     celery_worker("-c", "1", env=to_here)
     until(lambda: [each[2] for each in rows(gate)] == ["sent"], what="another worker sent it")
-    assert len(mails.mails) == arrived
-    assert len({mail["Message-ID"] for mail in mails.mails}) == 1
+    sent = sent_to(reviewer, mails)
+    assert len(sent) == arrived
+    assert len({mail["Message-ID"] for mail in sent}) == 1

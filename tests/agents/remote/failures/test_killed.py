@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from agents.models import Answer, Client, Effect, Wait
 from agents.moves import rewind
+from approvals.assignments import claims as gate_claims
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import verify_runs
@@ -26,7 +27,7 @@ from checkpoints.runs import holds
 from checkpoints.store import claims
 from tests.agents.api.sent_requests import operations
 from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
-from tests.factories import MEMBER, ann, make_team
+from tests.factories import MEMBER, ann, bob, make_team
 from tests.factories.stored_runs import take
 from tests.factories.tokens import bearing, make_token
 from tests.harness.services import Talking
@@ -219,6 +220,22 @@ def deciding() -> Call:
     return person(program, f"/api/gates/{gate.pk}/decisions", seen=seen, verdict="approve")
 
 
+def at_the_desk(noun: str, claimed: str = "", **body: Any) -> Callable[[], Call]:
+    """An order of a reviewer about who is on a gate, or is asked."""
+
+    def made() -> Call:
+        program = at_work()
+        program.draft()
+        gate = Gate.objects.get(pk=program.ask()["gate"])
+        me, other = ann(program.team), bob(program.team)
+        if claimed:
+            gate_claims.claim(gate, by=me if claimed == "by me" else other)
+        named = {"person": other.username, **body} if body else {}
+        return Call(program, f"/api/gates/{gate.pk}/{noun}", named, make_token(me)[1])
+
+    return made
+
+
 def withdrawing() -> Call:
     program = at_work()
     program.draft()
@@ -283,6 +300,10 @@ CALLS: dict[str, Callable[[], Call]] = {
     "release_run": working("releases"),
     "end_run": working("endings", status="failed", reason="no more"),
     "decide_gate": deciding,
+    "claim_gate": at_the_desk("claims"),
+    "release_gate": at_the_desk("releases", claimed="by me"),
+    "take_gate_over": at_the_desk("takeovers", claimed="by another"),
+    "reassign_gate": at_the_desk("reassignments", reason="She knows them."),
     "withdraw_gate": withdrawing,
     "rewind_run": ordering("rewinds", to=1),
     "edit_run": ordering("edits", at=2, patch=[{"op": "replace", "path": "/payment/amount", "value": "9.00"}]),
@@ -298,6 +319,8 @@ CALLS: dict[str, Callable[[], Call]] = {
 # In tests/approvals/webhooks, tests/agents/device and tests/clients/langgraph.
 APART = ("/webhooks", "/device/", "/threads/")
 ELSEWHERE = {told["operationId"] for path, method, told in operations() if any(each in path for each in APART)}
+# In tests/approvals/decisions/undoing, tests/approvals/bulk and tests/agents/questions.
+ELSEWHERE |= {"undo_decision", "decide_gates", "ask_agent", "answer_question"}
 
 
 def sent(web: Talking, call: Call, at: str, kill: int) -> dict[str, int]:
