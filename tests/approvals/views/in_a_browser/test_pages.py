@@ -301,6 +301,7 @@ def test_a_gate_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(rf"/gates/{gate.pk}/$"))
+    is_live(page)  # its scripts listen by now
     page.keyboard.press("r")
     expect(page.locator("#feedback")).to_be_focused()
     page.keyboard.type("a e r ? stay words")
