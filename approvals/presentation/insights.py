@@ -83,13 +83,13 @@ def time_to_decision(rows: Sequence[CountedGate], wanted: InsightFilters) -> Fig
     names = [str(words) for words, _ in durations.SPANS.values()]
     marks = [(took.spread[key], gates_at(wanted, within=key) if took.spread[key] else "") for key in durations.SPANS]
     return Figure(
-        "time", _("Time to decision"), _("From the moment a request opens until people decide it."),
-        [_("Decided"), _("Requests"), _("Share")],
+        "time", _("Time to decision"), _("From the moment a gate opens until people decide it."),
+        [_("Decided"), _("Gates"), _("Share")],
         [
             [Cell(name), Cell(str(number), to), Cell(_share(number, took.number))]
             for name, (number, to) in zip(names, marks, strict=True)
         ] if took.number else [],
-        charts.lying_bars(names, {_("Requests"): marks}) if took.number else "",
+        charts.lying_bars(names, {_("Gates"): marks}) if took.number else "",
         empty=_("People decided nothing in this period."),
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ def by_day(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
     ]
     some = any(each.decided for each in days)
     return Figure(
-        "days", _("Time to decision by day"), _("By the day on which the request was decided."),
+        "days", _("Time to decision by day"), _("By the day on which the gate was decided."),
         [_("Day"), _("Decided"), _("Median"), _("90 % within"), _("Expired")], table,
         charts.lines(names, series, unit=unit) if some else "",
         legend=list(enumerate(series)), empty=_("People decided nothing in this period."), folded=True,
@@ -142,10 +142,10 @@ def endings(
         for kind in figures.KINDS  # all of them, so that each keeps its colour
     }
     return Figure(
-        id, title, _("How requests ended."), [_("Name"), _("All"), *(str(WORDS[kind]) for kind in kinds)], table,
+        id, title, _("How gates ended."), [_("Name"), _("All"), *(str(WORDS[kind]) for kind in kinds)], table,
         charts.lying_bars([name for name, _ in drawn], series) if drawn else "",
         legend=[(figures.KINDS.index(kind), str(WORDS[kind])) for kind in kinds],
-        empty=_("No request closed in this period."),
+        empty=_("No gate closed in this period."),
         notes=_more(len(counted) - LISTED),
     )  # fmt: skip
 
@@ -176,21 +176,21 @@ def edits(fields: Mapping[str, Sequence[int]], wanted: InsightFilters) -> Figure
     pairs = list(zip(names, marks, strict=True))
     return Figure(
         "edits", _("Edits by field"), _("What people changed before they approved: where proposals are often wrong."),
-        [_("Field"), _("Requests")], [[Cell(name), Cell(str(number), to)] for name, (number, to) in pairs[:LISTED]],
-        charts.lying_bars(names[:CHARTED], {_("Requests"): marks[:CHARTED]}) if names else "",
+        [_("Field"), _("Gates")], [[Cell(name), Cell(str(number), to)] for name, (number, to) in pairs[:LISTED]],
+        charts.lying_bars(names[:CHARTED], {_("Gates"): marks[:CHARTED]}) if names else "",
         empty=_("People edited nothing in this period."),
         notes=_more(len(pairs) - LISTED),
     )  # fmt: skip
 
 
 def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
-    """Show how many requests waited at the end of each day, and how long those that wait now have waited."""
+    """Show how many gates waited at the end of each day, and how long those that wait now have waited."""
     names = [day_words(day) for day, _ in found.days]
     words = {key: str(words) for key, (words, _) in durations.SPANS.items()}
     every = _("All, %(time)s of waiting in sum") % {"time": lasting(found.waited)}
     return Figure(
-        "backlog", _("Waiting"), _("Requests that were open at the end of each day."),
-        [_("Waiting now"), _("Requests")],
+        "backlog", _("Waiting"), _("Gates that were open at the end of each day."),
+        [_("Waiting now"), _("Gates")],
         [
             [Cell(every), _number(found.open, _open_at(wanted))],
             *([Cell(words[key]), Cell(str(number))] for key, number in found.spread.items()),
@@ -198,7 +198,7 @@ def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
             [Cell(_("The longest wait")), Cell(_time(found.longest))],
         ] if found.open else [],
         charts.lines(names, {_("Open"): [(number, "") for _, number in found.days]}),
-        empty=_("No request is open."),
+        empty=_("No gate is open."),
     )  # fmt: skip
 
 
@@ -217,7 +217,7 @@ def people(found: Iterable[PersonFigures], wanted: InsightFilters, *, compared: 
         said = _("What each person decided, in no order. The leads of %(teams)s let you see it.") % {"teams": teams}
     return Figure(
         "people", _("By person") if compared else _("Your decisions"), said,
-        [_("Person"), _("Requests"), _("Median"), *(str(VERDICTS[key]) for key in used)], table,
+        [_("Person"), _("Gates"), _("Median"), *(str(VERDICTS[key]) for key in used)], table,
         empty=_("No decisions in this period."),
     )  # fmt: skip
 
