@@ -72,6 +72,8 @@ def test_the_proposal_changes_while_i_edit_and_nothing_is_lost(page_at: Callable
     conflict = page.locator(".conflict")
     expect(conflict).to_have_count(1)
     expect(conflict).to_contain_text("80")
+    page.wait_for_load_state("networkidle")  # it loads once more where the rest of the draft came with the click
+    expect(conflict).to_have_count(1)
     look(page, "conflict")
     assert check_each_look(page, "", said) == []
     page.set_viewport_size({"width": 1440, "height": 900})
