@@ -7,7 +7,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from approvals.channels import browsers, user_agents, vapid
+from approvals.accounts import user_agents
+from approvals.channels import browsers, vapid
 from approvals.views.access import private, reader_of
 
 SAID = ("endpoint", "p256dh", "auth")

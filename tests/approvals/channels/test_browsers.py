@@ -9,9 +9,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
+from approvals.accounts.user_agents import named
 from approvals.channels import browsers, vapid
 from approvals.channels.browsers import MOST, BrowserRemoved, SubscriptionRefused
-from approvals.channels.user_agents import named
 from approvals.channels.web_push import WebPush
 from approvals.models import ChannelAddress
 from tests.factories import ann, bob, make_team
@@ -116,5 +116,5 @@ def test_an_iphone_is_named_and_told_what_it_takes() -> None:
     safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Version/18.5 Safari/604.1"
     edge = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36 Edg/140.0"
     assert [named(each) for each in (safari, edge, "curl/8.5", "")] == [
-        "Safari on iPhone", "Edge on Windows", "A browser", "A browser",
+        "Safari on iPhone", "Edge on Windows", "curl", "Unknown browser",
     ]  # fmt: skip

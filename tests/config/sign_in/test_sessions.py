@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from playwright.sync_api import expect
 
-from approvals.accounts import browsers, sign_ins
+from approvals.accounts import sign_ins, user_agents
 from approvals.models import SignedIn
 from approvals.sessions import stored
 from checkpoints.models import Event
@@ -149,6 +149,6 @@ def test_the_other_browsers_open_page_is_told_at_once(web: str, browser: Any) ->
 
 
 def test_browsers_are_named_by_what_they_say() -> None:
-    assert browsers.named(FIREFOX) == "Firefox on Linux"
-    assert browsers.named(SAFARI) == "Safari on iPhone"
-    assert browsers.named("") == "Unknown browser"
+    assert user_agents.named(FIREFOX) == "Firefox on Linux"
+    assert user_agents.named(SAFARI) == "Safari on iPhone"
+    assert user_agents.named("") == "Unknown browser"

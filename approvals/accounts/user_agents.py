@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 # The first that is found names it: most browsers also name those that they resemble.
 BROWSERS = (
-    ("Edg/", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser/", "Samsung Internet"), ("Firefox/", "Firefox"),
+    ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser/", "Samsung Internet"), ("Firefox/", "Firefox"),
     ("FxiOS/", "Firefox"), ("CriOS/", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl"),
 )  # fmt: skip
 SYSTEMS = (
