@@ -18,7 +18,6 @@ from approvals.cards.card import Card
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Gate, Policy, Proposal
 from approvals.models.outcome import BY_RULE
-from approvals.policy import required
 from approvals.policy.requirements import Requirements
 from checkpoints.actors import Actor
 
@@ -68,9 +67,3 @@ def actor(policy: Policy, needs: Requirements) -> Actor:
     return Actor(
         f"{BY_RULE}{policy.pk}", _("the rule %(rules)s of %(policy)s") % {"rules": rules, "policy": policy.name}
     )
-
-
-def would_have(proposal: Proposal, policy: Policy) -> str:
-    """Name the rule that would have approved a gate which was drawn for people; "" for any other."""
-    needs = required.of(proposal, policy)
-    return ", ".join(needs.rules) if needs.sampled else ""

@@ -155,12 +155,6 @@ def first_stage(requirements: Requirements, person: int, teams: Iterable[int]) -
     return next(fitting, None)
 
 
-def may_vote(count: Tally, person: int, teams: Iterable[int]) -> bool:
-    """Tell whether a stage of this person's is reached."""
-    first = first_stage(count.requirements, person, teams)
-    return first is not None and first <= count.stage
-
-
 def asked_now(count: Tally) -> list[int]:
     """Return the ids of the teams, and the negated ids of the people, whose approval is needed now, for a queue."""
     roles = count.needed

@@ -11,6 +11,7 @@ from django.test import override_settings
 
 from approvals.gates import automatic
 from approvals.models import Gate, Outcome, Policy
+from approvals.policy import required
 from checkpoints.models import Event
 from tests.factories import driven_runs as driven
 from tests.factories import make_card, make_gate, make_policy, make_question, make_team, make_user
@@ -57,7 +58,9 @@ def test_a_sample_is_shown_to_people_and_says_so(team: Group, tmp_path: Path) ->
     payments(team, sample=ALWAYS)
     run = driven.advance_to_rest(driven.make_run("payer", team=team, ledger=str(tmp_path / "ledger")))
     gate = driven.open_gate(run)
-    assert automatic.would_have(gate.standing(), gate.policy) == "small"
+    needs = required.of(gate.standing(), gate.policy)
+    assert needs.sampled
+    assert list(needs.rules) == ["small"]
     page = signed_in(make_user("Ann", team)).get(f"/gates/{gate.pk}/").content.decode()
     assert "A sample: the rule “small” would have approved this by itself." in page
     driven.decide(run)
