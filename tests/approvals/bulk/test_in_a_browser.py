@@ -83,6 +83,8 @@ def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -
     page.locator(".preview .snooze").wait_for()
     page.keyboard.press("z")
     page.get_by_role("button", name="For an hour").click()
+    page.get_by_text("Snoozed until").wait_for()
+    page.wait_for_load_state("networkidle")  # keys work once the new page's scripts do
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(0)
     page.keyboard.press("u")
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(1)
