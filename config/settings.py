@@ -55,6 +55,7 @@ MIDDLEWARE = [
     "config.middleware.compression.CompressedPages",
     "config.middleware.content_policy.middleware",
     "config.middleware.nul.middleware",
+    "config.middleware.told_redirects.middleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -32,12 +32,14 @@ async function send(form, submitter) {
   const url = submitter?.hasAttribute("formaction") ? submitter.formAction : form.getAttribute("action") ?? "";
   let answer, html;
   try {
-    answer = await fetch(url, { method: "POST", body: new FormData(form, submitter), signal: AbortSignal.timeout(PATIENCE) });
+    const [body, headers] = [new FormData(form, submitter), { "X-Tell-Redirect": "yes" }];
+    answer = await fetch(url, { method: "POST", body, headers, signal: AbortSignal.timeout(PATIENCE) });
     html = await answer.text();
   } catch {
     return tell(form, submitter, ...(before ? OFFLINE : SILENT));
   }
-  if (answer.redirected) return leave(form, answer.url);
+  const next = answer.headers.get("X-Redirect-To");
+  if (next) return leave(form, new URL(next, answer.url));
   const fresh = answer.status < 500 && parsed(html);
   if (fresh) return refused(form, fresh);
   const page = new DOMParser().parseFromString(html, "text/html");
@@ -48,11 +50,12 @@ async function send(form, submitter) {
 // The server accepted the form, or redirects to the sign-in page because the session is over: then this browser keeps
 // what was entered.
 function leave(form, url) {
-  if (new URL(url).pathname.startsWith("/accounts/")) keepEntered(form);
+  if (url.pathname.startsWith("/accounts/")) keepEntered(form);
   else {
     form.dispatchEvent(new CustomEvent("hp:sent"));
     form.elements.key.value = newKey(); // coming back to this page and sending again is a new form
   }
+  url.hash = ""; // with one, the same page would not be loaded again
   location.assign(url);
 }
 
