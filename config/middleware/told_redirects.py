@@ -1,7 +1,7 @@
 """Tells a page's script where to go next, where the script asks, instead of redirecting it.
 
-A script cannot read a redirect, only follow it. The page after each decision would be drawn twice: for the script, which
-throws it away, and for the browser, which the script then sends there.
+A script cannot read a redirect, only follow it. The page after each decision would be drawn twice: for the script,
+which throws it away, and for the browser, which the script then sends there.
 """
 
 from __future__ import annotations
