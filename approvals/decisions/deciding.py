@@ -202,7 +202,9 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
     body.pop("state", None)
     if edit_state.beyond(following.card, following.patch):
         body["state"] = following.patch  # the actions do not show all of it, and the digest has to cover it
-    lapsed = gate.decisions.filter(counts=True).exclude(verdict=Verdict.REJECT).update(counts=False)
+    ended = gate.decisions.filter(counts=True).exclude(verdict=Verdict.REJECT)
+    users = [f"user:{user}" for user in ended.exclude(user=by).order_by("pk").values_list("user_id", flat=True)]
+    lapsed = ended.update(counts=False)
     _raise_risk(prepared)
     made = Proposal.objects.create(
         gate=gate,
@@ -214,6 +216,7 @@ def _supersede(prepared: PreparedDecision, following: NextProposal, by: User) ->
         requirements=required.frozen(gate.policy, prepared.will_need),
     )
     data = {"kind": following.kind, "proposal": made.number, "actions": list(following.changed), "lapsed": lapsed}
+    data |= {"users": users}  # who is asked again
     data |= evidence.opened(gate, made)
     gate.say("gate.edited", by=actors.of_user(by), data=data)
     return made

@@ -18,11 +18,12 @@ from approvals.gates.reading import with_reviewers
 from approvals.models import Decision, Gate, Notice, NotificationPreference, Outcome, Proposal
 from approvals.models.notifications.notice import NoticeEnd
 from approvals.policy import authority
+from approvals.presentation.text.untrusted import plain
 from checkpoints.models import Event, Run
 
 from . import building, choices, digest
 from .channel import NoticeAddress, NoticeChannel
-from .fan_out import NOT_RUN
+from .fan_out import LAPSED, NOT_RUN
 from .message import NoticeKind, NoticeMessage, Urgency
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
@@ -99,7 +100,7 @@ class _Facts:
         teams = {each.team_id for each in taken if each.team_id}
         current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
         votes = Decision.objects.filter(gate__in=gates, counts=True, proposal__number=F("gate__proposal"))
-        told = [each.event for each in taken if each.kind in (NoticeKind.MENTION, NoticeKind.MY_RUN) and each.event]
+        told = [each.event for each in taken if each.kind not in (NoticeKind.REMINDER, NoticeKind.DECIDED) and each.event]
         runs = [each.run for each in taken if each.run]
         return cls(
             gates=gates,
@@ -163,19 +164,22 @@ class _Facts:
         event = self.events.get(notice.event or 0)
         by = event.actor_name if event and kind == NoticeKind.MENTION else ""
         stuck = event is not None and event.kind == NOT_RUN
-        key = (gate.pk, kind, notice.urgency, f"{by}{stuck}")
+        again = event is not None and event.kind in LAPSED
+        key = (gate.pk, kind, notice.urgency, f"{by}{stuck}{again}")
         if key not in self.built:
             told = self.outcomes.get(gate.pk) if kind not in ASKING else None
             built = building.of_gate(
                 gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by, stuck=stuck
             )
-            self.built[key] = replace(built, reason=_reason(kind, gate))
+            self.built[key] = replace(built, reason=_reason(kind, gate, again=again))
         return self.built[key]
 
 
-def _reason(kind: NoticeKind, gate: Gate) -> str:
-    names = {"team": gate.team.name}
+def _reason(kind: NoticeKind, gate: Gate, *, again: bool) -> str:
+    names = {"team": plain(gate.team.name, limit=80)}
     match kind:
+        case NoticeKind.ASKED if again:
+            return _("You get this because your earlier decision on this gate of %(team)s no longer counts.") % names
         case NoticeKind.ASKED | NoticeKind.REMINDER:
             return _("You get this because you may decide this gate of %(team)s.") % names
         case NoticeKind.DECIDED:

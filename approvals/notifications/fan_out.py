@@ -37,7 +37,8 @@ FAILED = "run.failed"
 # Others may decide from now on, or by another time: those who were not told yet are told now.
 CHANGED = ("gate.escalated", "gate.reassigned", "gate.delegated", "gate.rescheduled")
 # Events whose data names, as `users`, the people who hear of it: whose name was written, and whose vote counts no more.
-MENTIONED, LAPSED = "gate.mentioned", "gate.lapsed"
+MENTIONED = "gate.mentioned"
+LAPSED = ("gate.lapsed", "gate.edited")
 NOT_RUN = "gate.not_run"  # it was approved, and nothing has run
 
 
@@ -51,16 +52,16 @@ class ToldEvent:
     @property
     def users(self) -> list[int]:
         """Return the ids of the people whom it names."""
-        if self.event.kind not in (MENTIONED, LAPSED):
+        if self.event.kind not in (MENTIONED, *LAPSED):
             return []
         named = canonical_json.decode(bytes(self.event.data)).get("users", [])
-        return [each for each in named if isinstance(each, int)] if isinstance(named, list) else []
+        found = [each if isinstance(each, int) else _user(each) for each in named] if isinstance(named, list) else []
+        return [each for each in found if each is not None]
 
     @property
     def actor(self) -> int | None:
         """Return the id of the person who did it; None for others."""
-        role, _, number = self.event.actor.partition(":")
-        return int(number) if role == "user" and number.isdigit() else None
+        return _user(self.event.actor)
 
 
 def fan_out() -> int:
@@ -169,7 +170,7 @@ class NoticeBatch:
         if kind == MENTIONED:
             for person in set(told.users) - {told.actor}:
                 yield from self._each(told, gate, NoticeKind.MENTION, person)
-        if kind == LAPSED and gate.status == Gate.Status.OPEN:
+        if kind in LAPSED and gate.status == Gate.Status.OPEN:
             for person in sorted(set(told.users) & self.deciders[gate.pk]):
                 yield from self._each(told, gate, NoticeKind.ASKED, person)
         if kind == NOT_RUN:
@@ -253,7 +254,13 @@ class NoticeBatch:
 
 
 def _matters(told: ToldEvent) -> bool:
-    return told.event.kind in (OPENED, *ENDED, *CHANGED, MENTIONED, LAPSED, NOT_RUN)
+    return told.event.kind in (OPENED, *ENDED, *CHANGED, MENTIONED, *LAPSED, NOT_RUN)
+
+
+def _user(actor: object) -> int | None:
+    """Return the id of the person whom an event names as "user:7"; None for others."""
+    role, _, number = str(actor).partition(":")
+    return int(number) if role == "user" and number.isdigit() else None
 
 
 def _starter(run: Run) -> int | None:

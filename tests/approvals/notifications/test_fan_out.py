@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 
 from approvals.gates import closing
 from approvals.models import Notice, NoticeCursor, NotificationPreference
-from approvals.notifications import channel, digest, fan_out, notifying
+from approvals.notifications import channel, digest, due, fan_out, notifying
 from approvals.notifications.channel import NoticeAddress
+from approvals.notifications.email import Email
 from checkpoints import actors
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
@@ -18,6 +19,7 @@ from tests.factories import (
     ann,
     bob,
     decide,
+    edit_amount,
     eve,
     make_card,
     make_gate,
@@ -175,9 +177,26 @@ def test_whoever_must_decide_again_is_asked_again() -> None:
     reviewer, gone = ann(team), bob(make_team())
     gate = make_gate(team=team)
     fanned()
-    gate.say("gate.lapsed", by=SYSTEM, data={"users": [reviewer.pk, gone.pk]})
+    gate.say("gate.lapsed", by=SYSTEM, data={"users": [f"user:{reviewer.pk}", f"user:{gone.pk}"]})
     fanned()
     assert [(kind, name) for kind, name, *_ in rows(gate)] == [("asked", "Ann"), ("asked", "Ann")]
+
+
+def test_whose_approval_an_edit_ends_is_asked_again_and_told_why() -> None:
+    """Only the page said so: whoever had approved was never told that their approval no longer counted."""
+    team = make_team()
+    first, editor = ann(team), bob(team)
+    mira(team)
+    gate = make_gate(policy=make_policy(team, name="default", quorum=3), team=team)
+    decide(gate, by=first)
+    fanned()
+    Notice.objects.all().delete()
+    decide(gate, by=editor, verdict="edit", arguments=edit_amount(gate, "80.00"))
+    fanned()
+    [notice] = Notice.objects.all()
+    assert (notice.kind, notice.user) == ("asked", first)
+    [out] = due.prepare(Email(), [notice]).outgoing
+    assert "your earlier decision on this gate" in out.message.reason
 
 
 def test_what_was_approved_and_does_not_run_is_told_to_who_decided_and_who_started_it() -> None:
