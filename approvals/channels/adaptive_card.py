@@ -14,7 +14,7 @@ from approvals.notifications.message import MessageFact, NoticeMessage
 from .texts import facts, heading, shortened
 
 LONGEST = 1000  # characters of one text; Teams takes 28 KB in all
-FACTS, ITEMS = 12, 12
+FACTS, ITEMS = 12, 25
 MEDIA_TYPE = "application/vnd.microsoft.card.adaptive"
 Element = dict[str, Any]
 

@@ -17,7 +17,7 @@ ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 HEADER, TEXT, FIELD, BUTTON = 150, 3000, 2000, 75  # characters that Slack takes, escaped
 FIELDS = 10  # of one section
 BLOCKS = 50  # of one message
-ITEMS = 20  # of a digest
+ITEMS = 25  # of a list
 Block = dict[str, Any]
 
 

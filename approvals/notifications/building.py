@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urljoin
 
@@ -83,6 +83,27 @@ def of_run(run: Run) -> NoticeMessage:
         button=_("See the run"),
         urgency=Urgency.LOW,
         thread=f"run-{run.pk}",
+    )
+
+
+def of_many(kind: NoticeKind, items: Sequence[NoticeMessage], *, reason: str, more: bool = False) -> NoticeMessage:
+    """Build one message that lists gates which wait. `more`: others wait, too."""
+    count = len(items)
+    said = (
+        _("More than %(count)s gates wait for your decision")
+        if more
+        else ngettext("%(count)s gate waits for your decision", "%(count)s gates wait for your decision", count)
+    )
+    return NoticeMessage(
+        kind=kind,
+        subject=said % {"count": count},
+        title="",
+        reason=reason,
+        link=absolute("/"),
+        settings_link=settings_page(),
+        button=_("Open the inbox"),
+        urgency=max(each.urgency for each in items),
+        items=tuple(items),
     )
 
 

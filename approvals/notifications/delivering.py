@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from queue import SimpleQueue
 
 import structlog
@@ -28,6 +29,7 @@ from .due import Outgoing, prepare
 LEAST = 1.0  # seconds for which messages are sent that were taken
 TOGETHER = 0.05  # seconds for which receipts are gathered, since each record is a commit
 NOT_TRIED = Receipt(Result.LATER, "not_tried")
+FAULT = Receipt(Result.LATER, "fault")
 log = structlog.get_logger()
 
 
@@ -50,7 +52,7 @@ def deliver(name: str, *, seconds: float) -> int:
                     break
                 crash_points.point("notices_taken")
                 prepared = prepare(channel, taken)
-                Notice.objects.end(prepared.ends)
+                Notice.objects.end([*prepared.ends, *(_end(each, FAULT) for each in prepared.faults)])
                 # At least for a moment, however long it took to come here, or a busy machine would never send.
                 _send(prepared.outgoing, sessions, threads, result, max(until, time.monotonic() + LEAST))
                 done += len(taken)
@@ -74,7 +76,7 @@ class SliceResult:
 
     def heard(self, receipt: Receipt) -> None:
         """Note a receipt: one that the other side gave itself shows that it is there."""
-        if receipt is NOT_TRIED:
+        if receipt.word == NOT_TRIED.word:
             return
         if receipt.word not in UNREACHED:
             self.reached = True
@@ -96,10 +98,10 @@ def _send(
             return NOT_TRIED  # others' turn comes first
         sender = sessions.get()
         try:
-            return sender.send(out.message, out.to, key=out.notice.key, earlier=out.earlier)
+            return sender.send(out.message, out.to, key=out.key, earlier=out.earlier)
         except Exception:
             log.exception("notice.not_sent", **fields_of(out.notice))
-            return Receipt(Result.LATER, "fault")
+            return FAULT
         finally:
             sessions.put(sender)
 
@@ -128,10 +130,12 @@ def _record(receipts: Sequence[tuple[Outgoing, Receipt]], result: SliceResult) -
     gone: dict[int, str] = {}
     for out, receipt in receipts:
         result.heard(receipt)
-        ends.extend(_end(each, receipt) for each in out.notices)
+        # A list cannot be changed when one of its gates ends.
+        kept = replace(receipt, reference="") if out.others else receipt
+        ends.extend(_end(each, kept) for each in out.notices)
         if receipt.result is Result.GONE and out.to.id is not None:
             gone[out.to.id] = receipt.word
-        if receipt is not NOT_TRIED:
+        if receipt.word != NOT_TRIED.word:
             log.info("notice.sent", result=receipt.result.value, word=receipt.word, **fields_of(out.notice))
     Notice.objects.end(ends)
     for address, word in gone.items():
@@ -140,7 +144,7 @@ def _record(receipts: Sequence[tuple[Outgoing, Receipt]], result: SliceResult) -
 
 def _end(notice: Notice, receipt: Receipt) -> NoticeEnd:
     word = receipt.word[:30]
-    if receipt is NOT_TRIED:
+    if receipt.word == NOT_TRIED.word:
         return NoticeEnd(notice, Notice.Status.PENDING, notice.word, tried=False)
     if receipt.result is Result.SENT:
         return NoticeEnd(notice, Notice.Status.SENT, reference=receipt.reference[:200])

@@ -7,7 +7,6 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.reading import with_reviewers
@@ -48,23 +47,6 @@ def message(user: User) -> NoticeMessage | None:
     there = [gates[pk] for pk in order[:LISTED] if pk in gates and pk in standing]
     if not there:
         return None
-    items = tuple(building.of_gate(each, standing[each.pk], NoticeKind.ASKED, urgency=Urgency.LOW) for each in there)
-    count = len(items)
-    more = len(order) > LISTED
-    said = (
-        _("More than %(count)s gates wait for your decision") % {"count": count}
-        if more
-        else ngettext("%(count)s gate waits for your decision", "%(count)s gates wait for your decision", count)
-        % {"count": count}
-    )
-    return NoticeMessage(
-        kind=NoticeKind.DIGEST,
-        subject=said,
-        title="",
-        reason=_("You get this at the times that you chose."),
-        link=building.absolute("/"),
-        settings_link=building.settings_page(),
-        button=_("Open the inbox"),
-        urgency=Urgency.LOW,
-        items=items,
-    )
+    items = [building.of_gate(each, standing[each.pk], NoticeKind.ASKED, urgency=Urgency.LOW) for each in there]
+    reason = _("You get this at the times that you chose.")
+    return building.of_many(NoticeKind.DIGEST, items, reason=reason, more=len(order) > LISTED)

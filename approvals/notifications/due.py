@@ -6,17 +6,19 @@ the person has voted or may decide no more, chose otherwise, or sleeps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import structlog
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from approvals.gates.reading import with_reviewers
 from approvals.models import Decision, Gate, Notice, NotificationPreference, Outcome, Proposal
-from approvals.models.notifications.notice import NoticeEnd
+from approvals.models.notifications.notice import NoticeEnd, fields_of
 from approvals.policy import authority
 from approvals.presentation.text.untrusted import plain
 from checkpoints.models import Event, Run
@@ -27,21 +29,33 @@ from .fan_out import LAPSED, NOT_RUN
 from .message import NoticeKind, NoticeMessage, Urgency
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
+FEW = 5  # questions that one address gets one by one; more that are due together become a list
+LISTED = 25  # questions of one list; each channel shows so many
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class Outgoing:
-    """One message that is to be sent now."""
+    """One message that is to be sent now. `others`: the notices that it settles beside its own, as a list does."""
 
     notice: Notice
     message: NoticeMessage
     to: NoticeAddress
     earlier: str = ""
+    others: tuple[Notice, ...] = ()
 
     @property
     def notices(self) -> list[Notice]:
         """Return the notices that it settles."""
-        return [self.notice]
+        return [self.notice, *self.others]
+
+    @property
+    def key(self) -> str:
+        """Return the name of the message: a list of other gates has another, or a reader would not see the second."""
+        if not self.others:
+            return self.notice.key
+        listed = ",".join(str(each.pk) for each in self.notices)
+        return f"{self.notice.key}.{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
 
 
 @dataclass
@@ -50,6 +64,7 @@ class PreparedNotices:
 
     outgoing: list[Outgoing] = field(default_factory=list)
     ends: list[NoticeEnd] = field(default_factory=list)  # of those that are not sent now
+    faults: list[Notice] = field(default_factory=list)  # those of which no message could be built
 
     def drop(self, notice: Notice, word: str) -> None:
         self.ends.append(NoticeEnd(notice, Notice.Status.DROPPED, word, tried=False))
@@ -63,18 +78,46 @@ def prepare(channel: NoticeChannel, taken: Sequence[Notice]) -> PreparedNotices:
     """Check these notices and build the messages of those to be sent, in a fixed number of statements."""
     there, done, now = _Facts.of(channel, taken), PreparedNotices(), timezone.now()
     for notice in taken:
-        to = there.address(notice)
-        if to is None:
-            done.drop(notice, "no_address")
-        elif (word := there.needless(notice, channel)) != "":
-            done.drop(notice, word)
-        elif (until := there.quiet(notice, now)) is not None:
-            done.put_off(notice, until, now)
-        elif (message := there.message(notice, now)) is None:
-            done.drop(notice, "nothing")
-        else:
-            done.outgoing.append(Outgoing(notice, message, to, there.earlier(notice)))
+        try:
+            _check(notice, channel, there, done, now)
+        except Exception:  # a row that cannot be read keeps no other message waiting
+            log.exception("notice.not_built", **fields_of(notice))
+            done.faults.append(notice)
+    done.outgoing = list(_listed(done.outgoing))
     return done
+
+
+def _check(notice: Notice, channel: NoticeChannel, there: _Facts, done: PreparedNotices, now: datetime) -> None:
+    to = there.address(notice)
+    if to is None:
+        done.drop(notice, "no_address")
+    elif (word := there.needless(notice, channel)) != "":
+        done.drop(notice, word)
+    elif (until := there.quiet(notice, now)) is not None:
+        done.put_off(notice, until, now)
+    elif (message := there.message(notice, now)) is None:
+        done.drop(notice, "nothing")
+    else:
+        done.outgoing.append(Outgoing(notice, message, to, there.earlier(notice)))
+
+
+def _listed(outgoing: Sequence[Outgoing]) -> Iterator[Outgoing]:
+    """Yield the messages, with many questions to one address as lists. What is urgent stays a message of its own."""
+    asked: dict[NoticeAddress, list[Outgoing]] = {}
+    for each in outgoing:
+        if each.message.kind == NoticeKind.ASKED and each.message.urgency < Urgency.HIGH:
+            asked.setdefault(each.to, []).append(each)
+        else:
+            yield each
+    for to, found in asked.items():
+        for start in range(0, len(found), LISTED):
+            some = found[start : start + LISTED]
+            if len(some) <= FEW:
+                yield from some
+            else:
+                reason = _("You get one message for all of these, as they were asked at about the same time.")
+                message = building.of_many(NoticeKind.ASKED, [each.message for each in some], reason=reason)
+                yield Outgoing(some[0].notice, message, to, others=tuple(each.notice for each in some[1:]))
 
 
 @dataclass
@@ -87,7 +130,7 @@ class _Facts:
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int | None, int | None, int | None], NoticeAddress]  # by person, team and row
     references: dict[tuple[int, str, int | None, int | None], str]
-    events: dict[int, Event]  # those whose author or kind the message names
+    events: dict[int, Event]
     runs: dict[int, Run]
     built: dict[tuple[int, str, int, str], NoticeMessage] = field(default_factory=dict)
 
@@ -100,7 +143,7 @@ class _Facts:
         teams = {each.team_id for each in taken if each.team_id}
         current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
         votes = Decision.objects.filter(gate__in=gates, counts=True, proposal__number=F("gate__proposal"))
-        told = [each.event for each in taken if each.kind not in (NoticeKind.REMINDER, NoticeKind.DECIDED) and each.event]
+        told = [each.event for each in taken if each.event]
         runs = [each.run for each in taken if each.run]
         return cls(
             gates=gates,

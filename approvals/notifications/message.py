@@ -65,7 +65,7 @@ class NoticeMessage:
     thread: str = ""  # the same for all messages about one gate, as "gate-42"; "" where it stands alone
     deadline: datetime | None = None  # aware; channels show it in the person's zone
     ended: str = ""  # how the gate ended, as a sentence: "Approved by Ann Okafor."; "" while it is open
-    items: tuple[NoticeMessage, ...] = field(default=())  # of a digest: what waits, the most urgent first
+    items: tuple[NoticeMessage, ...] = field(default=())  # of a list: what waits, the most urgent first
 
 
 # The names by which channels import them.

@@ -21,7 +21,7 @@ from checkpoints.postgresql.sql import run_sql
 
 LEASE = timedelta(minutes=2)  # longer than a slice of sending with its last message
 MOST_URGENT = 2
-# The most urgent first; of these the longest due.
+# The most urgent first; of these the longest due. Those that were written together come by address, to be one message.
 _TAKE = """
 UPDATE approvals_notice SET token = token + 1, attempts = attempts + 1, busy_until = statement_timestamp() + $3
 WHERE id IN (
@@ -29,7 +29,7 @@ WHERE id IN (
     SELECT id FROM approvals_notice
     WHERE channel = $1 AND urgency = level AND status = 'pending' AND next_attempt_at <= statement_timestamp()
       AND (busy_until IS NULL OR busy_until < statement_timestamp())
-    ORDER BY next_attempt_at LIMIT $2 FOR UPDATE SKIP LOCKED) due
+    ORDER BY next_attempt_at, user_id, address_id, id LIMIT $2 FOR UPDATE SKIP LOCKED) due
   ORDER BY level DESC LIMIT $2)
 RETURNING id
 """

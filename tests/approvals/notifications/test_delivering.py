@@ -306,3 +306,50 @@ def test_old_notices_are_deleted(settings: Any) -> None:
     Notice.objects.filter(pk=old.pk).update(created_at=Now() - dt.timedelta(days=91))
     log.clear()
     assert list(Notice.objects.all()) == [new]
+
+
+def test_many_questions_at_once_are_one_mail_that_lists_them(mails: MailServer) -> None:
+    """An agent that opened thirty gates sent each reviewer thirty mails."""
+    team = make_team()
+    reviewer, other = ann(team), bob(team)
+    gates = [make_gate(team=team) for _ in range(8)]
+    urgent = make_gate(team=team, card=make_card(risk="critical"))
+    fanned()
+    mails.rcpt.extend(["450 Try later"] * 4)
+    send()
+    assert mails.mails == []
+    assert Notice.objects.pending().count() == 18, "nothing was lost"
+    due()
+    send()
+    assert sorted(mails.recipients) == sorted([reviewer.email, other.email] * 2)
+    [first, second] = [each for each in mails.mails if each["Subject"] == "8 gates wait for your decision"]
+    assert first["Message-ID"] != second["Message-ID"]
+    for gate in gates:
+        assert f"/gates/{gate.pk}/" in text_of(first)
+        assert rows(gate) == [("asked", "Ann", "sent", ""), ("asked", "Bob", "sent", "")]
+        assert set(Notice.objects.filter(gate=gate).values_list("reference", flat=True)) == {""}
+    assert rows(urgent) == [("asked", "Ann", "sent", ""), ("asked", "Bob", "sent", "")]
+
+
+def test_few_questions_come_one_by_one(mails: MailServer) -> None:
+    team = make_team()
+    ann(team)
+    for _ in range(5):
+        make_gate(team=team)
+    fanned()
+    send()
+    assert len(mails.mails) == 5
+
+
+def test_a_row_that_cannot_be_read_keeps_no_other_message_waiting(mails: MailServer) -> None:
+    """The first such row ended every slice of the channel: nobody was told anything any more."""
+    broken, other = asked(), asked()
+    assert broken.user
+    NotificationPreference.objects.create(user=broken.user, choices={"asked": "low"})
+    send()
+    assert len(mails.mails) == 1
+    broken.refresh_from_db()
+    other.refresh_from_db()
+    assert (broken.status, broken.word, other.status) == ("pending", "fault", "sent")
+    assert broken.next_attempt_at
+    assert broken.next_attempt_at > broken.created_at
