@@ -76,6 +76,7 @@ urlpatterns = [
     path("audit/exports/", audit_orders.exports, name="audit-exports"),
     path("audit/events/<int:event_id>/erasures/", audit_orders.erasures, name="audit-erasures"),
     path("account/notifications/browsers/", browsers.subscribe, name="browsers"),
+    path("account/notifications/browsers/keys/", browsers.keys, name="browser-keys"),
     path("account/notifications/browsers/<int:browser>/removals/", browsers.remove, name="browser-removals"),
     path("account/waiting/", waiting.show, name="waiting"),
     path("account/notifications/slack/", chat.look_again, name="slack-lookups"),

@@ -25,10 +25,10 @@ from approvals.outbound import targets
 from checkpoints.postgresql.sql import run_sql
 
 from . import vapid
-from .web_push import NAME
+from .web_push import NAME, UNKNOWN
 
 MOST = 20  # browsers of one person; the oldest goes
-REMOVED, TAKEN, TOO_MANY = "removed", "another_person", "too_many"  # why one is told nothing more
+REMOVED, TAKEN, TOO_MANY, MOVED = "removed", "another_person", "too_many", "moved"  # why one is told nothing more
 SHOWN = timedelta(days=30)  # for which a browser that is told nothing more is listed
 SECRET = 16  # bytes (RFC 8291, 3.2)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
@@ -42,21 +42,25 @@ class BrowserRemoved(Exception):
     """The person removed this browser; it must be turned on again in it."""
 
 
-def subscribe(user: User, said: Mapping[str, str], *, label: str, again: bool = False) -> ChannelAddress:
+def subscribe(user: User, said: Mapping[str, str], *, label: str, again: bool = False, old: str = "") -> ChannelAddress:
     """Store a browser's subscription as this person's. `said`: endpoint, p256dh and auth, as the browser tells them.
 
-    `again`: nobody asked for it; the browser tells what it has. Raises SubscriptionRefused and BrowserRemoved.
+    `again`: nobody asked for it; the browser tells what it has. `old`: the endpoint that its push service put this one
+    in the place of. Raises SubscriptionRefused and BrowserRemoved.
     """
     endpoint = said.get("endpoint", "")
     check(endpoint, said.get("p256dh", ""), said.get("auth", ""))
     keys = {"p256dh": said["p256dh"], "auth": said["auth"]}
     value = json.dumps({"endpoint": endpoint, "keys": keys, "by": vapid.public_key()}, sort_keys=True)
-    mark = hashlib.sha256(endpoint.encode()).hexdigest()
+    mark, before = _mark(endpoint), _mark(old)
     with transaction.atomic():
         run_sql(_LOCK, [f"browser:{mark}"])  # two people at once in one browser: it is the second one's
         here = ChannelAddress.objects.filter(channel=NAME, mark=mark)
-        if again and not here.filter(user=user, gone_at__isnull=True).exists():
+        known = ChannelAddress.objects.filter(channel=NAME, user=user, mark__in=[mark, before])
+        if again and not known.filter(Q(gone_at__isnull=True) | Q(gone_word=UNKNOWN, mark=before)).exists():
             raise BrowserRemoved
+        if before != mark:
+            known.filter(mark=before).update(gone_at=Now(), gone_word=MOVED)
         here.exclude(user=user).lose(TAKEN)
         made, _created = here.update_or_create(
             channel=NAME, user=user, team=None, mark=mark,
@@ -74,7 +78,7 @@ def remove(user: User, browser: int) -> bool:
 
 def listed(user: User) -> QuerySet[ChannelAddress]:
     """List the person's browsers, with those that were lost lately for a reason that they do not know."""
-    lately = Q(gone_at__isnull=True) | Q(gone_at__gt=Now() - SHOWN) & ~Q(gone_word__in=(REMOVED, TAKEN))
+    lately = Q(gone_at__isnull=True) | Q(gone_at__gt=Now() - SHOWN) & ~Q(gone_word__in=(REMOVED, TAKEN, MOVED))
     return ChannelAddress.objects.filter(lately, channel=NAME, user=user).order_by(
         F("gone_at").desc(nulls_first=True), "-pk"
     )
@@ -96,6 +100,10 @@ def check(endpoint: str, p256dh: str, auth: str) -> None:
     except ValueError:
         pass
     raise SubscriptionRefused(_("The browser's keys cannot be read. Turn it off and on again."))
+
+
+def _mark(endpoint: str) -> str:
+    return hashlib.sha256(endpoint.encode()).hexdigest()
 
 
 def decoded(text: str) -> bytes:

@@ -54,6 +54,8 @@ def service_worker(request: HttpRequest) -> HttpResponse:
         "name": hashlib.sha256(page.encode()).hexdigest()[:12],
         "page": reverse("offline"),
         "files": [static(name) for name in FILES],
+        "browsers": reverse("browsers"),
+        "keys": reverse("browser-keys"),
         "icon": static("icons/app-192.png"),
         "badge": static("icons/badge-96.png"),
     }

@@ -25,7 +25,7 @@ class Push extends HTMLElement {
     const known = await (await navigator.serviceWorker.getRegistration("/"))?.pushManager.getSubscription();
     if (!known || Notification.permission !== "granted") return this.turn("off");
     if (!sameKey(known, this.dataset.key)) return this.turnOn(); // this installation has a new key
-    await this.send(known, { again: "1" }); // the browser may have a new endpoint since
+    await this.send(known, { again: "1" }); // its owner may have removed it elsewhere
   }
 
   async turnOn() {

@@ -79,6 +79,26 @@ function text(value) {
   return typeof value === "string" ? value.slice(0, LONGEST) : "";
 }
 
+addEventListener("pushsubscriptionchange", (event) => {
+  event.waitUntil(renew(event));
+});
+
+// The push service ended the subscription, or gave it another address: the site is told of the new one. One whose owner
+// signed out, or removed the browser, ends.
+async function renew({ oldSubscription, newSubscription }) {
+  const found = await fetch(release.keys, { cache: "no-store" });
+  if (!found.ok || found.redirected) return;
+  const { key, token } = await found.json();
+  const options = { userVisibleOnly: true, applicationServerKey: key };
+  const subscription = newSubscription ?? (await globalThis.registration.pushManager.subscribe(options));
+  const { endpoint, keys } = subscription.toJSON();
+  const body = new FormData();
+  const said = { endpoint, ...keys, again: "1", old: oldSubscription?.endpoint ?? "", csrfmiddlewaretoken: token };
+  for (const [name, value] of Object.entries(said)) body.set(name, value);
+  const answer = await fetch(release.browsers, { method: "POST", body });
+  if (!answer.ok) await subscription.unsubscribe();
+}
+
 addEventListener("notificationclick", (event) => {
   event.notification.close();
   event.waitUntil(open(event.notification.data?.link));

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import user_agents
 from approvals.channels import browsers, vapid
@@ -13,6 +14,13 @@ from approvals.views.access import private, reader_of
 
 SAID = ("endpoint", "p256dh", "auth")
 LONGEST = 2000  # characters of each
+
+
+@require_safe
+@private
+def keys(request: HttpRequest) -> HttpResponse:
+    """Answer what the service worker needs to subscribe again: the key of this installation, and a token to post."""
+    return JsonResponse({"key": vapid.public_key(), "token": get_token(request)})
 
 
 @require_POST
@@ -24,7 +32,9 @@ def subscribe(request: HttpRequest) -> HttpResponse:
     said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
     label = user_agents.named(request.headers.get("User-Agent", ""))
     try:
-        made = browsers.subscribe(reader_of(request), said, label=label, again="again" in request.POST)
+        made = browsers.subscribe(
+            reader_of(request), said, label=label, again="again" in request.POST, old=request.POST.get("old", "")
+        )
     except browsers.SubscriptionRefused as why:
         return JsonResponse({"problem": str(why)}, status=422)
     except browsers.BrowserRemoved:

@@ -61,6 +61,32 @@ def test_a_browser_that_was_removed_comes_back_only_when_it_is_turned_on(browser
     assert labels(user) == ["Firefox"]
 
 
+@pytest.mark.parametrize("lost", ["", "push_gone", "removed", "another_person"])
+def test_a_browser_that_moved_stays_on_unless_its_owner_turned_it_off(push_service: PushService, lost: str) -> None:
+    """Its new address was taken for one that its owner had removed, and it was turned off."""
+    user = ann(make_team())
+    first, second = (push_service.subscribe(vapid.public_key()) for _ in range(2))
+    made = browsers.subscribe(user, first.said, label="Firefox")
+    if lost:
+        ChannelAddress.objects.filter(pk=made.pk).lose(lost)
+    if lost in ("", "push_gone"):
+        fresh = browsers.subscribe(user, second.said, label="Firefox", again=True, old=first.endpoint)
+        assert [each.pk for each in browsers.listed(user)] == [fresh.pk]
+    else:
+        with pytest.raises(BrowserRemoved):
+            browsers.subscribe(user, second.said, label="Firefox", again=True, old=first.endpoint)
+        assert labels(user) == []
+
+
+def test_nobody_moves_anothers(push_service: PushService) -> None:
+    user, other = ann(make_team()), bob(make_team())
+    first, second = (push_service.subscribe(vapid.public_key()) for _ in range(2))
+    browsers.subscribe(user, first.said, label="Firefox")
+    with pytest.raises(BrowserRemoved):
+        browsers.subscribe(other, second.said, label="Edge", again=True, old=first.endpoint)
+    assert (labels(user), labels(other)) == (["Firefox"], [])
+
+
 def test_nobody_removes_anothers(browser: FakeBrowser) -> None:
     user = ann(make_team())
     made = browsers.subscribe(user, browser.said, label="Firefox")

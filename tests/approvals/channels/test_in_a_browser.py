@@ -60,6 +60,13 @@ REGISTER = """async () => {
   await navigator.serviceWorker.register("/service-worker.js");
   await navigator.serviceWorker.ready;
 }"""
+MOVED = """([old, said]) => {
+  registration.pushManager.__proto__.subscribe = async () => ({
+    toJSON: () => ({ endpoint: said.endpoint, keys: { p256dh: said.p256dh, auth: said.auth } }),
+  });
+  const event = new ExtendableEvent("pushsubscriptionchange");
+  dispatchEvent(Object.assign(event, { oldSubscription: { endpoint: old } }));
+}"""
 SHOWN = "async () => (await registration.getNotifications()).map(({ title, body, tag }) => [title, body, tag])"
 
 
@@ -245,6 +252,16 @@ def test_what_was_removed_elsewhere_stays_off(phone: Phone, asked: tuple[Gate, U
     phone.page.reload()
     expect(phone.page.get_by_role("button", name="Turn on in this browser")).to_be_visible()
     assert not ChannelAddress.objects.usable("push").filter(user=asked[1]).exists()
+
+
+def test_a_browser_whose_address_changes_tells_it(
+    phone: Phone, asked: tuple[Gate, User], its: FakeBrowser, push_service: PushService
+) -> None:
+    phone.turn_on()
+    moved = push_service.subscribe(vapid.public_key())
+    phone.worker.evaluate(MOVED, [its.endpoint, moved.said])
+    usable = ChannelAddress.objects.usable("push").filter(user=asked[1])
+    until(lambda: [json.loads(each.value)["endpoint"] for each in usable.all()] == [moved.endpoint])
 
 
 def test_it_can_be_installed(phone: Phone) -> None:
