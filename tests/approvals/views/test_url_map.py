@@ -36,7 +36,7 @@ ELSEWHERE = re.compile(
 LISTS = frozenset(
     {
         "inbox", "inbox_list", "bulk_progress", "views", "jump", "runs", "agents", "tokens", "device", "account",
-        "account-sessions", "away", "notifications", "waiting", "insights", "insight_gates",
+        "account-sessions", "away", "notifications", "browser-keys", "waiting", "insights", "insight_gates",
     }
 )  # fmt: skip
 # Whoever is signed in writes what is their own. Gates are named in the forms of a bulk decision: see its own tests.

@@ -1,0 +1,43 @@
+"""Mails as strict mail clients draw them: nothing is loaded, and nothing is wider than the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+from approvals.notifications import notifying
+from docs.pictures.mail_client import drawn
+from tests.factories import ann, decide, make_card, make_gate, make_policy, make_team, make_user
+
+from .mail_server import MailServer
+
+
+def test_each_mail_fits_every_client_and_loads_nothing(mails: MailServer, browser: Browser, tmp_path: Path) -> None:
+    team = make_team()
+    reviewer = ann(team)
+    policy = make_policy(team, name="default")
+    policy.leaves = "all"
+    policy.save()
+    title = f"Refund {'unbroken' * 12} to Marit"
+    gate = make_gate(
+        policy=policy, team=team, card=make_card(title=title, risk="critical"), started_by=make_user("Bob")
+    )
+    notifying.run_slice()
+    decide(gate, by=reviewer)
+    for _ in range(7):
+        make_gate(policy=policy, team=team)
+    notifying.run_slice()
+    subjects = [str(each["Subject"]) for each in mails.mails]
+    assert "7 gates wait for your decision" in subjects
+    assert len(subjects) == 3, "asked, ended, a list"
+
+    def look(page: Page, width: int, scheme: str) -> None:
+        page.screenshot(path=str(tmp_path / f"mail-{number}-{width}-{scheme}.png"), full_page=True)
+        box = page.locator(".sheet").bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width, f"mail {number} is wider than {width}"
+
+    for number, mail in enumerate(mails.mails):
+        assert drawn(browser, mail, look) == []
