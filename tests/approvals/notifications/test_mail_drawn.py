@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page
@@ -32,7 +33,7 @@ def test_each_mail_fits_every_client_and_loads_nothing(mails: MailServer, browse
     assert "7 gates wait for your decision" in subjects
     assert len(subjects) == 3, "asked, ended, a list"
 
-    def look(page: Page, width: int, scheme: str) -> None:
+    def look(number: int, page: Page, width: int, scheme: str) -> None:
         page.screenshot(path=str(tmp_path / f"mail-{number}-{width}-{scheme}.png"), full_page=True)
         box = page.locator(".sheet").bounding_box()
         assert box
@@ -40,4 +41,4 @@ def test_each_mail_fits_every_client_and_loads_nothing(mails: MailServer, browse
         assert box["x"] + box["width"] <= width, f"mail {number} is wider than {width}"
 
     for number, mail in enumerate(mails.mails):
-        assert drawn(browser, mail, look) == []
+        assert drawn(browser, mail, partial(look, number)) == []
