@@ -44,15 +44,15 @@ def why_alone(gate: Gate) -> str:
     """Say why a gate can only be decided by itself, by what it asks and its policy; "" where it need not be."""
     allowed = RISKS[: ALLOWED[Policy.BulkRisk(gate.policy.bulk_risk)]]
     if gate.asked.question is not None:
-        return _("It asks a question. Open it to answer.")
+        return _("The gate asks a question. Open it to answer.")
     if not allowed:
-        return _("Its policy has each gate decided by itself.")
+        return _("The policy has each gate decided by itself.")
     if gate.risk not in allowed:
-        words = _("Its risk is %(risk)s, and its policy allows at most %(most)s for decisions together.")
+        words = _("The risk is %(risk)s; the policy allows at most %(most)s for decisions together.")
         return words % {"risk": _named(gate.risk), "most": _named(allowed[-1])}
     actions = gate.asked.actions
     if gate.run.plan.external and (not actions or any(each.in_own_words(external=True) for each in actions)):
-        return _("Its risk is only what the external program says. Open it, or have its tools registered.")
+        return _("The risk is only what the external program says. Open the gate, or have its tools registered.")
     return ""
 
 

@@ -29,7 +29,7 @@ class BulkLine:
     page: GatePage
     verdict: str
     then: str
-    like: Gate  # the gate that gives the list its kind
+    like: Gate  # the gate that gives the list its kind: the first that need not be decided by itself
 
     @property
     def gate(self) -> Gate:
@@ -139,10 +139,12 @@ class ResultLine:
         """Say the result in a few words."""
         if self.result.decision is None:
             return _("Not decided") if self.result.item.code else _("Waiting")
-        waits = self.result.gate is not None and self.result.gate.status == Gate.Status.OPEN
-        if self.state == "rejected":
-            return _("Rejected")
-        return _("Approved by you, others must too") if waits else _("Approved")
+        rejected, gate = self.state == "rejected", self.result.gate
+        if gate is None or gate.status != Gate.Status.OPEN:
+            return _("Rejected") if rejected else _("Approved")
+        if gate.settles_at is not None:
+            return _("Rejected, and can still be undone") if rejected else _("Approved, and can still be undone")
+        return _("Rejected by you, others must too") if rejected else _("Approved by you, others must too")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +181,9 @@ def listed(numbers: Iterable[int], *, verdict: str, then: str, reader: User, con
         found = [(number, reading.shown(number, to=reader)) for number in numbers]
         pages = [GatePage(shown, reader, confirmed=confirmed) for _number, shown in found if shown is not None]
         store.expect([page.gate.checkpoint for page in pages if page.open])
-        lines = [BulkLine(page=page, verdict=verdict, then=then, like=pages[0].gate) for page in pages]
+        gates = [page.gate for page in pages]
+        like = next((gate for gate in gates if not bulk.why_alone(gate)), gates[0] if gates else None)
+        lines = [BulkLine(page=page, verdict=verdict, then=then, like=like) for page in pages if like is not None]
         for line in lines:
             _ = line.why_not or (line.does, line.undo, line.choice)
     return BulkList(

@@ -20,6 +20,7 @@ from checkpoints.postgresql.sql import storable
 from .asked import InboxFilters, OwnLists
 
 MOST = 50  # of one person
+LONGEST = 600  # characters of a query, which would mean something else if it were cut
 
 
 class NotSaved(Exception):
@@ -52,7 +53,9 @@ def create(request: HttpRequest) -> HttpResponse:
     try:
         if SavedView.objects.filter(user=reader).count() >= MOST:
             raise NotSaved(_("You have %(most)s views already. Remove one first.") % {"most": MOST})
-        view = _written(SavedView(user=reader, query=query[:600]), request)
+        if len(query) > LONGEST:
+            raise NotSaved(_("Its search is too long to be saved. Search for fewer words."))
+        view = _written(SavedView(user=reader, query=query), request)
     except NotSaved as refusal:
         return _show(request, why=str(refusal), status=422)
     return HttpResponseRedirect(f"{reverse('inbox')}?view={view.pk}", status=303)

@@ -147,7 +147,7 @@ def test_the_inbox_names_it_to_whoever_may_see_it_and_to_nobody_else() -> None:
     gate = approved()
     look()
     page = " ".join(signed_in(bob(gate.team)).get("/").content.decode().split())
-    assert "1 approved request has not run." in page
+    assert "1 approved gate has not run." in page
     assert f"/gates/{gate.pk}/#gate-receipt" in page
     other = signed_in(make_user("Eve")).get("/").content.decode()
     assert "has not run" not in other

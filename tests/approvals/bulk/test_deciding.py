@@ -18,6 +18,7 @@ from checkpoints import crash_points
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
 from tests.approvals.bulk.bulk_forms import REASON, alike, form, preview, send
+from tests.approvals.decisions.undoing.windows import WINDOW
 from tests.factories import (
     ann,
     bob,
@@ -49,7 +50,7 @@ def test_each_of_the_selection_is_listed_with_what_a_yes_does_and_decided_by_one
     assert page.count("Refunds €120.00 and replies, each once") == 3
     assert statuses(gates) == ["open"] * 3
     results = send(client, form(page))
-    assert "3 gates approved" in results
+    assert "You approved 3 gates" in results
     assert STATUS.findall(results) == ["approved"] * 3
     assert statuses(gates) == ["decided"] * 3
     assert {each.words for each in Decision.objects.filter(gate__in=gates)} == {REASON}
@@ -64,14 +65,14 @@ def test_two_of_forty_are_refused_by_the_policy_and_say_why() -> None:
     gates, risky = alike(38, policy=policy), alike(2, policy=policy, risk="high")
     client = signed_in(ann(team))
     page = preview(client, [*gates, *risky])
-    assert page.count("Its risk is high, and its policy allows at most low for decisions together.") == 2
+    assert page.count("The risk is high; the policy allows at most low for decisions together.") == 2
     filled = form(page)
     assert len(filled["choice"]) == 38
     # A forged form that names them anyway gets the same answer for each, and nothing is decided.
     forged = [f"{gate.pk}:{bytes(gate.standing().digest).hex()}:" for gate in risky]
     results = send(client, {**filled, "choice": [*filled["choice"], *forged]})
-    assert "38 gates approved" in results
-    assert results.count("Its risk is high") == 2
+    assert "You approved 38 gates" in results
+    assert results.count("The risk is high") == 2
     assert statuses(gates) == ["decided"] * 38
     assert statuses(risky) == ["open"] * 2
     refused = Event.objects.filter(kind="decision.refused", subject__in=[gate.subject for gate in risky])
@@ -99,7 +100,24 @@ def test_what_has_to_be_answered_or_is_of_another_kind_stays_open() -> None:
     page = preview(signed_in(ann(team)), [first, other, question])
     assert page.count('name="choice"') == 1
     assert "It is of another kind than the first" in page
-    assert "It asks a question. Open it to answer." in page
+    assert "The gate asks a question. Open it to answer." in page
+
+
+def test_a_first_gate_that_has_to_be_alone_does_not_keep_the_others_from_their_kind() -> None:
+    team = make_team()
+    gates = alike(2, policy=make_policy(team))
+    risky = make_gate(policy=make_policy(team, name="wires"), card=make_card(title="A wire", risk="high"))
+    page = preview(signed_in(ann(team)), [risky, *gates])
+    assert page.count('name="choice"') == 2
+    assert "The risk is high" in page
+
+
+def test_the_result_of_a_gate_with_an_undo_window_says_that_it_can_be_undone() -> None:
+    team = make_team()
+    gates, client = alike(2, policy=make_policy(team, undo_window=WINDOW)), signed_in(ann(team))
+    results = send(client, form(preview(client, gates)))
+    assert results.count("Approved, and can still be undone") == 2
+    assert "others must too" not in results
 
 
 def test_what_changed_since_the_list_is_refused_and_the_rest_is_decided() -> None:
@@ -109,7 +127,7 @@ def test_what_changed_since_the_list_is_refused_and_the_rest_is_decided() -> Non
     filled = form(preview(client, gates))
     decide(gates[1], bob(team), "edit", arguments=edit_amount(gates[1], "80.00"))
     results = send(client, filled)
-    assert "2 gates approved" in results
+    assert "You approved 2 gates" in results
     assert "edited this gate after you opened it" in results
     assert not Decision.objects.filter(gate=gates[1], user=reviewer).exists()
     assert "Approved by you, others must too" in results
@@ -166,7 +184,7 @@ def test_a_bulk_rejection_stops_the_runs_with_its_reason() -> None:
     page = preview(client, gates, "reject")
     assert page.count("Nothing runs. The run stops as rejected") == 2
     results = send(client, form(page, verdict="reject", then="stop", second_look=""))
-    assert "2 gates rejected" in results
+    assert "You rejected 2 gates" in results
     assert {gate.outcome.kind for gate in Gate.objects.filter(pk__in=[each.pk for each in gates])} == {"rejected"}
 
 
@@ -190,7 +208,7 @@ def test_two_reviewers_at_once_decide_each_gate_once() -> None:
     # Bob's order gets through half of it first, as if both were under way.
     decided = [decide(gate, bob(team)) for gate in gates[:3]]
     results = [send(client, filled) for client, filled in forms]
-    assert "3 gates approved" in results[0]
+    assert "You approved 3 gates" in results[0]
     assert results[0].count("already decided this") == 3
     assert len(decided) + 3 == Decision.objects.filter(gate__in=gates).count()
 
@@ -249,7 +267,7 @@ def test_a_process_killed_in_the_middle_leaves_what_it_did_and_the_rest_is_decid
     assert "A bulk decision has not come to its end." in client.get("/").content.decode()
     page = client.get(f"/inbox/bulk/{order.pk}/").content.decode()
     assert "3 gates are left." in page
-    assert "5 gates approved" in send(client, {"order": order.pk})
+    assert "You approved 5 gates" in send(client, {"order": order.pk})
     assert Decision.objects.filter(gate__in=gates).count() == 5
     assert "has not come to its end" not in client.get("/").content.decode()
 

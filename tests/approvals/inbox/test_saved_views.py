@@ -99,3 +99,11 @@ def test_words_of_a_view_are_text() -> None:
     save(client, "<script>alert(1)</script>", queue="all")
     assert b"<script>alert" not in client.get("/").content
     assert b"<script>alert" not in client.get("/inbox/views/").content
+
+
+def test_a_view_that_is_too_long_to_be_kept_whole_is_not_saved() -> None:
+    client = signed_in(ann(make_team()))
+    answer = save(client, "Long", queue="all", q="я" * 150, sort="oldest")
+    assert answer.status_code == 422
+    assert "Its search is too long to be saved" in answer.content.decode()
+    assert not SavedView.objects.filter(name="Long").exists()
