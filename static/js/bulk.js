@@ -10,8 +10,14 @@ class Bulk extends HTMLElement {
     this.form?.addEventListener("hp:unsent", () => clearTimeout(this.next));
   }
 
+  // A page that the server drew in place of this one has a form of its own.
+  disconnectedCallback() {
+    clearTimeout(this.next);
+  }
+
   follow() {
     clearTimeout(this.next);
+    if (!this.isConnected) return;
     this.next = setTimeout(() => this.look(), EVERY);
   }
 

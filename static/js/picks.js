@@ -33,13 +33,14 @@ class Picks extends HTMLElement {
 
   // A click with Shift selects what lies between, as in every list.
   range(event) {
-    if (event.target.name === "gate" && event.shiftKey && this.last) this.through(event.target);
+    if (event.target.name === "gate" && event.shiftKey) this.through(event.target);
   }
 
   through(box) {
     const all = this.boxes();
-    const [from, to] = [all.findIndex((each) => each.value === this.last), all.indexOf(box)].sort((one, two) => one - two);
-    for (const each of all.slice(Math.max(from, 0), to + 1)) {
+    const last = all.find((each) => each.value === this.last) ?? box; // none yet, or its gate has left the list
+    const [from, to] = [all.indexOf(last), all.indexOf(box)].sort((one, two) => one - two);
+    for (const each of all.slice(from, to + 1)) {
       each.checked = true;
       this.picked.add(each.value);
     }
@@ -113,7 +114,7 @@ function why(together, alone, others) {
   if (together.length) said.push(gettext("Same agent, step and policy, and no higher risk than it allows, so they may be decided together."));
   if (alone.length) {
     const reasons = [...new Set(alone.map((row) => row.dataset.alone))].join(" ");
-    said.push(ngettext("%(count)s has to be decided by itself: %(reasons)s", "%(count)s have to be decided by themselves: %(reasons)s", alone.length, { reasons }));
+    said.push(ngettext("%(count)s has to be decided by itself. %(reasons)s", "%(count)s have to be decided by themselves. %(reasons)s", alone.length, { reasons }));
   }
   if (others.length) said.push(ngettext("%(count)s is of another kind and stays open.", "%(count)s are of another kind and stay open.", others.length));
   return said.join(" ");

@@ -34,7 +34,7 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     expect(page.locator("[data-bulk-count]")).to_have_text("4 gates selected")
     expect(page.locator("[data-bulk-sum]")).to_have_text("· €480.00")
     expect(why).to_contain_text("so they may be decided together")
-    for gate, words in ((risky, "1 has to be decided by itself: Its risk is high"), (other, "1 is of another kind")):
+    for gate, words in ((risky, "1 has to be decided by itself. The risk is high"), (other, "1 is of another kind")):
         page.keyboard.press("j")
         page.keyboard.press("x")
         expect(page.locator(f"#gate-{gate.pk} [name=gate]")).to_be_checked()
@@ -51,7 +51,7 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     page.get_by_label("I have read what each of these 3 approves").check()
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/inbox/bulk/*/")
-    expect(page.get_by_role("heading", level=1)).to_have_text("3 gates approved")
+    expect(page.get_by_role("heading", level=1)).to_have_text("You approved 3 gates")
     assert check_each_look(page, "", said) == []
     assert Decision.objects.filter(gate__in=gates[:3]).count() == 3
     assert set(Gate.objects.filter(pk__in=[risky.pk, other.pk]).values_list("status", flat=True)) == {"open"}
@@ -69,7 +69,7 @@ def test_it_works_without_script(new_page: NewPage) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Reject 2 gates")
     page.get_by_label("Why do you reject these?").fill("Not this month.")
     page.get_by_role("button", name="Reject 2 gates").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("2 gates rejected")
+    expect(page.get_by_role("heading", level=1)).to_have_text("You rejected 2 gates")
     assert set(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("status", flat=True)) == {"decided"}
 
 
@@ -88,3 +88,19 @@ def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(0)
     page.keyboard.press("u")
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(1)
+
+
+def test_a_range_without_a_beginning_is_one_row(new_page: NewPage) -> None:
+    team = make_team()
+    gates = alike(3, policy=make_policy(team))
+    page = new_page(ann(team))
+    page.goto("/")
+    for _ in range(3):
+        page.keyboard.press("j")
+    page.keyboard.press("X")
+    expect(page.locator("[data-bulk-count]")).to_have_text("1 gate selected")
+    # The row at which a range would begin is gone.
+    decide(gates[2], bob(team))
+    expect(page.locator(f"#gate-{gates[2].pk} [name=gate]")).to_have_count(0)
+    page.locator(f"#gate-{gates[1].pk} [name=gate]").click(modifiers=["Shift"])
+    expect(page.locator("[data-bulk-count]")).to_have_text("1 gate selected")
