@@ -135,6 +135,20 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
 CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer"}}
+# The counts of tries of passwords and codes, of all web processes together. Without Redis nobody signs in (503), since
+# nothing would limit the guesses.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "holdpoint",
+        "OPTIONS": {
+            "serializer": "config.sign_in.shared_counts.JsonSerializer",
+            "socket_connect_timeout": 2,
+            "socket_timeout": 2,
+        },
+    }
+}
 
 # Celery
 CELERY_BROKER_URL = env.broker(REDIS_URL)

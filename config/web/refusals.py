@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import defaults
+from redis.exceptions import RedisError
 
 from agents.api.protocol import problems
 from agents.queries.access import Gone
@@ -32,10 +33,12 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500, or 503 where the database was lost, or is too busy, or a disk is full; to programs in a problem."""
+    """Answer 500, or 503 where the database or Redis is away or a disk is full; to programs in a problem."""
     of_api, error = request.path.startswith("/api/"), sys.exception()
     if isinstance(error, (OperationalError, InterfaceError)):
         return problems.unavailable(request) if of_api else _unavailable(request, "503.html")
+    if isinstance(error, RedisError):
+        return problems.unavailable(request) if of_api else _unavailable(request, "503_redis.html")
     if isinstance(error, OSError) and error.errno in FULL:
         return problems.disk_full(request) if of_api else _unavailable(request, "503_disk.html")
     return problems.broken(request) if of_api else defaults.server_error(request)
