@@ -69,6 +69,13 @@ def test_a_deadline_that_does_not_approve_may_be_shorter() -> None:
     assert milder(terms(deadline=2 * HOUR), terms(deadline=HOUR)) == []
 
 
+def test_a_shorter_deadline_is_milder_where_a_rule_approves_at_it() -> None:
+    approves = Rule(name="small", when="amount < 9", require={"on_expiry": "approve"})
+    before = terms(rules=(approves,), deadline=2 * HOUR)
+    assert len(milder(before, terms(rules=(approves,), deadline=HOUR))) == 1
+    assert milder(terms(rules=(approves,), deadline=HOUR), before) == []
+
+
 def test_a_setting_without_a_rule_is_milder_whenever_it_changes() -> None:
     before, after = terms(), terms()
     before.settings["new"], after.settings["new"] = 1, 2  # type: ignore[index]
