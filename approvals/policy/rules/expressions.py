@@ -26,7 +26,8 @@ LONGEST = 1_000  # characters of an expression
 LOOPS = 2  # times that it goes through a list
 VALUES = 1_000  # values of an action that it may see
 DIGITS = 15  # of a number: a double holds all decimals of so many digits apart
-PARTIAL = ""  # a fact: whether values are left out, which a loop would miss
+PARTIAL = ""  # a fact: whether values are left out, which whatever reads more than single values would miss
+_WHOLE = re.compile(r"\b(?:in|has|size)\b|\{")  # it asks whether values are there, or compares all of them
 _LOOPING = re.compile(r"\b(all|exists|exists_one|existsOne|map|filter)\b")
 _STRINGS = re.compile(r"""[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
 _LONG_NUMBER = re.compile(rf"(?<![\w.])[\d.]{{{DIGITS + 2},}}")
@@ -52,11 +53,11 @@ class Expression:
     text: str
     program: Any
     names: frozenset[str]  # the variables that it reads
-    loops: bool = False  # whether it goes through lists
+    whole: bool = False  # whether it would take values that are left out for ones that are not there
 
     def is_true(self, facts: Mapping[str, Any]) -> bool:
         """Evaluate it on an action's facts. Raises Unclear where that gives no true or false."""
-        if self.loops and facts.get(PARTIAL):
+        if self.whole and facts.get(PARTIAL):
             raise Unclear(_("a value is too long to be compared exactly"))
         try:
             found = self.program.execute({name: value for name, value in facts.items() if name != PARTIAL})
@@ -93,7 +94,7 @@ def checked(text: str) -> Expression:
     if long := _LONG_NUMBER.search(bare):
         words = _("Write numbers of at most %(most)s digits: longer ones are not compared exactly.") % {"most": DIGITS}
         raise _refused(words, bare, long.group())
-    return Expression(text, program, frozenset(told["variables"]), loops > 0)
+    return Expression(text, program, frozenset(told["variables"]), loops > 0 or bool(_WHOLE.search(bare)))
 
 
 def without_strings(text: str) -> str:

@@ -162,6 +162,17 @@ def test_no_text_breaks_the_reading_of_expressions(text: str) -> None:
         assert expression.is_true({"a": 1, "b": [1], "x": {"a": "0"}}) in (True, False)
 
 
+@pytest.mark.parametrize(
+    "when",
+    ['!("limit" in arguments)', "!has(arguments.limit)", "size(arguments) == 1", "arguments == {'customer': 7}"],
+)
+def test_a_number_that_is_left_out_is_not_taken_for_one_that_is_not_there(when: str) -> None:
+    rule = Rule(name="unlimited", when=when, require={"auto": True})
+    assert needs({"customer": 7}, rules=(rule,)).auto
+    found = needs({"customer": 7, "limit": 12345678901234567890}, rules=(rule,))
+    assert (found.auto, [name for name, _ in found.unclear]) == (False, ["unlimited"])
+
+
 def test_a_pattern_or_a_nested_loop_takes_no_time() -> None:
     long = {"a": "a" * 900, "items": list(range(expressions.VALUES - 10))}
     assert checked('a.matches("^(a+)+$")').is_true(long)
