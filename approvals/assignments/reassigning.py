@@ -83,9 +83,14 @@ def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
 
 
 def _check(reading: GateReading, by: User) -> bool:
-    """Tell whether this person may add reviewers. Raises MayNot where they may neither do that nor decide."""
+    """Tell whether this person may add reviewers. Raises MayNot where they may neither do that nor decide.
+
+    Whoever may not decide by separation of duties does not choose who does.
+    """
     gate = reading.gate
     adds = by.is_active and may(by, gate.team_id, ADD_REVIEWERS)
+    if apart := adds and separation.why_apart(by.pk, gate):
+        raise MayNot(apart)
     if not adds and (reason := authority.reason(by.pk, reading.decides, gate, reading.lenders)):
         raise MayNot(reason)
     return adds

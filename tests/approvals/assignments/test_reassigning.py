@@ -80,6 +80,17 @@ def test_another_team_is_added_by_those_who_may_alone() -> None:
     assert not AddedTeam.objects.filter(gate=other).exists()
 
 
+def test_whoever_started_a_run_chooses_no_reviewers_for_it() -> None:
+    """They could not decide, but a team of theirs was added by them and approved."""
+    team, friends = make_team(may=ADDS), make_team("Friends")
+    starter = ann(team)
+    make_user("Fritz Friend", friends)
+    gate = make_gate(team=team, started_by=starter)
+    with pytest.raises(MayNot, match="You started this run"):
+        reassigning.reassign(gate, to=friends, reason="Please", by=starter)
+    assert not AddedTeam.objects.filter(gate=gate).exists()
+
+
 def test_a_team_in_which_nobody_decides_is_not_added() -> None:
     team, readers = make_team(may=ADDS), make_team("Readers", may=READER)
     make_user("Rita", readers)
