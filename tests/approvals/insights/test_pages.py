@@ -76,6 +76,14 @@ def test_people_are_compared_only_where_their_lead_permits_it(team: Group) -> No
     assert len(re.findall('class="gate-row"', lead.get(f"/insights/gates/?person={other.pk}").content.decode())) == 1
 
 
+def test_a_list_names_nobody_who_decided_none_of_its_gates(team: Group) -> None:
+    """Whoever may compare people of one team could read the name of any account by its number."""
+    closed(team)
+    stranger = eve()
+    lead = signed_in(make_user("lead", team, may=LEAD))
+    assert lead.get(f"/insights/gates/?person={stranger.pk}").status_code == 404
+
+
 def test_one_sees_ones_own_decisions(team: Group) -> None:
     gate = closed(team)
     me = gate.decisions.get().user
