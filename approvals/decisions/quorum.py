@@ -48,16 +48,17 @@ def counted(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, repea
     cast = [
         CountedVote(person=each.authority, approves=not each.rejects, teams=seats[each.user_id].teams) for each in kept
     ]
-    return CountedVotes(tally=tally.tally(needs, cast), votes=kept, lapsed=lapsed)
+    return CountedVotes(tally=tally.tally(required.at(gate, needs), cast), votes=kept, lapsed=lapsed)
 
 
 def check_turn(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, by: int) -> None:
     """Raise NotAllowed where somebody is not asked, or not yet. No statement for plain policies."""
     if gate.policy.plain:
         return
-    count = counted(gate, needs, [each for each in votes if each.user_id != by]).tally
-    why_not, teams, by = authority.seats([by], gate)[by]
-    if why_not := why_not or stage_words.why_not_now(count, by, teams, gate.policy):
+    others = [each for each in votes if each.user_id != by]
+    count, now = counted(gate, needs, others).tally, authority.standings([by], gate)[by]
+    why_not, teams, person = authority.seat(by, now, gate, used={each.authority for each in others})
+    if why_not := why_not or stage_words.why_not_now(count, person, teams, gate):
         raise NotAllowed(why_not)
 
 
@@ -80,9 +81,10 @@ def left(
     approvals = [each for each in others if not each.rejects]
     if gate.policy.plain:
         return max(needs.slots - len({each.authority for each in approvals} | {mine}), 0)
-    seats = [*authority.seats_of(approvals, gate).values(), authority.seats([by], gate)[by]._replace(person=mine)]
+    now, used = authority.standings([by], gate)[by], {each.authority for each in others}
+    seats = [*authority.seats_of(approvals, gate).values(), authority.seat(by, now, gate, used=used)]
     votes = [CountedVote(person=seat.person, teams=seat.teams) for seat in seats if not seat.why_not]
-    return tally.tally(needs, votes).left
+    return tally.tally(required.at(gate, needs), votes).left
 
 
 def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: Confirmed | None) -> None:

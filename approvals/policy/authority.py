@@ -3,7 +3,7 @@
 People decide in their own name, as members of the policy's teams or of those added to the gate, or because the policy
 names them; or for somebody who is away and would be one of these teams (approvals.models.assignments.delegation).
 Whoever may not decide by separation of duties decides for nobody, and nobody decides for them. In their own name comes
-first: then nobody's authority is used up. Somebody of an added team may fill any role that the gate still asks for.
+first: then nobody's authority is used up. Somebody of an added team may fill any role, see approvals.policy.required.
 """
 
 from __future__ import annotations
@@ -87,18 +87,16 @@ def standings(people: Collection[int], gate: Gate) -> dict[int, GateStanding]:
     return {one: found.get(one, GateStanding(None)) for one in people}
 
 
-def seats(people: Collection[int], gate: Gate) -> dict[int, Seat]:
-    """Return how each of these people may decide now: in their own name, else for the first who is away."""
-    return {one: seat(one, now, gate) for one, now in standings(people, gate).items()}
+def seat(person: int, now: GateStanding, gate: Gate, *, used: Collection[int] = ()) -> Seat:
+    """Return how somebody who stands so to the gate may decide now: in their own name, else for somebody who is away.
 
-
-def seat(person: int, now: GateStanding, gate: Gate) -> Seat:
-    """Return how somebody who stands so to the gate may decide now."""
+    `used`: the people whose authority others have used.
+    """
     why = reason(person, now.teams, gate, now.lenders)
     if now.teams or person in gate.policy.person_ids:
-        return Seat(why, _filling(now.teams or frozenset(), gate), person)
-    behalf = on_behalf(now.lenders, gate) if not why else None
-    return Seat(why, _filling(now.lenders.get(behalf or 0, frozenset()), gate), behalf or person)
+        return Seat(why, now.teams or frozenset(), person)
+    behalf = on_behalf(now.lenders, gate, used=used) if not why else None
+    return Seat(why, now.lenders.get(behalf or 0, frozenset()), behalf or person)
 
 
 def seats_of(votes: Collection[Decision], gate: Gate) -> dict[int, Seat]:
@@ -111,20 +109,15 @@ def seat_of(vote: Decision, now: GateStanding, gate: Gate) -> Seat:
     """Return how the voter, who stands so to the gate now, may decide by the authority that the vote used."""
     away = vote.on_behalf_of_id
     if away is None:
-        return Seat(reason(vote.user_id, now.teams, gate), _filling(now.teams or frozenset(), gate), vote.user_id)
+        return Seat(reason(vote.user_id, now.teams, gate), now.teams or frozenset(), vote.user_id)
     ended = now.teams is None or away not in now.lenders or not apart_from(gate).isdisjoint((vote.user_id, away))
-    return Seat(str(FOR_NOBODY) if ended else "", _filling(now.lenders.get(away, frozenset()), gate), away)
-
-
-def _filling(teams: frozenset[int], gate: Gate) -> frozenset[int]:
-    """Return the teams whose roles somebody fills who decides in `teams`."""
-    added = not teams.isdisjoint(gate.reviewer_ids[len(gate.policy.reviewer_ids) :])
-    return teams.union(gate.policy.reviewer_ids) if added else teams
+    return Seat(str(FOR_NOBODY) if ended else "", now.lenders.get(away, frozenset()), away)
 
 
 def why_not(user: User, gate: Gate) -> str:
     """Say why this person may not decide this gate, as a sentence; "" where they may."""
-    return seats([user.pk], gate)[user.pk].why_not
+    now = standings([user.pk], gate)[user.pk]
+    return reason(user.pk, now.teams, gate, now.lenders)
 
 
 def lapsed(votes: Collection[Decision], gate: Gate) -> list[int]:

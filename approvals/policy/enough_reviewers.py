@@ -86,11 +86,11 @@ def lacking(gate: Gate, needs: Requirements, there: Set[int] | None = None) -> s
 
     `there`: those people, where the caller knows them and the policy is plain.
     """
-    apart = separation.apart_from(gate)
+    apart, needs = separation.apart_from(gate), required.at(gate, needs)
     if needs.staged:
         count, _there = missing(needs, apart=apart)
         said = _("%(whom)s may not be found now: this cannot be approved. Ask an administrator to add reviewers.")
-        return said % {"whom": capfirst(_lacking(count, Names.of(gate.policy)))} if count.left else ""
+        return said % {"whom": capfirst(_lacking(count, Names.at(gate)))} if count.left else ""
     if there is None or not gate.policy.plain:
         there = missing(needs)[1]
     apart &= there
@@ -103,7 +103,7 @@ def lacking(gate: Gate, needs: Requirements, there: Set[int] | None = None) -> s
             "%(people)s may decide in %(teams)s now, not counting the requester, and %(quorum)s must agree: "
             "this cannot be approved. Ask an administrator to add reviewers."
         )
-    return _short(said, gate.policy, needs, there - apart)
+    return _short(said, Names.at(gate), needs, there - apart)
 
 
 def lacking_besides(owner: User, policy: Policy) -> str:
@@ -122,15 +122,15 @@ def lacking_besides(owner: User, policy: Policy) -> str:
             "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: its gates "
             "cannot be approved. Ask an administrator to add reviewers."
         )
-    return _short(said, policy, needs, there - apart, owner=of_user(owner).name)
+    return _short(said, Names.of(policy), needs, there - apart, owner=of_user(owner).name)
 
 
-def _short(said: str, policy: Policy, needs: Requirements, there: Set[int], **names: str) -> str:
+def _short(said: str, who: Names, needs: Requirements, there: Set[int], **names: str) -> str:
     if len(there) >= needs.slots:
         return ""
     people = capfirst(_count(len(there)))
     [role] = needs.stages[0].roles
-    return said % {"people": people, "teams": Names.of(policy).any_of(role), "quorum": needs.slots, **names}
+    return said % {"people": people, "teams": who.any_of(role), "quorum": needs.slots, **names}
 
 
 def _lacking(count: Tally, names: Names) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card
-from approvals.models import Policy, Proposal
+from approvals.models import Gate, Policy, Proposal
 from checkpoints.models import Run
 from checkpoints.values.canonical_json import decode
 
@@ -43,6 +43,11 @@ def rules_of(text: str) -> tuple[Rule, ...]:
 def of(proposal: Proposal, policy: Policy) -> Requirements:
     """Return what a proposal needs; frozen with it where the policy has rules."""
     return Requirements.from_text(proposal.requirements) if proposal.requirements else own(policy)
+
+
+def at(gate: Gate, needs: Requirements) -> Requirements:
+    """Return what votes at this gate are counted by: people of the teams that were added to it may fill any role."""
+    return needs.widened(gate.reviewer_ids[len(gate.policy.reviewer_ids) :])
 
 
 def asked(policy: Policy, card: Card, gate: GateFacts, *, before: Requirements | None = None) -> Requirements:

@@ -84,6 +84,8 @@ class Requirements:
     def widened(self, teams: Iterable[int]) -> Requirements:
         """Return the same for people of these teams too, who may fill any role: for teams added to one gate."""
         added = set(teams)
+        if not added:
+            return self
         stages = [
             Stage(roles=tuple(replace(role, teams=tuple(sorted({*role.teams, *added}))) for role in stage.roles))
             for stage in self.stages

@@ -47,6 +47,11 @@ class Names:
             {each.pk: each.name for each in policy.reviewers}, {each.pk: of_user(each).name for each in policy.named}
         )
 
+    @classmethod
+    def at(cls, gate: Gate) -> Names:
+        """Read the names of everybody whom a policy may ask at this gate."""
+        return cls({each.pk: each.name for each in gate.reviewers}, cls.of(gate.policy).people)
+
     def any_of(self, role: Role) -> str:
         """Write `Finance or Mira Sandoval`."""
         groups = sorted(self.teams.get(each, _("a deleted team")) for each in role.teams)
@@ -147,9 +152,9 @@ def then_asked(count: Tally, names: Names) -> str:
     }
 
 
-def why_not_now(count: Tally, person: int, teams: Iterable[int], policy: Policy) -> str:
+def why_not_now(count: Tally, person: int, teams: Iterable[int], gate: Gate) -> str:
     """Say to a reviewer whom this proposal does not ask, or not yet, who has to approve; "" to those who may."""
-    names = Names.of(policy)
+    names = Names.at(gate)
     first = first_stage(count.requirements, person, teams)
     if first is None:
         return _("By this policy others decide this one: %(whom)s.") % {"whom": chain(count.requirements.stages, names)}

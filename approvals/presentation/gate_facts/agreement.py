@@ -124,7 +124,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     turns = is_open and not policy.plain
     standings = authority.standings({user.pk, *(d.user_id for d in counting)}, gate) if turns else {}
     seats = {d.user_id: authority.seat_of(d, standings[d.user_id], gate) for d in counting} if turns else {}
-    count = tally.tally(needs, _votes(counting, seats)) if turns else _plain(needs, counting)
+    count = tally.tally(required.at(gate, needs), _votes(counting, seats)) if turns else _plain(needs, counting)
     who, lacking, mine = reviewers(policy, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
         lacking = enough_reviewers.lacking(gate, needs, deciders)
@@ -134,9 +134,10 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     )  # fmt: skip
     if policy.plain and needs.denials == 1:
         return made
-    names = Names.of(policy)
+    names = Names.at(gate)
     made = replace(made, needs=stage_words.requirements(needs, names), why=stage_words.why(needs))
-    own = authority.seat(user.pk, standings[user.pk], gate) if turns else None
+    used = {d.authority for d in counting if d.user_id != user.pk}
+    own = authority.seat(user.pk, standings[user.pk], gate, used=used) if turns else None
     return _with_turns(made, gate, counting, own, seats, names) if own else made
 
 
@@ -168,7 +169,7 @@ def _with_turns(
     return replace(
         made,
         asked=stage_words.next_asked(made.tally, names) if needs.staged else "",
-        turn=why_not or stage_words.why_not_now(made.tally, person, teams, gate.policy),
+        turn=why_not or stage_words.why_not_now(made.tally, person, teams, gate),
         by_place={
             (at, number): names.any_of(role)
             for at, stage in enumerate(needs.stages)

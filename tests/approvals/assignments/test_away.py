@@ -142,6 +142,23 @@ def test_two_who_are_away_give_their_delegate_no_second_vote() -> None:
         decide(gate, other)
 
 
+def test_a_delegate_of_two_waits_for_the_turn_of_the_one_whose_vote_is_not_used() -> None:
+    """The turn was judged by the first of the two, and the vote counted for the other before its stage."""
+    support, legal = make_team("Support"), make_team("Legal")
+    one, lee, other = ann(support), make_user("Lee Legal", legal), make_user("Bo Elsewhere")
+    asked = ((2, support), (1, legal))
+    stages = [{"roles": [{"quorum": number, "groups": [team.pk], "people": []}]} for number, team in asked]
+    gate = make_gate(policy=make_policy(support, stages=stages))
+    lend(one, other)
+    lend(lee, other)
+    decide(gate, one)
+    with pytest.raises(NotAllowed, match="must approve"):
+        decide(gate, other)
+    decide(gate, bob(support))
+    assert decide(gate, other).on_behalf_of_id == lee.pk
+    assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
 def test_neither_of_the_two_may_have_started_the_run() -> None:
     team = make_team()
     one, other = ann(team), make_user("Bo Elsewhere")

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable, SecondLookNeeded
-from approvals.models import Decision, Gate, Policy
+from approvals.models import AddedTeam, Decision, Gate, Policy
 from approvals.policy import required
 from approvals.policy.requirements import Requirements, Role, Stage
 from checkpoints.models import Event
@@ -43,6 +43,16 @@ class Chain:
 
     def status(self) -> str:
         return Gate.objects.get(pk=self.gate.pk).status
+
+
+def test_an_added_team_may_stand_in_for_a_person_who_is_named() -> None:
+    support, directors = make_team("Support"), make_team("Directors")
+    mira, dora = make_user("mira", support), make_user("dora", directors)
+    policy = make_policy(support, stages=[stage((1, [], [mira.pk]))])
+    gate = make_gate(policy=policy)
+    AddedTeam.objects.create(gate=gate, team=directors, by="system")
+    decide(gate, dora)
+    assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 
 def test_a_later_stage_sees_the_gate_but_decides_only_when_it_is_reached() -> None:
