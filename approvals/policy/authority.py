@@ -153,8 +153,11 @@ def on_behalf(lenders: Collection[int], gate: Gate, *, used: Iterable[int] = ())
 def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
     """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs."""
     added: dict[int, set[int]] = {gate.pk: set() for gate in gates}
-    for pk, team in AddedTeam.objects.filter(gate__in=added).values_list("gate", "team"):
+    lent_here = set()
+    columns = ("gate", "team", "lent__delegate", "lent__person")
+    for pk, team, delegate, person in AddedTeam.objects.filter(gate__in=added).values_list(*columns):
         added[pk].add(team)
+        lent_here.add((pk, delegate, person))
     there = members_where(DECIDE_GATE, teams={team for gate in gates for team in _teams(gate) | added[gate.pk]})
     named = {person for gate in gates for person in _named(gate)}
     active = set(User.objects.filter(pk__in=named, is_active=True).values_list("pk", flat=True)) if named else set()
@@ -164,6 +167,7 @@ def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
         own = set(active & _named(gate)).union(*(there[team] for team in _teams(gate) | added[gate.pk]))
         may = own - apart_from(gate)
         delegates = {to for policy, to, person in lent if policy == gate.policy_id and person in may}
+        delegates |= {to for pk, to, person in lent_here if pk == gate.pk and person in may}
         found[gate.pk] = may | (delegates - apart_from(gate))
     return found
 

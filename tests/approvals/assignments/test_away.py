@@ -19,6 +19,7 @@ from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable
 from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
 from approvals.live.access import access_as
 from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
+from approvals.policy import authority
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
 from tests.factories import READER, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
@@ -251,6 +252,7 @@ def test_it_reaches_gates_to_which_the_persons_team_was_added() -> None:
     AddedTeam.objects.create(gate=gate, team=directors, by="system")
     lend(boss, other)
     assert agrees(gate, other)
+    assert authority.may_decide([gate])[gate.pk] == {boss.pk, other.pk}  # who is told of it
     assert decide(gate, other).on_behalf_of_id == boss.pk
 
 
