@@ -170,7 +170,7 @@ class Gate(models.Model):
     objects = GateQuerySet.as_manager()
     holder: Any = ()  # the live claim, see models.assignments.claim.holders; set by a reader
     added_ids: list[int] | None = None  # ids of the added teams; set by a reader that has them
-    desk: Any = None  # see approvals.gates.desk; set by its page's reader
+    desk: Any = None  # see approvals.gates.page.desk; set by its page's reader
     reader_holds = False  # whether the live claim is the reader's; set by the list
     reader_decided = False  # whether the reader of a list decided on the current proposal; set by the list
     hooked = True  # whether any webhook may want to hear of it; set to False by a reader that has looked

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from approvals.decisions.bulk.orders import BulkResult
 from approvals.decisions.submission import Then, Verdict
 from approvals.errors import AlreadySaid, DecisionRefused
-from approvals.gates import reading
+from approvals.gates.page.shown_gate import shown
 from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.policy.step_up import Confirmed
@@ -178,8 +178,8 @@ class BulkList:
 def listed(numbers: Iterable[int], *, verdict: str, then: str, reader: User, confirmed: Confirmed | None) -> BulkList:
     """Read these gates for the list, in this order; those that the reader may not see are only counted."""
     with store.reading():
-        found = [(number, reading.shown(number, to=reader)) for number in numbers]
-        pages = [GatePage(shown, reader, confirmed=confirmed) for _number, shown in found if shown is not None]
+        found = [(number, shown(number, to=reader)) for number in numbers]
+        pages = [GatePage(each, reader, confirmed=confirmed) for _number, each in found if each is not None]
         store.expect([page.gate.checkpoint for page in pages if page.open])
         gates = [page.gate for page in pages]
         like = next((gate for gate in gates if not bulk.why_alone(gate)), gates[0] if gates else None)

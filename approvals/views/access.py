@@ -16,8 +16,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
-from approvals.gates import reading
-from approvals.gates.reading import ShownGate
+from approvals.gates.page.shown_gate import ShownGate, shown
 from approvals.models import Gate
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints import store
@@ -122,7 +121,7 @@ def _gate_named(request: HttpRequest) -> int:
 
 
 def _seen_or_404(request: HttpRequest, gate_id: int) -> ShownGate:
-    found = reading.shown(gate_id, to=reader_of(request))
+    found = shown(gate_id, to=reader_of(request))
     if found is None:
         raise Http404("No such gate")
     return found

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
-from approvals.gates.reading import ShownGate
+from approvals.gates.page.shown_gate import ShownGate
 from approvals.models import Gate
 from approvals.presentation.gate_page.page import GatePage
 

@@ -18,7 +18,7 @@ from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import NotAsked
-from approvals.gates.desk import GateDesk
+from approvals.gates.page.desk import GateDesk
 from approvals.models import Gate
 from approvals.presentation.text import untrusted
 from approvals.views.access import gate_or_404

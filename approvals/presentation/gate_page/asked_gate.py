@@ -16,7 +16,7 @@ from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
 from approvals.gates import questions
 from approvals.gates.beside import OpenBeside
-from approvals.gates.reading import ShownGate
+from approvals.gates.page.shown_gate import ShownGate
 from approvals.models import Draft, Gate, Proposal
 from approvals.policy import authority, required, second_look, separation
 from approvals.policy.requirements import Requirements

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from approvals.cards.action import REJECT
 from approvals.errors import Problem
-from approvals.gates.reading import ShownGate
+from approvals.gates.page.shown_gate import ShownGate
 from approvals.models import Draft, Gate, Proposal
 from approvals.presentation.decision_form import conflicts, posted, typed_edits, whole_state
 from approvals.presentation.decision_form.actions import TypedDecision

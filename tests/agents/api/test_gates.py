@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from approvals.gates.reading import shown
+from approvals.gates.page.shown_gate import shown
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints.models import Checkpoint
 from checkpoints.values.canonical_json import canonical

@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from django.contrib.auth.models import Group
 
-from approvals.gates.reading import shown
+from approvals.gates.page.shown_gate import shown
 from approvals.models import Gate, Policy
 from checkpoints.models import Plan
 from tests.factories import (

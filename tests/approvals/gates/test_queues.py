@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from approvals.gates import reading
 from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
+from approvals.gates.page import shown_gate
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers
 from checkpoints.access.token_scope import TokenBounds
@@ -41,7 +41,7 @@ def test_the_queues_hold_what_the_rules_of_one_gate_say() -> None:
         own = {gate.pk for gate in closed if not authority.why_not(person, gate)}
         assert set(reach.ids(MINE_DECIDED, most=100)) == own
         for gate in Gate.objects.order_by("-pk")[:40]:  # ten of them are of other tests
-            page = reading.shown(gate.pk, to=person)
+            page = shown_gate.shown(gate.pk, to=person)
             assert (page is not None) == (gate in visible), "one rule says who sees a gate, in lists and on its page"
             if page is not None and gate.status == "open":
                 assert authority.reason(person.pk, page.decides, page.gate) == authority.why_not(person, gate)
@@ -74,7 +74,7 @@ def test_a_token_of_one_team_shows_the_same_gates_in_lists_and_on_their_pages() 
         reader: Any = bob(finance)
         reader.bounds = TokenBounds(bound.pk if bound else None)
         assert set(Gate.objects.visible_to(reader)) == shown
-        assert {gate for gate in (lent, own) if reading.shown(gate.pk, to=reader)} == shown
+        assert {gate for gate in (lent, own) if shown_gate.shown(gate.pk, to=reader)} == shown
         assert set(ReaderReach.of(reader).ids(ALL, most=100)) == {gate.pk for gate in shown}
 
 
