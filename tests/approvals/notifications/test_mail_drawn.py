@@ -8,8 +8,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page
 
 from approvals.notifications import notifying
-from docs.pictures.mail_client import drawn
 from tests.factories import ann, decide, make_card, make_gate, make_policy, make_team, make_user
+from tests.harness.mail_client import drawn
 
 from .mail_server import MailServer
 
