@@ -57,33 +57,33 @@ class Delegation(models.Model):
         return f"user {self.person_id} away until {self.ends_at:%Y-%m-%d %H:%M}"
 
 
-class LentPolicy(models.Model):
-    """A row of a view: under this policy the delegate may decide now what the person might."""
+class Lent(models.Model):
+    """A row of a view: the delegate may decide now what the person might."""
 
-    pk = models.CompositePrimaryKey("policy_id", "delegate_id", "person_id")
-    policy = models.ForeignKey("approvals.Policy", on_delete=models.DO_NOTHING, related_name="lent")
     delegate = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
 
     class Meta:
+        abstract = True
         managed = False
         default_permissions = ()
+
+
+class LentPolicy(Lent):
+    """Lends under one policy."""
+
+    pk = models.CompositePrimaryKey("policy_id", "delegate_id", "person_id")
+    policy = models.ForeignKey("approvals.Policy", on_delete=models.DO_NOTHING, related_name="lent")
 
     def __str__(self) -> str:
         return f"{self.policy}, by user {self.delegate_id} for user {self.person_id}"
 
 
-class LentTeam(models.Model):
-    """A row of a view: at the gate to which this team was added, the delegate may decide what the person might."""
+class LentTeam(Lent):
+    """Lends at the gate to which this team was added."""
 
     pk = models.CompositePrimaryKey("added_id", "delegate_id", "person_id")
     added = models.ForeignKey("approvals.AddedTeam", on_delete=models.DO_NOTHING, related_name="lent")
-    delegate = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, related_name="+")
-
-    class Meta:
-        managed = False
-        default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.added}, by user {self.delegate_id} for user {self.person_id}"
