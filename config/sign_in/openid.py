@@ -5,7 +5,7 @@ token's signature is always verified, its issuer is the one of the settings, and
 
 A person is known by the provider's subject alone. An account is linked to one by its owner, signed in, after they
 confirmed who they are; or, where the settings allow it, by an e-mail address that the provider verified, that exactly
-one account has, and that is no administrator's.
+one account has, if it is no administrator's and is not linked to the provider yet.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         if sociallogin.state.get("process") == "connect":
             raise ImmediateHttpResponse(_linked(request, sociallogin))
         if not sociallogin.is_existing:
-            owner = _owner(verified_email(claims)) if provider.links else None
+            owner = _owner(verified_email(claims), provider) if provider.links else None
             if owner is None and not provider.creates:
                 _refuse(request, provider, sociallogin)
             if owner is not None:
@@ -225,10 +225,13 @@ def signed_in(request: HttpRequest, login: SocialLogin) -> None:
         request.session[required.TRUSTED] = True
 
 
-def _owner(email: str) -> User | None:
-    """Return the one account of a verified address that may be linked by it: no administrator's."""
+def _owner(email: str, provider: Provider) -> User | None:
+    """Return the one account of a verified address that may be linked by it: no administrator's, and none linked."""
     found = list(User.objects.filter(email__iexact=email, is_active=True)[:2]) if email else []
-    return found[0] if len(found) == 1 and not (found[0].is_staff or found[0].is_superuser) else None
+    if len(found) != 1 or found[0].is_staff or found[0].is_superuser:
+        return None
+    linked = SocialAccount.objects.filter(user=found[0], provider=provider.name).exists()
+    return None if linked else found[0]
 
 
 def _failed(request: HttpRequest, name: str) -> HttpResponse:

@@ -24,6 +24,7 @@ from allauth.mfa.webauthn import views as webauthn
 from allauth.mfa.webauthn.internal import auth as passkeys
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -132,8 +133,11 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Remove one factor; other sessions end, and what was confirmed by it in this one counts no more."""
     reader = reader_of(request)
     with transaction.atomic():
+        _lock(reader)
         if not factors.remove(reader, [pk], by=actors.of_user(reader), address=_address(request)):
             raise Http404("No such factor")
+        if not _can_sign_in(reader):
+            return _kept()
         sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session.session_key)
     get_adapter(request).send_notification_mail("holdpoint/factor_removed", reader)
     records = get_authentication_records(request, reader)
@@ -184,16 +188,32 @@ def unlink(request: HttpRequest, pk: int) -> HttpResponse:
     """Unlink a provider from the account, unless nothing else would be left to sign in with."""
     reader = reader_of(request)
     with transaction.atomic():
-        found = SocialAccount.objects.select_for_update().filter(user=reader, pk=pk).first()
+        _lock(reader)
+        found = SocialAccount.objects.filter(user=reader, pk=pk).first()
         if found is None:
             raise Http404("No such link")
-        left = reader.has_usable_password() or factors.has_passkey(reader)
-        if not left:
-            return redirect(reverse("mfa_index") + "?last=1")
         found.delete()
+        if not _can_sign_in(reader):
+            return _kept()
         data = {"provider": found.provider, "address": _address(request)}
         factors.record("user.unlinked", reader, by=actors.of_user(reader), **data)
     return redirect("mfa_index")
+
+
+def _lock(reader: User) -> None:
+    """Let one removal at a time look at what is left."""
+    User.objects.select_for_update().get(pk=reader.pk)
+
+
+def _can_sign_in(reader: User) -> bool:
+    """Tell whether something is left that signs somebody in by itself."""
+    linked = SocialAccount.objects.filter(user=reader, provider__in=settings.HOLDPOINT_OIDC)
+    return reader.has_usable_password() or factors.has_passkey(reader) or linked.exists()
+
+
+def _kept() -> HttpResponse:
+    transaction.set_rollback(True)
+    return redirect(reverse("mfa_index") + "?last=1")
 
 
 def proved(request: HttpRequest, row: Authenticator) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp
 from django.contrib.auth.models import Group, User
 from django.core.cache import cache
@@ -23,6 +24,7 @@ from config.sign_in.providers import Provider
 from tests.factories import make_team, make_user, unique
 from tests.factories.events import data_of
 from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.racing_threads import race
 from tests.harness.services import Service, free_port, wait_for_http
 from tests.harness.signed_in_clients import confirmed, signed_in
 
@@ -200,6 +202,42 @@ def test_an_account_is_linked_by_its_owner_who_confirmed_who_they_are(
     assert confirmed(make_user("Eve")).post(f"/account/security/providers/{link.pk}/removals/").status_code == 404
     client.post(f"/account/security/providers/{link.pk}/removals/")
     assert owner_of(sub) is None
+
+
+def test_an_address_links_nobody_who_is_linked_to_the_provider_already(
+    corp: Callable[..., Provider], issuer: str
+) -> None:
+    corp(links=True)
+    user = make_user("Vera Holm")
+    address = f"{user.username}@corp.example"
+    User.objects.filter(pk=user.pk).update(email=address)
+    first, second = unique("vera"), unique("vera")
+    for sub in (first, second):
+        known_there(issuer, sub, email=address, email_verified=True)
+    assert is_in(sign_in(first)[0])
+    assert sign_in(second)[1].status_code == 403
+    assert (owner_of(first), owner_of(second)) == (user, None)
+
+
+def test_the_last_way_to_sign_in_is_kept(corp: Callable[..., Provider], issuer: str) -> None:
+    corp(creates=True)
+    sub = unique("vera")
+    known_there(issuer, sub)
+    client, _ = sign_in(sub)
+    user, link = owner_of(sub), SocialAccount.objects.get(uid=sub)
+    assert user is not None
+    unlink = f"/account/security/providers/{link.pk}/removals/"
+    kept = client.post(unlink, follow=True).content.decode()
+    assert "nothing else would be left to sign in with" in kept
+    assert owner_of(sub) == user
+    key = Authenticator.objects.create(user=user, type="webauthn", data={"name": "Phone"})
+    remove = f"/account/security/factors/{key.pk}/removals/"
+    race([lambda: confirmed(user).post(unlink), lambda: confirmed(user).post(remove)])
+    left = (owner_of(sub), Authenticator.objects.filter(pk=key.pk).exists())
+    assert left in ((user, False), (None, True)), "one of the two is kept"
+    assert [len(told(f"user.{kind}", user)) for kind in ("unlinked", "factor_removed")] == [
+        int(left[0] is None), int(not left[1])
+    ]  # fmt: skip
 
 
 def test_staff_and_superusers_are_made_and_unmade_only_where_the_settings_map_them(
