@@ -10,6 +10,7 @@ from config import examples, logging
 from config.environment import EnvironmentReader
 from config.messages.schedule import scheduled
 from config.sign_in import providers
+from config.sign_in.library_settings import *  # noqa: F403 - the names that allauth reads
 from config.web import csp
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -185,57 +186,20 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ] + [{"NAME": "config.sign_in.attempts.PasswordTold"}]
-LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "/"
-ACCOUNT_ADAPTER = "config.sign_in.accounts.Adapter"
-# The adapter counts wrong passwords at sign-in; the library's other limits hold, for a password asked again among them.
-ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
-ACCOUNT_PREVENT_ENUMERATION = True
-ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # a mail to an address that no account has
-ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
-ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
-ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_SESSION_REMEMBER = True
-ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
 SESSION_ENGINE = "approvals.sessions"
 SESSION_COOKIE_AGE = 12 * 60 * 60
-
 PASSWORD_RESET_TIMEOUT = 60 * 60
-# allauth's own would keep addresses in rows beside the account's, and go on sending links to one that was replaced.
-ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
 
 # How long a confirmation of who one is counts for deciding, where a policy asks for it, in minutes.
 HOLDPOINT_STEP_UP_MINUTES = env.number("HOLDPOINT_STEP_UP_MINUTES", 15.0, least=0.01, most=24 * 60)
 ACCOUNT_REAUTHENTICATION_TIMEOUT = HOLDPOINT_STEP_UP_MINUTES * 60
 
-# Second factors: passkeys sign in alone and always know their owner; recovery codes are shown once.
-# Who must have one: nobody, or staff, those who may decide and staff, everybody.
+# Who must have a second factor: nobody, or staff, those who may decide and staff, everybody.
 HOLDPOINT_MFA_REQUIRED = env.choice("HOLDPOINT_MFA_REQUIRED", "", ("", "staff", "deciders", "everybody"))
-MFA_ADAPTER = "config.sign_in.factors.FactorAdapter"
-MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
-MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_WEBAUTHN_USER_VERIFICATION = "required"
-MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True  # the forms compare the full origin with HOLDPOINT_ORIGINS instead
-MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses are given by administrators
-MFA_RECOVERY_CODES_SHOW_ONCE = True
-MFA_TOTP_TOLERANCE = 1
-MFA_RATE_LIMITS = {"webauthn_login": "60/m/ip"}
-MFA_FORMS = {
-    "authenticate": "config.sign_in.factors.CodeForm",
-    "reauthenticate": "config.sign_in.factors.ConfirmByCodeForm",
-    "activate_totp": "config.sign_in.factors.ActivateForm",
-    "add_webauthn": "config.sign_in.factors.AddPasskeyForm",
-    "authenticate_webauthn": "config.sign_in.factors.PasskeyForm",
-    "login_webauthn": "config.sign_in.factors.SignInByPasskeyForm",
-    "reauthenticate_webauthn": "config.sign_in.factors.ConfirmByPasskeyForm",
-}
 
 # Single sign-on by OpenID Connect.
 HOLDPOINT_OIDC = providers.read(env)
 SOCIALACCOUNT_PROVIDERS = providers.as_settings(HOLDPOINT_OIDC)
-SOCIALACCOUNT_ADAPTER = "config.sign_in.openid.SocialAdapter"
-SOCIALACCOUNT_STORE_TOKENS = False
-SOCIALACCOUNT_EMAIL_AUTHENTICATION = False  # the adapter links by its own, stricter rule
 
 # Seconds after an approval by which something that it lets run has begun, or people are told that nothing has.
 HOLDPOINT_NOT_RUN_AFTER = env.number("HOLDPOINT_NOT_RUN_AFTER", 240.0, least=5, most=7 * 24 * 3600)
