@@ -93,19 +93,18 @@ def _read(question: AgentQuestion, known: RegisteredAgent) -> tuple[ReviewerQues
     """Return the question as the agent gets it, and the state of the gate's checkpoint. Raises CheckpointError."""
     found = reading.read(question.gate_id)
     evidence.check(found.proposal)
-    said = thread.of_gate(found.gate)
-    mine = next((each for each in said if each.question == question.pk and each.kind == questions.ASKED), None)
+    mine = next(each for each in thread.questions_of(found.gate) if each.question == question.pk)
     state: dict[str, Any] = found.gate.saved.state
     proposed = patch.apply(found.proposal.state_patch, state)
     asked = ReviewerQuestion(
-        text=(mine and mine.text) or "",
+        text=mine.text or "",
         by=actors.of_user(question.user).name,
         card=found.proposal.card,
         state=proposed,
         thread=tuple(
             SaidAtGate(text=each.text, by=each.who, at=each.at, agent=each.by_agent)
-            for each in said
-            if each.text is not None and each is not mine
+            for each in thread.of_gate(found.gate)
+            if each.text is not None and each.question != question.pk
         ),
     )
     return asked, state

@@ -17,8 +17,9 @@ from checkpoints.values import canonical_json
 from . import questions, remarks
 
 DECIDED = "gate.decided"
-HERE = (remarks.KIND, questions.ASKED, questions.ANSWERED, questions.FAILED)
-SHOWN = 50  # latest entries of a gate, and of the run's other gates
+ASKING = (questions.ASKED, questions.ANSWERED, questions.FAILED)
+HERE = (remarks.KIND, *ASKING)
+SHOWN = 50  # latest entries of a gate, and of the run's other gates; twice that many are more than its questions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,11 @@ class ThreadEvent:
 def of_gate(gate: Gate) -> list[ThreadEvent]:
     """List what was said at a gate, the oldest first."""
     return [each for each in events_of(_of_gate(gate.run_id, gate.subject)) if each.kind in HERE][::-1]
+
+
+def questions_of(gate: Gate) -> list[ThreadEvent]:
+    """List all questions to the agent at a gate and its answers, the oldest first, however much was said since."""
+    return events_of(_words(ASKING, run_id=gate.run_id, subject=gate.subject))[::-1]
 
 
 def of_run(gate: Gate) -> list[ThreadEvent]:

@@ -63,7 +63,7 @@ class QuestionAnswer(Schema):
 class QuestionAnswers(Schema):
     """The questions at a gate."""
 
-    items: list[QuestionAnswer] = Field(description="The newest 50, the oldest of them first.")
+    items: list[QuestionAnswer] = Field(description="All of them, the oldest first.")
 
 
 @router.get("/{int:gate_id}/questions", response=QuestionAnswers, summary="List questions to the agent")
@@ -117,7 +117,7 @@ def _one(gate: Gate, number: int) -> QuestionAnswer:
 
 
 def _told(gate: Gate) -> list[QuestionAnswer]:
-    said = thread.of_gate(gate)
+    said = thread.questions_of(gate)
     answers = {each.question: each for each in said if each.by_agent}
     return [
         QuestionAnswer(

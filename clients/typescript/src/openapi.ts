@@ -6359,7 +6359,7 @@ export interface components {
         QuestionAnswers: {
             /**
              * Items
-             * @description The newest 50, the oldest of them first.
+             * @description All of them, the oldest first.
              */
             items: components["schemas"]["QuestionAnswer"][];
         };

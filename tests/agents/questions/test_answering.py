@@ -94,6 +94,15 @@ def test_what_keeps_an_agent_from_answering_is_told_in_the_thread(mode: str, wor
     decide(gate.run)  # the gate is as open as before
 
 
+def test_the_agent_gets_the_question_however_much_was_said_since(ledger: Path) -> None:
+    gate = waiting_gate(ledger)
+    asked = ask(gate)
+    for number in range(2 * thread.SHOWN + 1):
+        remarks.remark(gate, by=bob(gate.team), text=f"And {number}?", key=f"r{number}")
+    assert answer(asked.pk)
+    assert ledger.read_text() == "asked Why seven?\n"
+
+
 def test_a_worker_killed_while_it_answers_leaves_the_question_to_the_next(
     ledger: Path, workers: KillableWorkers
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from approvals.gates import questions, remarks, thread
 from approvals.models import Delivery
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
 from tests.agents.remote.outside_program import Program
 from tests.approvals.webhooks.made_webhooks import make_webhook
-from tests.factories import ann, decide, eve
+from tests.factories import ann, bob, decide, eve
 from tests.factories.tokens import bearing, make_token
 from tests.harness.signed_in_clients import signed_in
 
@@ -44,6 +45,17 @@ def test_a_program_answers_a_question_once_and_people_read_it(program: Program) 
     event = Event.objects.get(subject=gate.subject, kind="gate.answered")
     assert event.actor == f"agent:{program.agent}"
     decide(gate, ann(gate.team))
+
+
+def test_a_question_is_read_and_answered_however_much_was_said_since(program: Program) -> None:
+    gate = program.to_gate()
+    asked = questions.ask(gate, by=ann(gate.team), text="Why seven?", key="k1")
+    for number in range(2 * thread.SHOWN + 1):
+        remarks.remark(gate, by=bob(gate.team), text=f"And {number}?", key=f"r{number}")
+    [found] = program.client.get(f"/api/gates/{gate.pk}/questions").json()["items"]
+    assert (found["id"], found["text"]) == (asked.pk, "Why seven?")
+    made = program.post(f"gates/{gate.pk}/answers", {"question": asked.pk, "text": "It says so."})
+    assert (made.status_code, made.json()["answer"]) == (201, "It says so.")
 
 
 def test_nobody_else_answers_and_an_agent_cannot_ask(program: Program) -> None:
