@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from holdpoint.terminal import exits
+from holdpoint.terminal.commands import common
 
 from agents.models import Token
 from approvals.models import Gate, Policy, versions
@@ -196,6 +197,19 @@ def test_watching_writes_a_line_for_each_event_and_begins_again_where_it_stopped
     assert [(each["kind"], each["subject"]) for each in map(json.loads, lines) if each["kind"] == "gate.opened"] == [
         ("gate.opened", f"gate:{other.pk}")
     ]
+
+
+def test_an_interruption_waits_for_no_connection(at: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDPOINT_TOKEN", at.token)
+
+    def interrupted() -> None:
+        with common.talking(at.url) as (_, threads, _server):
+            pool = threads.client._transport._pool  # type: ignore[attr-defined]
+            pool._optional_thread_lock.__enter__()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
 
 
 def test_what_an_agent_writes_reaches_no_terminal_as_it_is(at: Reviewer) -> None:

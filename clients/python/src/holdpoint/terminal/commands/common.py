@@ -47,13 +47,21 @@ def run(command: Callable[[argparse.Namespace], int], told: argparse.ArgumentPar
 
 @contextmanager
 def talking(url: str, *, patience: float = 15.0) -> Iterator[tuple[Api, Threads, credentials.Server]]:
-    """Give (the requests, what sends them, the server), with the person's token."""
+    """Give (the requests, what sends them, the server), with the person's token.
+
+    Interrupted, it closes nothing: the signal may have come just as the pool of connections took its lock, and closing
+    the pool would wait for that lock for ever. The process ends next.
+    """
     server = credentials.server(url)
     threads = Threads(server.url, server.token)
     try:
         yield server.api(patience=patience), threads, server
-    finally:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         threads.close()
+        raise
+    threads.close()
 
 
 def as_json(found: Any) -> str:
