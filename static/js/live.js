@@ -10,6 +10,7 @@ import { concerns, wanted, watched } from "./watched.js";
 const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
 const SILENCE = 17_000; // the server sends something every 15 s
 const ANSWER = 3_000; // and answers a ping at once
+const LEAVING = 3_000;
 const REVOKED = 4401;
 
 class Live extends HTMLElement {
@@ -27,11 +28,21 @@ class Live extends HTMLElement {
     document.addEventListener("htmx:after:swap", () => this.watch());
     addEventListener("pagehide", () => this.socket?.close());
     addEventListener("pageshow", (event) => event.persisted && this.connect());
+    document.addEventListener("hp:leaving", () => this.leave());
     addEventListener("online", () => this.reconnect());
     addEventListener("offline", () => this.cut());
     document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => this.answered(ctx.sourceElement, ctx.response.raw.ok));
     document.addEventListener("htmx:error", ({ detail }) => this.missed(detail.ctx?.sourceElement));
     document.addEventListener("hp:sending", () => this.ask());
+  }
+
+  // The next page is on its way: what changes now is drawn there. A page that is still here after a while goes on.
+  leave() {
+    clearTimeout(this.leaving);
+    this.leaving = setTimeout(() => {
+      this.leaving = undefined;
+      this.look();
+    }, LEAVING);
   }
 
   connect() {
@@ -138,9 +149,10 @@ class Live extends HTMLElement {
 
   // Several facts at once cause one fetch; the random delay keeps many browsers from fetching at the same time.
   look() {
-    if (document.visibilityState !== "visible" || !this.stale.size || this.pending) return;
+    if (document.visibilityState !== "visible" || !this.stale.size || this.pending || this.leaving) return;
     this.pending = setTimeout(() => {
       this.pending = undefined;
+      if (this.leaving) return;
       const stale = [...this.stale].filter((element) => element.isConnected);
       this.stale.clear();
       for (const element of stale) htmx.trigger(element, "stale", {}, false);

@@ -56,6 +56,7 @@ function leave(form, url) {
     form.elements.key.value = newKey(); // coming back to this page and sending again is a new form
   }
   url.hash = ""; // with one, the same page would not be loaded again
+  document.dispatchEvent(new CustomEvent("hp:leaving"));
   location.assign(url);
 }
 
