@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from approvals.channels import vapid
 from tests.approvals.webhooks.receiver import Receiver
+from tests.harness import chromium
+from tests.harness.waiting import PATIENCE
 
-from .push_service import PushService
+from .push_service import FakeBrowser, PushService
 from .slack_server import TOKEN, SlackServer
 
 
@@ -43,3 +46,22 @@ def receiver() -> Iterator[Receiver]:
     made = Receiver()
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def whole_browser() -> Iterator[Browser]:
+    """Return a Chromium that shows notifications."""
+    path = chromium.whole()
+    assert path, chromium.MISSING
+    with sync_playwright() as playwright:
+        flags = [*chromium.flags(), "--headless=new"]
+        running = playwright.chromium.launch(executable_path=path, args=flags)
+        expect.set_options(timeout=PATIENCE * 1000)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def its(push_service: PushService) -> FakeBrowser:
+    """Return the phone's end of a subscription."""
+    return push_service.subscribe(vapid.public_key())

@@ -1,61 +1,28 @@
-"""The installed app and its service worker in a whole Chromium, which shows notifications and takes pushes.
-
-The one thing that is not there is the browser maker's push service: its end of a subscription is the fake browser's,
-and what this installation sent there is handed to the worker as the browser would hand it on.
-"""
+"""The installed app and its service worker in a whole Chromium, which shows notifications and takes pushes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, Worker, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from approvals.channels import vapid
 from approvals.models import ChannelAddress, Gate
 from approvals.notifications import notifying
 from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
-from tests.conftest import SharedWeb, sign_in
+from tests.conftest import SharedWeb
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
-from tests.harness import chromium
 from tests.harness.browser_checks import check_each_look, watched
-from tests.harness.waiting import PATIENCE, until
+from tests.harness.waiting import until
 
+from .phone import Phone
 from .push_service import FakeBrowser, PushService
 
 pytestmark = pytest.mark.usefixtures("nothing_told_yet")
-# The browser's end of a subscription, which its maker's push service would hold.
-SUBSCRIBED = """(said) => {
-  const subscription = {
-    endpoint: said.endpoint, options: {},
-    toJSON: () => ({ endpoint: said.endpoint, keys: { p256dh: said.p256dh, auth: said.auth } }),
-    unsubscribe: async () => { localStorage.removeItem("subscribed"); return true; },
-  };
-  const key = () => Uint8Array.from(JSON.parse(localStorage.getItem("subscribed"))).buffer;
-  PushManager.prototype.getSubscription = async () => {
-    if (!localStorage.getItem("subscribed")) return null;
-    subscription.options.applicationServerKey = key();
-    return subscription;
-  };
-  PushManager.prototype.subscribe = async ({ applicationServerKey, userVisibleOnly }) => {
-    if (!userVisibleOnly) throw new Error("silent");
-    localStorage.setItem("subscribed", JSON.stringify([...applicationServerKey]));
-    return subscription;
-  };
-}"""
-PRESS = """async (title) => {
-  const [notification] = (await registration.getNotifications()).filter((each) => each.title === title);
-  const went = new Promise((done) => {
-    clients.openWindow = async (url) => done(`opened ${url}`);
-    WindowClient.prototype.focus = async function () { done(`focused ${this.url}`); };
-  });
-  dispatchEvent(new NotificationEvent("notificationclick", { notification }));
-  return went;
-}"""
 REGISTER = """async () => {
   await navigator.serviceWorker.register("/service-worker.js");
   await navigator.serviceWorker.ready;
@@ -67,20 +34,6 @@ MOVED = """([old, said]) => {
   const event = new ExtendableEvent("pushsubscriptionchange");
   dispatchEvent(Object.assign(event, { oldSubscription: { endpoint: old } }));
 }"""
-SHOWN = "async () => (await registration.getNotifications()).map(({ title, body, tag }) => [title, body, tag])"
-
-
-@pytest.fixture(scope="module")
-def whole_browser() -> Iterator[Browser]:
-    """Return a Chromium that shows notifications."""
-    path = chromium.whole()
-    assert path, chromium.MISSING
-    with sync_playwright() as playwright:
-        flags = [*chromium.flags(), "--headless=new"]
-        running = playwright.chromium.launch(executable_path=path, args=flags)
-        expect.set_options(timeout=PATIENCE * 1000)
-        yield running
-        running.close()
 
 
 @pytest.fixture
@@ -92,63 +45,6 @@ def base(shared_web: SharedWeb, settings: Any) -> str:
     return found
 
 
-class Phone:
-    """Ann's profile of the browser, in which notifications are allowed."""
-
-    def __init__(self, browser: Browser, base: str, user: User, its: FakeBrowser) -> None:
-        self.context: BrowserContext = browser.new_context(base_url=base, viewport={"width": 390, "height": 844})
-        self.context.grant_permissions(["notifications"], origin=base)
-        self.context.set_default_timeout(PATIENCE * 1000)
-        self.context.add_init_script(f"({SUBSCRIBED})({json.dumps(its.said)})")
-        sign_in(self.context, user, base)
-        self.base = base
-        self.page: Page = self.context.new_page()
-        self.devtools: CDPSession = self.context.new_cdp_session(self.page)
-        self.registrations: list[dict[str, Any]] = []
-        self.devtools.on(
-            "ServiceWorker.workerRegistrationUpdated", lambda told: self.registrations.extend(told["registrations"])
-        )
-        self.devtools.send("ServiceWorker.enable")
-
-    def turn_on(self) -> None:
-        """Turn messages on, on the page of notification settings."""
-        self.page.goto("/account/notifications/")
-        self.page.get_by_role("button", name="Turn on in this browser").click()
-        expect(self.page.locator(".reached-row[data-here]")).to_contain_text("this browser")
-        expect(self.page.locator("[data-when=on]")).to_be_visible()
-
-    @property
-    def worker(self) -> Worker:
-        [found] = self.context.service_workers
-        return found
-
-    def push(self, told: Any) -> None:
-        """Hand a message to the worker, as the browser does when its push service sends one."""
-        self.page.wait_for_function("navigator.serviceWorker.ready.then(() => true)")
-        number = self.registrations[-1]["registrationId"]
-        self.devtools.send(
-            "ServiceWorker.deliverPushMessage",
-            {
-                "origin": self.base,
-                "registrationId": number,
-                "data": told if isinstance(told, str) else json.dumps(told),
-            },
-        )
-
-    def push_until(self, told: Any, condition: Callable[[], bool]) -> None:
-        """Push, again where the browser's protocol lost it, as it does before a worker runs; a push service waits."""
-        for _attempt in range(3):
-            self.push(told)
-            with suppress(AssertionError):
-                until(condition, within=30)
-                return
-        raise AssertionError(f"shown: {self.shown()}")
-
-    def shown(self) -> list[list[str]]:
-        found: list[list[str]] = self.worker.evaluate(SHOWN)
-        return found
-
-
 @pytest.fixture
 def asked() -> tuple[Gate, User]:
     """A gate that is open, and Ann, who may decide it."""
@@ -156,11 +52,6 @@ def asked() -> tuple[Gate, User]:
     reviewer = ann(team)
     policy = make_policy(team, name="default")
     return make_gate(policy=policy, team=team, started_by=bob(team), card=make_card()), reviewer
-
-
-@pytest.fixture
-def its(push_service: PushService) -> FakeBrowser:
-    return push_service.subscribe(vapid.public_key())
 
 
 @pytest.fixture
@@ -178,7 +69,7 @@ def test_told_by_push_pressed_and_opened(phone: Phone, asked: tuple[Gate, User],
     title = "Decision needed: Refund €120.00 to Marit"
     phone.push_until(told, lambda: len(phone.shown()) == 1)
     assert phone.shown()[0][0] == title
-    went = phone.worker.evaluate(PRESS, title)
+    went = phone.press(title)
     assert went == f"opened {phone.base}/gates/{gate.pk}/"
     phone.page.goto(went.removeprefix("opened "))
     expect(phone.page.locator("h1")).to_contain_text("Refund €120.00 to Marit")
@@ -196,7 +87,7 @@ def test_a_page_that_shows_the_gate_comes_to_the_front_and_ends_the_notification
     phone.page.goto(f"/gates/{gate.pk}/")
     until(lambda: phone.shown() == [])
     phone.push_until(told, lambda: len(phone.shown()) == 1)
-    assert phone.worker.evaluate(PRESS, told["title"]) == f"focused {phone.base}/gates/{gate.pk}/"
+    assert phone.press(told["title"]) == f"focused {phone.base}/gates/{gate.pk}/"
 
 
 def test_the_end_takes_the_place_of_the_question(phone: Phone, asked: tuple[Gate, User], its: FakeBrowser) -> None:
@@ -205,9 +96,9 @@ def test_the_end_takes_the_place_of_the_question(phone: Phone, asked: tuple[Gate
     notifying.run_slice()
     decide(gate, reviewer)
     notifying.run_slice()
-    for told in its.read():
-        phone.push(told)
-    until(lambda: "Approved by Ann Okafor." in str(phone.shown()))
+    asked_first, ended = its.read()
+    phone.push_until(asked_first, lambda: len(phone.shown()) == 1)
+    phone.push_until(ended, lambda: "Approved by Ann Okafor." in str(phone.shown()))
     assert len(phone.shown()) == 1
 
 
@@ -217,7 +108,7 @@ def test_nothing_that_is_pushed_leads_elsewhere(phone: Phone, link: Any) -> None
     phone.push_until({"title": "Look", "body": "x" * 5000, "link": link}, lambda: len(phone.shown()) >= 1)
     assert len(phone.shown()[0][1]) <= 500
     phone.page.goto("about:blank")
-    assert phone.worker.evaluate(PRESS, "Look") == f"opened {phone.base}/"
+    assert phone.press("Look") == f"opened {phone.base}/"
 
 
 @pytest.mark.parametrize("told", ["", "no JSON", "null", "[]"])
