@@ -117,9 +117,11 @@ def test_an_overdue_gate_expires_and_its_run_is_queued(server: redis.Redis) -> N
     make_policy(team, name="default", deadline=timedelta(hours=1))
     run = advance(make_run("asker", team=team))
     gate = open_gate(run)
-    assert Sweeper().expire_gates() == 0
+    Sweeper().expire_gates()  # those that other tests left are overdue, too
+    gate.refresh_from_db()
+    assert gate.status == "open"
     closing.pass_deadline(gate)
-    assert Sweeper().expire_gates() == 1
+    assert Sweeper().expire_gates() >= 1
     run.refresh_from_db()
     gate.refresh_from_db()
     assert (gate.status, run.status) == ("expired", "queued")
