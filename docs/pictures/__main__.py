@@ -2,22 +2,28 @@
 
 Starts its own stack with the first inbox, lets ann and the administrator work, and saves the pictures in
 docs/screenshots/ with a report: axe-core's findings on each page, complaints of the browser's console and of the
-content policy, and pages that are wider than their window.
+content policy, pages that are wider than their window, and how much a first visit loads. A mail that the stack sent is
+drawn as strict mail clients do.
 """
 
 from __future__ import annotations
 
+import email
 import io
 import sys
 import tempfile
+from collections.abc import Mapping
+from email import policy
+from email.message import EmailMessage
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.config.local.started_stack import Stack
 from tests.harness import chromium
 from tests.harness.browser_checks import check, watched
+from tests.harness.mail_client import drawn
 
 from . import acting, outside, pages, story
 from .story import History
@@ -26,12 +32,19 @@ FOLDER = Path(__file__).parent.parent / "screenshots"
 WIDTHS = (390, 820, 1440)
 SCHEMES = ("light", "dark")
 QUALITY = 80
+# Compressed, without headers, of all that a page has loaded, whether it was in the browser's cache or not.
+WEIGHT = """() => {
+  const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+  return [all.reduce((sum, each) => sum + each.encodedBodySize, 0) / 1000, all.length];
+}"""
+Weights = dict[str, tuple[float, int]]
 
 
 def main(folder: Path = FOLDER) -> int:
     """Take the pictures; return 1 if a page has a fault."""
     folder.mkdir(parents=True, exist_ok=True)
     faults: dict[str, list[str]] = {}
+    weights: Weights = {}
     with tempfile.TemporaryDirectory(prefix="hps-", dir="/tmp") as home, outside.model(Path(home) / "desk") as model:
         stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=acting.DEMO, **model)
         try:
@@ -42,63 +55,81 @@ def main(folder: Path = FOLDER) -> int:
                 for who, shown in (("ann", pages.ANN), ("admin", pages.ADMIN)):
                     for width in WIDTHS:
                         for scheme in SCHEMES:
-                            faults |= take(browser, stack.base, folder, who, shown, width, scheme, history)
+                            context = acting.enter(browser, stack.base, width, scheme, who=who)
+                            faults |= take(context, folder, shown, f"{width}-{scheme}", history, weights)
+                            context.close()
+                faults |= take_mail(browser, Path(stack.home) / "mail", folder)
                 browser.close()
         finally:
             stack.interrupt()
-    (folder / "report.md").write_text(report(faults))
+    (folder / "report.md").write_text(report(faults, weights))
     return int(any(faults.values()))
 
 
 def take(
-    browser: Browser,
-    base: str,
+    context: BrowserContext,
     folder: Path,
-    who: str,
-    shown: dict[str, pages.Show],
-    width: int,
-    scheme: str,
+    shown: Mapping[str, pages.Show],
+    look: str,
     history: History,
+    weights: Weights,
 ) -> dict[str, list[str]]:
-    """Save one person's pages at one size and scheme; return the faults of each by its name."""
-    context = acting.enter(browser, base, width, scheme, who=who)
+    """Save one person's pages at one size and scheme; return the faults of each by its name, and note its weight."""
     page = context.new_page()
     said = watched(page)
     faults: dict[str, list[str]] = {}
     for name, show in shown.items():
-        called = f"{name}-{width}-{scheme}"
+        called = f"{name}-{look}"
         part = show(page, history)
-        keep(page, folder / f"{called}.webp", part, width)
+        keep(page, folder / f"{called}.webp", part)
+        kilobytes, requests = page.evaluate(WEIGHT)
+        weights[name] = max(weights.get(name, (0.0, 0)), (kilobytes, requests))
         faults[called] = [fault for fault in check(page, "", said) if not _expected(name, fault)]
-    context.close()
     return faults
+
+
+def take_mail(browser: Browser, sent: Path, folder: Path) -> dict[str, list[str]]:
+    """Save a mail that asks for a decision, as clients draw it that run and load nothing; it must ask for nothing."""
+    mails = [email.message_from_bytes(each.read_bytes(), policy=policy.default) for each in sorted(sent.iterdir())]
+    mail = next(each for each in mails if isinstance(each, EmailMessage) and "Decision needed" in str(each["Subject"]))
+
+    def look(page: Page, width: int, scheme: str) -> None:
+        save(page.screenshot(full_page=True), folder / f"mail-{width}-{scheme}.webp")
+
+    return {"mail": [f"tried to load {address}" for address in drawn(browser, mail, look)]}
 
 
 def _expected(name: str, fault: str) -> bool:
     return name == "missing" and "404" in fault
 
 
-def keep(page: Page, file: Path, part: str, width: int) -> None:
+def keep(page: Page, file: Path, part: str) -> None:
     """Save a part of a page, or the window if `part` is empty.
 
     A part is taken in a window as tall as the page, so that fixed elements are at its edges and nothing scrolls.
     """
     if not part:
-        picture = page.screenshot()
-    else:
-        page.set_viewport_size({"width": width, "height": page.evaluate("document.documentElement.scrollHeight")})
-        picture = page.locator(part).screenshot()
-        page.set_viewport_size({"width": width, "height": 900})
+        save(page.screenshot(), file)
+        return
+    width, height = page.evaluate("[innerWidth, document.documentElement.scrollHeight]")
+    page.set_viewport_size({"width": width, "height": height})
+    save(page.locator(part).screenshot(), file)
+    page.set_viewport_size({"width": width, "height": 900})
+
+
+def save(picture: bytes, file: Path) -> None:
+    """Save a picture."""
     Image.open(io.BytesIO(picture)).save(file, "WEBP", quality=QUALITY, method=6)
 
 
-def report(faults: dict[str, list[str]]) -> str:
-    """Format the faults, page by page."""
-    names = list(dict.fromkeys(called.rsplit("-", 2)[0] for called in faults))
+def report(faults: dict[str, list[str]], weights: Weights) -> str:
+    """Format the faults and the weight, page by page."""
     columns = [f"{width}-{scheme}" for width in WIDTHS for scheme in SCHEMES]
     rows = [
-        f"| {name} | " + " | ".join(str(len(faults.get(f"{name}-{column}", []))) for column in columns) + " |"
-        for name in names
+        f"| {name} | {kilobytes:.0f} | {requests} | "
+        + " | ".join(str(len(faults.get(f"{name}-{column}", []))) for column in columns)
+        + " |"
+        for name, (kilobytes, requests) in weights.items()
     ]
     found = [f"- {called}: {fault}" for called, each in faults.items() for fault in each]
     heads = " | ".join(column.replace("-", " px, ") for column in columns)
@@ -108,9 +139,10 @@ def report(faults: dict[str, list[str]]) -> str:
             "",
             "Written by `make screenshots`: faults that axe-core finds (WCAG 2.2 AA and its best practices), what the",
             "browser complains about, refusals of the content policy among it, and pages wider than their window.",
+            "Beside them what a first visit loads at most: kilobytes, compressed, and requests.",
             "",
-            f"| page | {heads} |",
-            "|---|" + "---|" * len(columns),
+            f"| page | kB | requests | {heads} |",
+            "|---|" + "---:|" * 2 + "---|" * len(columns),
             *rows,
             "",
             *(found or [f"None on {len(faults)} pictures."]),

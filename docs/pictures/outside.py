@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.agents.examples.assistant import endpoint
 from tests.agents.examples.assistant.endpoint import Reply
@@ -45,16 +45,19 @@ SCHEMA = {
     "required": ["to", "iban", "amount"],
     "additionalProperties": False,
 }
-LARGE = "large-wire"
+LARGE, HELD = "large-wire", "held-wire"
 
 
 @dataclass(frozen=True)
 class Outside:
-    """Addresses: a run that a program completed; gates: one that waits, one that needs a password, the assistant's."""
+    """Addresses: a run that a program completed, with its gate; gates: one that waits, with a question and its answer,
+    one that needs a password, one whose approval may be undone, the assistant's."""
 
     paid: str
+    receipt: str
     asking: str
     large: str
+    held: str
     assistant: str
 
 
@@ -75,14 +78,22 @@ def model(folder: Path) -> Iterator[dict[str, Any]]:
 def make(browser: Browser, stack: Stack) -> Outside:
     """Play the external part of the story."""
     ann, bob, admin = (enter(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "bob", "admin"))
-    _policy(admin)
+    _policy(admin, LARGE, step_up=True)
+    _policy(admin, HELD, undo_window="1 d")
     _webhook(admin)
     _token(ann)
     with httpx.Client(base_url=f"{stack.base}/api", headers=_bearing(stack), timeout=PATIENCE) as program:
-        paid = _paid(program, ann)
+        paid, receipt = _paid(program, ann)
         asking = _ask(program, title="Pay invoice 1017 of ACME", to="ACME Ltd", amount="1120.00")
+        _answered(program, ann, asking["gate"])
         large = _ask(program, title="Pay invoice 1020 of Nordlys", to="Nordlys AS", amount="48000.00", policy=LARGE)
-    found = Outside(paid, f"/gates/{asking['gate']}/", f"/gates/{large['gate']}/", _assistant(bob))
+        held = _ask(program, title="Pay invoice 1021 of Bergen", to="Bergen Print", amount="75.00", policy=HELD)
+        ann.goto(f"/gates/{held['gate']}/")
+        decide(ann, "approve")
+        for number in range(1030, 1034):
+            _ask(program, title=f"Pay membership {number}", to="Oslo Choir", amount="12.00", risk="low")
+    at = [f"/gates/{each['gate']}/" for each in (asking, large, held)]
+    found = Outside(paid, receipt, at[0], at[1], at[2], _assistant(bob))
     for page in (ann, bob, admin):
         page.context.close()
     return found
@@ -97,7 +108,20 @@ def _bearing(stack: Stack) -> dict[str, str]:
     return {"Authorization": f"Bearer {told.split()[-1]}"}
 
 
-def _ask(program: httpx.Client, *, title: str, to: str, amount: str, policy: str = "") -> dict[str, Any]:
+def _answered(program: httpx.Client, ann: Page, gate: int) -> None:
+    """Ask the program a question at its gate, and answer it."""
+    ann.goto(f"/gates/{gate}/")
+    ann.fill("#ask", "Why is it more than last month?")
+    ann.get_by_role("button", name="Ask the agent", exact=True).click()
+    expect(ann.locator("#ask")).to_have_value("")
+    [question] = _ok(program.get(f"/gates/{gate}/questions"))["items"]
+    words = "The order names 14 boxes in place of 12, and the delivery note agrees."
+    _ok(program.post(f"/gates/{gate}/answers", json={"question": question["id"], "text": words}))
+
+
+def _ask(
+    program: httpx.Client, *, title: str, to: str, amount: str, policy: str = "", risk: str = "high"
+) -> dict[str, Any]:
     """Post a gate about one payment."""
     payment = {"to": to, "iban": "DE02120300000000202051", "amount": amount}
     action = {
@@ -106,15 +130,15 @@ def _ask(program: httpx.Client, *, title: str, to: str, amount: str, policy: str
     }  # fmt: skip
     body = {
         "title": title, "summary": "The delivery note and the order agree with the invoice.", "for_whom": to,
-        "amount": f"{amount} EUR", "risk": "high", "reasons": ["The first payment to this account"],
+        "amount": f"{amount} EUR", "risk": risk, "reasons": ["The first payment to this account"],
         "actions": [action], "state": {"invoice": {"of": to, "due": "2026-12-01"}}, "policy": policy,
         "worker": "billing-2:4181", "deferred": True,
     }  # fmt: skip
     return _ok(program.post("/gates", json=body))
 
 
-def _paid(program: httpx.Client, ann: Page) -> str:
-    """Have a payment edited to a lower amount, wired and reported; return the address of its run."""
+def _paid(program: httpx.Client, ann: Page) -> tuple[str, str]:
+    """Have a payment edited to a lower amount, wired and reported; return the addresses of its run and its gate."""
     asked = _ask(program, title="Pay invoice 1016 of ACME", to="ACME Ltd", amount="120.00")
     ann.goto(f"/gates/{asked['gate']}/")
     ann.locator("input[data-type=money], input[name$='amount']").first.fill("100.00")
@@ -125,7 +149,7 @@ def _paid(program: httpx.Client, ann: Page) -> str:
     done = {"token": token, "status": "done", "writes": {"wire_result": {"id": "tx_20931"}}}
     _ok(program.post(f"{run}/effects/{effect}/results", json=done))
     until(ann, f"{run}/", "Completed")
-    return f"{run}/"
+    return f"{run}/", f"/gates/{asked['gate']}/"
 
 
 def _ok(answer: httpx.Response) -> dict[str, Any]:
@@ -134,12 +158,14 @@ def _ok(answer: httpx.Response) -> dict[str, Any]:
     return told
 
 
-def _policy(admin: Page) -> None:
+def _policy(admin: Page, name: str, *, step_up: bool = False, undo_window: str = "") -> None:
     admin.goto("/admin/approvals/policy/add/")
     admin.locator("[name=team]").select_option(label="Support")
-    admin.locator("[name=name]").fill(LARGE)
-    admin.locator("[name=step_up]").check()
+    admin.locator("[name=name]").fill(name)
+    admin.locator("[name=step_up]").set_checked(step_up)
+    admin.locator("[name=undo_window]").fill(undo_window)
     admin.locator("[name=_save]").click()
+    expect(admin.locator(".messagelist, .success").first).to_be_visible()
 
 
 def _webhook(admin: Page) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from .acting import open_gate, seq_of
-from .story import History, open_rewind
+from .story import PAY, PROPOSE, History, open_rewind
 
 Show = Callable[[Page, History], str]  # prepares the page; returns the part to save, "" for the window
 
@@ -40,13 +40,13 @@ def _gate(name: str) -> Show:
 
 def _comparison(page: Page, history: History) -> str:
     page.goto(history.rewound)
-    newest = seq_of(page, "propose")
+    newest = seq_of(page, PROPOSE)
     page.goto(f"{history.rewound}comparisons/?a=5&b={newest}")
     return "body"
 
 
 def _rewind(page: Page, history: History) -> str:
-    open_rewind(page, history.sent_back, "pay")
+    open_rewind(page, history.sent_back, PAY)
     return "#inspect"
 
 
@@ -85,6 +85,35 @@ def _password(page: Page, history: History) -> str:
     return "body"
 
 
+def _bulk(page: Page, history: History) -> str:
+    page.goto("/?q=membership")
+    for box in page.locator("[name=gate]").all()[:3]:
+        box.check()
+    page.get_by_role("button", name="Approve…", exact=True).click()
+    page.wait_for_url("**/inbox/bulk/")
+    return "body"
+
+
+def _simulated(page: Page, history: History) -> str:
+    page.goto("/admin/approvals/policy/")
+    page.locator("#result_list th a").first.click()
+    page.locator("[name=quorum]").fill("2")
+    page.locator("[name=_simulate]").click()
+    expect(page.locator("#simulated")).to_be_visible()
+    return "body"
+
+
+def _first(address: str) -> Show:
+    """Show the first row of a list of the administration."""
+
+    def show(page: Page, history: History) -> str:
+        page.goto(address)
+        page.locator("#result_list th a").first.click()
+        return "body"
+
+    return show
+
+
 def _sign_in(page: Page, history: History) -> str:
     page.context.clear_cookies()
     page.goto("/")
@@ -108,8 +137,30 @@ ANN: dict[str, Show] = {
     "program-run": _of(lambda history: history.outside.paid),
     "password-gate": _password,
     "assistant-gate": _of(lambda history: history.outside.assistant),
+    "asked-gate": _of(lambda history: history.outside.asking),
+    "undo-gate": _of(lambda history: history.outside.held),
+    "receipt-gate": _of(lambda history: history.outside.receipt),
+    "receipt": _of(lambda history: f"{history.outside.receipt}receipt/"),
+    "hand-over": _of(lambda history: f"{history.outside.asking}hand-over/"),
+    "inbox-all": _at("/?queue=all", ""),
+    "inbox-decided": _at("/?queue=by_me", ""),
+    "inbox-empty": _at("/?queue=snoozed", ""),
+    "views": _at("/inbox/views/"),
+    "bulk": _bulk,
+    "insights": _at("/insights/"),
+    "insights-gates": _at("/insights/gates/"),
     "tokens": _at("/tokens/"),
+    "device": _at("/device/"),
+    "profile": _at("/account/"),
+    "security": _at("/account/security/"),
+    "app": _at("/account/security/app/"),
+    "passkey": _at("/account/security/passkeys/"),
+    "sessions": _at("/account/sessions/"),
+    "change-password": _at("/accounts/password/change/"),
+    "confirm": _at("/accounts/reauthenticate/"),
+    "away": _at("/account/away/"),
     "notifications": _at("/account/notifications/"),
+    "offline": _at("/offline/", ""),
     "palette": _palette,
     "keys": _keys,
     "missing": _at("/gates/999999/"),
@@ -118,9 +169,21 @@ ADMIN: dict[str, Show] = {
     "audit": _at("/audit/"),
     "administration": _at("/admin/"),
     "policies": _at("/admin/approvals/policy/"),
+    "policy": _at("/admin/approvals/policy/add/"),
+    "policy-tried": _simulated,
+    "policy-changes": _at("/admin/approvals/policychange/"),
+    "calendar": _at("/admin/approvals/calendar/add/"),
+    "chat-channel": _at("/admin/approvals/channeladdress/add/"),
+    "notices": _at("/admin/approvals/notice/"),
+    "channel-states": _at("/admin/approvals/channelstate/"),
+    "account-of-another": _first("/admin/auth/user/"),
+    "team": _first("/admin/auth/group/"),
+    "webhook": _first("/admin/approvals/webhook/"),
     "retention": _at("/admin/checkpoints/retentionpolicy/"),
     "dry-run": _of(lambda history: history.dry_run),
     "webhooks": _at("/admin/approvals/webhook/"),
     "deliveries": _at("/admin/approvals/delivery/"),
-    "sign-in": _sign_in,  # last, since it signs out
+    "sign-in": _sign_in,  # it signs out, as those after it need
+    "forgotten": _at("/accounts/password/reset/"),
+    "forgotten-sent": _at("/accounts/password/reset/done/"),
 }

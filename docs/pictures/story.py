@@ -17,6 +17,8 @@ from . import outside
 from .acting import decide, enter, open_gate, run_of, seq_of, until
 from .outside import Outside
 
+PROPOSE, PAY = "Propose the refund", "Pay the refund"  # steps, by their titles
+
 
 @dataclass(frozen=True)
 class History:
@@ -52,22 +54,22 @@ def _retention(page: Page) -> str:
 
 def _refunds(page: Page) -> tuple[str, str, int]:
     paid = approve(page, "Jonas Brandt", "30.00")
-    proposed = seq_of(page, "propose")
+    proposed = seq_of(page, PROPOSE)
     fork(page, f"{paid}checkpoints/{proposed}/fork/", "Jonas Brandt: a voucher instead?")
-    open_rewind(page, paid, "propose")
+    open_rewind(page, paid, PROPOSE)
     with page.expect_response("**/impacts/"):
         page.get_by_label("Why").last.fill("He only keeps the shade. Offer him a third.")
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
     page.locator("#rewind .commit:visible").click()
     page.wait_for_load_state("networkidle")
-    until(page, paid, "Held at review")
+    until(page, paid, "Held at “Review the refund”")
     open_gate(page, "Käthe Mühlbauer")
     sent_back = run_of(page)
     page.locator("#decide label[data-choice=reject]").click()
     page.locator("input[name=then][value=back]").check()
     page.locator("#feedback").fill("Refund half of it.")
     decide(page, "reject")
-    until(page, sent_back, "Held at review")
+    until(page, sent_back, "Held at “Review the refund”")
     open_gate(page, "Käthe Mühlbauer")
     decide(page, "approve")
     until(page, sent_back, "Completed")
@@ -99,4 +101,4 @@ def open_rewind(page: Page, run: str, step: str) -> None:
     page.goto(run)
     page.goto(f"{run}?at={seq_of(page, step)}")
     page.get_by_text("Rewind the run…").click()
-    page.get_by_label(f"Before {step}").check()
+    page.get_by_label(f"Before “{step}”").check()
