@@ -90,8 +90,6 @@ def make(browser: Browser, stack: Stack) -> Outside:
         held = _ask(program, title="Pay invoice 1021 of Bergen", to="Bergen Print", amount="75.00", policy=HELD)
         ann.goto(f"/gates/{held['gate']}/")
         decide(ann, "approve")
-        for number in range(1030, 1034):
-            _ask(program, title=f"Pay membership {number}", to="Oslo Choir", amount="12.00", risk="low")
     at = [f"/gates/{each['gate']}/" for each in (asking, large, held)]
     found = Outside(paid, receipt, at[0], at[1], at[2], _assistant(bob))
     for page in (ann, bob, admin):
@@ -119,9 +117,7 @@ def _answered(program: httpx.Client, ann: Page, gate: int) -> None:
     _ok(program.post(f"/gates/{gate}/answers", json={"question": question["id"], "text": words}))
 
 
-def _ask(
-    program: httpx.Client, *, title: str, to: str, amount: str, policy: str = "", risk: str = "high"
-) -> dict[str, Any]:
+def _ask(program: httpx.Client, *, title: str, to: str, amount: str, policy: str = "") -> dict[str, Any]:
     """Post a gate about one payment."""
     payment = {"to": to, "iban": "DE02120300000000202051", "amount": amount}
     action = {
@@ -130,7 +126,7 @@ def _ask(
     }  # fmt: skip
     body = {
         "title": title, "summary": "The delivery note and the order agree with the invoice.", "for_whom": to,
-        "amount": f"{amount} EUR", "risk": risk, "reasons": ["The first payment to this account"],
+        "amount": f"{amount} EUR", "risk": "high", "reasons": ["The first payment to this account"],
         "actions": [action], "state": {"invoice": {"of": to, "due": "2026-12-01"}}, "policy": policy,
         "worker": "billing-2:4181", "deferred": True,
     }  # fmt: skip
