@@ -29,6 +29,17 @@ def test_it_says_who_decided_what_happens_when_and_offers_the_undo() -> None:
     assert f'name="decision" value="{made.pk}"' in page
 
 
+def test_the_preview_in_the_inbox_counts_down_and_offers_the_undo() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    decide(gate, person)
+    for who, undoes in ((person, True), (bob(team), False)):
+        page = signed_in(who).get(f"/gates/{gate.pk}/preview/").content.decode()
+        assert 'role="timer"' in page
+        assert 'data-as="countdown"' in page
+        assert ("/undos/" in page) is undoes
+
+
 def test_a_colleague_sees_it_and_may_still_reject_it_and_has_no_undo() -> None:
     team = make_team()
     gate = make_held(team)
