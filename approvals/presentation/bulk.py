@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
 from approvals.decisions.bulk.orders import BulkResult
-from approvals.decisions.submission import Then, Verdict
+from approvals.decisions.submission import Verdict
 from approvals.errors import AlreadySaid, DecisionRefused
 from approvals.gates.page.shown_gate import shown
 from approvals.models import Gate
@@ -28,7 +28,6 @@ class BulkLine:
 
     page: GatePage
     verdict: str
-    then: str
     like: Gate  # the gate that gives the list its kind: the first that need not be decided by itself
 
     @property
@@ -51,7 +50,7 @@ class BulkLine:
                 return _("Its run cannot continue from here just now. Open it to see why.")
             if page.step_up and page.step_up.until is None:
                 return _("Its policy asks for your password again. Open it to confirm it.")
-            return self._why_unapproved() if self.approves else self._why_unrejected()
+            return self._why_unapproved() if self.approves else ""
         except DecisionRefused as refusal:
             return str(refusal)
         except (NotVerified, NoSuchCheckpoint):
@@ -69,22 +68,13 @@ class BulkLine:
             return _("It would do something again that was already done. Open it to confirm that.")
         return ""
 
-    def _why_unrejected(self) -> str:
-        if self.then == Then.BACK and not self.page.card.on_reject:
-            return _("Its agent names no step to send it back to. Open it to choose one.")
-        return ""
-
     @property
     def approves(self) -> bool:
         return self.verdict == Verdict.APPROVE
 
     @cached_property
     def does(self) -> str:
-        """Say what the decision does, as the gate's page says it."""
-        if not self.approves and self.then == Then.BACK:
-            return _("Nothing runs. The run goes back to “%(step)s” with your reason") % {
-                "step": self.page.plan.title_of(self.page.card.on_reject)
-            }
+        """Say what the decision does, as the gate's page says it; a rejection stops the run unless it is sent back."""
         if not self.approves:
             return _("Nothing runs. The run stops as rejected")
         left = self.page.left - 1
@@ -96,6 +86,13 @@ class BulkLine:
             if left == 1
             else _("%(does)s, after %(left)s more approvals") % {"does": words, "left": left}
         )
+
+    @property
+    def back(self) -> str:
+        """Say what a rejection that sends it back does; "" where its agent names no step for that."""
+        step = self.page.card.on_reject
+        words = _("Nothing runs. The run goes back to “%(step)s” with your reason")
+        return words % {"step": self.page.plan.title_of(step)} if step else ""
 
     @property
     def undo(self) -> str:
@@ -152,7 +149,6 @@ class BulkList:
     """The list of a bulk decision before it is sent."""
 
     verdict: str
-    then: str
     allowed: list[BulkLine]
     refused: list[BulkLine]
     unknown: int  # numbers that name no gate which the reader sees
@@ -162,9 +158,9 @@ class BulkList:
         return self.verdict == Verdict.APPROVE
 
     @property
-    def backs(self) -> bool:
-        """Tell whether the agent of these gates names a step to which a rejection sends them back."""
-        return any(line.page.card.on_reject for line in (*self.allowed, *self.refused))
+    def backs(self) -> int:
+        """Count the gates that a rejection can send back to a step."""
+        return 0 if self.approves else sum(bool(line.back) for line in self.allowed)
 
     @property
     def first(self) -> BulkLine | None:
@@ -175,7 +171,7 @@ class BulkList:
         return _("Why these together?") if self.approves else _("Why do you reject these?")
 
 
-def listed(numbers: Iterable[int], *, verdict: str, then: str, reader: User, confirmed: Confirmed | None) -> BulkList:
+def listed(numbers: Iterable[int], *, verdict: str, reader: User, confirmed: Confirmed | None) -> BulkList:
     """Read these gates for the list, in this order; those that the reader may not see are only counted."""
     with store.reading():
         found = [(number, shown(number, to=reader)) for number in numbers]
@@ -183,12 +179,11 @@ def listed(numbers: Iterable[int], *, verdict: str, then: str, reader: User, con
         store.expect([page.gate.checkpoint for page in pages if page.open])
         gates = [page.gate for page in pages]
         like = next((gate for gate in gates if not bulk.why_alone(gate)), gates[0] if gates else None)
-        lines = [BulkLine(page=page, verdict=verdict, then=then, like=like) for page in pages if like is not None]
+        lines = [BulkLine(page=page, verdict=verdict, like=like) for page in pages if like is not None]
         for line in lines:
             _ = line.why_not or (line.does, line.undo, line.choice)
     return BulkList(
         verdict=verdict,
-        then=then,
         allowed=[line for line in lines if not line.why_not],
         refused=[line for line in lines if line.why_not],
         unknown=len(found) - len(pages),

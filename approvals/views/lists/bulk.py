@@ -59,15 +59,12 @@ def _alike(request: HttpRequest, numbers: list[int]) -> list[int]:
 def _show(request: HttpRequest, numbers: list[int], *, faults: Any = (), status: int = 200) -> HttpResponse:
     said = request.POST
     verdict = Verdict.REJECT if said.get("verdict") == Verdict.REJECT else Verdict.APPROVE
-    then = said.get("then", "") if said.get("then") in Then.values else str(Then.STOP)
-    found = bulk.listed(
-        numbers, verdict=str(verdict), then=then if verdict == Verdict.REJECT else "", reader=reader_of(request),
-        confirmed=step_up.of_session(request),
-    )  # fmt: skip
+    confirmed = step_up.of_session(request)
+    found = bulk.listed(numbers, verdict=str(verdict), reader=reader_of(request), confirmed=confirmed)
     told = {each["pointer"].removeprefix("/"): each["message"] for each in faults}
     context = {
         "found": found, "key": said.get("key") or uuid.uuid4().hex, "comment": said.get("comment", ""),
-        "ticked": said.get("second_look") == "yes", "most": MOST,
+        "back": said.get("then") == Then.BACK, "ticked": said.get("second_look") == "yes", "most": MOST,
         "faults": told, "other_faults": [words for name, words in told.items() if name not in BESIDE_FIELDS],
     }  # fmt: skip
     return render(request, "approvals/bulk/preview.html", context, status=status)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.test import Client
 
 from approvals.models import Gate, Policy
+from checkpoints.models import Plan
 from tests.factories import make_card, make_gate, make_run
-from tests.factories.runs import make_plan, make_spec
+from tests.factories.runs import STEPS, make_plan, make_spec
 
 CHOICE = re.compile(r'name="choice" value="([^"]+)"')
 KEY = re.compile(r'name="key" value="([^"]+)"')
 REASON = "Checked against the ledger."
 
 
-def alike(number: int, *, policy: Policy, risk: str = "low", **card: Any) -> list[Gate]:
+def make_stuck_plan() -> Plan:
+    """Store a plan of the same agent whose step names none that a rejection goes back to."""
+    steps = tuple(replace(step, on_reject="") for step in STEPS)
+    return make_plan(make_spec("robo", steps=steps, version="2"))
+
+
+def alike(number: int, *, policy: Policy, risk: str = "low", plan: Plan | None = None, **card: Any) -> list[Gate]:
     """Open gates of one agent, step and policy."""
-    plan = make_plan(make_spec("robo"))
+    plan = plan or make_plan(make_spec("robo"))
     return [
         make_gate(
             policy=policy,

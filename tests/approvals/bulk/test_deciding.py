@@ -17,7 +17,7 @@ from approvals.models import BulkOrder, Decision, Gate
 from checkpoints import crash_points
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
-from tests.approvals.bulk.bulk_forms import REASON, alike, form, preview, send
+from tests.approvals.bulk.bulk_forms import REASON, alike, form, make_stuck_plan, preview, send
 from tests.approvals.decisions.undoing.windows import WINDOW
 from tests.factories import (
     ann,
@@ -186,6 +186,20 @@ def test_a_bulk_rejection_stops_the_runs_with_its_reason() -> None:
     results = send(client, form(page, verdict="reject", then="stop", second_look=""))
     assert "You rejected 2 gates" in results
     assert {gate.outcome.kind for gate in Gate.objects.filter(pk__in=[each.pk for each in gates])} == {"rejected"}
+
+
+def test_gates_without_a_step_are_not_sent_back() -> None:
+    team = make_team()
+    policy = make_policy(team)
+    gates, stuck = alike(2, policy=policy), alike(1, policy=policy, plan=make_stuck_plan())
+    client = signed_in(ann(team))
+    page = preview(client, [*gates, *stuck], "reject")
+    assert page.count("The run goes back to “Propose” with your reason") == 2
+    assert page.count("its agent names no step to send it back to") == 1
+    results = send(client, form(page, verdict="reject", then="back", second_look=""))
+    assert "You rejected 2 gates" in results
+    assert statuses([*gates, *stuck]) == ["decided", "decided", "open"]
+    assert 'value="back" disabled' in preview(client, stuck, "reject")
 
 
 def test_a_bulk_decision_counts_as_looked_at_so_that_the_count_of_fast_ones_begins_anew() -> None:

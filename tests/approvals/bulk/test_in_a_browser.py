@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from approvals.models import Decision, Gate
-from tests.approvals.bulk.bulk_forms import REASON, alike
+from tests.approvals.bulk.bulk_forms import REASON, alike, make_stuck_plan
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.browser_checks import check_each_look, watched
 
@@ -66,11 +66,38 @@ def test_it_works_without_script(new_page: NewPage) -> None:
     for gate in gates:
         page.locator(f"#gate-{gate.pk} [name=gate]").check()
     page.get_by_role("button", name="Reject…").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Reject 2 gates")
+    expect(page.get_by_role("heading", level=1)).to_have_accessible_name("Reject 2 gates")
     page.get_by_label("Why do you reject these?").fill("Not this month.")
     page.get_by_role("button", name="Reject 2 gates").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("You rejected 2 gates")
     assert set(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("status", flat=True)) == {"decided"}
+
+
+def test_the_list_of_a_rejection_says_what_the_choice_does_to_each(new_page: NewPage) -> None:
+    """It said that the run stops though the reviewer chose to send each back, also where no step was named for that."""
+    team = make_team()
+    policy = make_policy(team)
+    gates, stuck = alike(2, policy=policy), alike(1, policy=policy, plan=make_stuck_plan())
+    page = new_page(ann(team), java_script_enabled=False)
+    page.goto("/")
+    for gate in (*gates, *stuck):
+        page.locator(f"#gate-{gate.pk} [name=gate]").check()
+    page.get_by_role("button", name="Reject…").click()
+    stops, backs = page.get_by_text("The run stops as rejected"), page.get_by_text("The run goes back to")
+    stays = page.locator(f"#bulk-{stuck[0].pk}").get_by_text("Stays open")
+    heading = page.get_by_role("heading", level=1)
+    expect(stops.locator("visible=true")).to_have_count(3)
+    expect(backs.locator("visible=true")).to_have_count(0)
+    expect(stays).to_be_hidden()
+    expect(heading).to_have_accessible_name("Reject 3 gates")
+    page.get_by_label("Send each back").check()
+    expect(stops.locator("visible=true")).to_have_count(0)
+    expect(backs.locator("visible=true")).to_have_count(2)
+    expect(stays).to_be_visible()
+    expect(heading).to_have_accessible_name("Send 2 gates back")
+    page.get_by_label("Why do you reject these?").fill("Not this month.")
+    page.get_by_role("button", name="Send 2 gates back").click()
+    expect(heading).to_have_text("You rejected 2 gates")
 
 
 def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -> None:
