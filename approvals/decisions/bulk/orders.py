@@ -21,6 +21,7 @@ from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.values import digests
 
 STOPPED = timedelta(seconds=10)  # without a move, which a process that works on an order makes every second
+USED = "/key"  # the fault of a form whose key has an order of other content
 UNLOOKED = "second_look"  # the part of the form that an approval has to tick
 
 
@@ -120,7 +121,8 @@ def take(sent: BulkSubmission, *, by: User) -> BulkOrder:
                 ]
             )
     if bytes(order.request) != request:
-        raise Invalid([problem(_("This form was sent before with other content; load the page again."))])
+        told = _("This form was sent before with other content. What that decided counts; send again for the rest.")
+        raise Invalid([problem(told, pointer=USED)])
     order.refresh_from_db()
     return order
 

@@ -62,8 +62,9 @@ def _show(request: HttpRequest, numbers: list[int], *, faults: Any = (), status:
     confirmed = step_up.of_session(request)
     found = bulk.listed(numbers, verdict=str(verdict), reader=reader_of(request), confirmed=confirmed)
     told = {each["pointer"].removeprefix("/"): each["message"] for each in faults}
+    used = any(each["pointer"] == orders.USED for each in faults)
     context = {
-        "found": found, "key": said.get("key") or uuid.uuid4().hex, "comment": said.get("comment", ""),
+        "found": found, "key": (not used and said.get("key")) or uuid.uuid4().hex, "comment": said.get("comment", ""),
         "back": said.get("then") == Then.BACK, "ticked": said.get("second_look") == "yes", "most": MOST,
         "faults": told, "other_faults": [words for name, words in told.items() if name not in BESIDE_FIELDS],
     }  # fmt: skip

@@ -14,6 +14,7 @@ from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.errors import Invalid
 from approvals.models import BulkOrder, Decision, Gate
+from approvals.views.lists.bulk import choices_in
 from checkpoints import crash_points
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
@@ -284,6 +285,26 @@ def test_a_process_killed_in_the_middle_leaves_what_it_did_and_the_rest_is_decid
     assert "You approved 5 gates" in send(client, {"order": order.pk})
     assert Decision.objects.filter(gate__in=gates).count() == 5
     assert "has not come to its end" not in client.get("/").content.decode()
+
+
+def test_a_form_that_was_cut_short_is_sent_again_with_another_reason_for_the_rest() -> None:
+    """It kept its key, which another content had used, so that it was refused however often it was sent."""
+    team = make_team()
+    reviewer = ann(team)
+    gates, client = alike(3, policy=make_policy(team)), signed_in(reviewer)
+    filled = form(preview(client, gates))
+    sent = BulkSubmission(
+        key=filled["key"], verdict="approve", gates=choices_in(filled["choice"]), comment=REASON, second_look=True
+    )
+    orders.take(sent, by=reviewer)
+    decide(gates[0], reviewer)
+    refused = client.post("/inbox/bulk/decisions/", {**filled, "comment": "Another reason."})
+    assert refused.status_code == 422
+    page = refused.content.decode()
+    assert "What that decided counts; send again for the rest." in page
+    assert page.count('name="choice"') == 2
+    assert "You approved 2 gates" in send(client, form(page, comment="Another reason."))
+    assert [made.words for made in Decision.objects.filter(gate__in=gates[1:])] == ["Another reason."] * 2
 
 
 def test_an_order_that_two_processes_carry_out_decides_each_gate_once() -> None:
