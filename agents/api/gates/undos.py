@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, Key, answer, kept, needs
+from agents.api.protocol import GateId, Key, answer, needs, once
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
-from approvals.decisions.undoing.take_back import take_back
+from approvals.decisions.undoing.take_back import recorded, take_back_within
 from approvals.views.access import gate_or_404
 
 from .decisions import Decided
@@ -40,10 +40,11 @@ def undo_decision(request: HttpRequest, gate_id: GateId, undo: UndoOrder, key: K
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
 
     def say() -> HttpResponse:
-        taken = take_back(gate, by=reader, decision=undo.decision)
+        taken = take_back_within(gate, by=reader, decision=undo.decision)
         now = gate_or_404(request, gate_id)
         told = {"id": taken.pk, "verdict": taken.verdict, "actions": taken.by_action, "gate": now}
         undone = Decided.model_validate(told, context={"standing": now.standing(), "reader": reader})
         return answer(undone, http_status=201)
 
-    return kept(request, key, say)
+    with recorded(gate, by=reader):
+        return once(request, key, say)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.contrib.auth.models import User
 from django.db import transaction
 
@@ -25,9 +28,15 @@ def take_back(gate: Gate, *, by: User, decision: int | None = None) -> Decision:
     nobody can decide again, and the gate expires. Raises UndoTooLate, NoUndo, NothingToUndo, NotAllowed or
     TokenMayNotDecide, of which there is an event by then; and NotVerified.
     """
+    with recorded(gate, by=by), transaction.atomic(durable=True):
+        return take_back_within(gate, by=by, decision=decision)
+
+
+@contextmanager
+def recorded(gate: Gate, *, by: User) -> Iterator[None]:
+    """Record the refusal of an undo in a transaction of its own, as that of the undo is rolled back."""
     try:
-        with transaction.atomic(durable=True):
-            return _take_back(gate.pk, by, decision)
+        yield
     except DecisionRefused as refusal:
         with transaction.atomic(durable=True):
             data = {"kind": refusal.code, "verdict": "undo"}
@@ -35,8 +44,9 @@ def take_back(gate: Gate, *, by: User, decision: int | None = None) -> Decision:
         raise
 
 
-def _take_back(gate_id: int, by: User, wanted: int | None) -> Decision:
-    reading = read(gate_id, user_id=by.pk)
+def take_back_within(gate: Gate, *, by: User, decision: int | None = None) -> Decision:
+    """Do the same within the caller's transaction, which is inside `recorded`."""
+    reading = read(gate.pk, user_id=by.pk)
     gate, standing = reading.gate, reading.proposal
     if not reading.decides and not gate.decisions.filter(user=by).exists():
         raise NotAllowed
@@ -47,12 +57,12 @@ def _take_back(gate_id: int, by: User, wanted: int | None) -> Decision:
     evidence.check(standing)
     crash_points.point("before_undone", gate.step)
     if not gate.move():  # locked from here on, by whoever was first: another undo, a decision, or the window's end
-        raise _too_late(read(gate_id).gate)
+        raise _too_late(read(gate.pk).gate)
     votes = counting(gate)
     evidence.check_voices(gate, votes)
     standing = standing if standing.number == gate.proposal else gate.standing()
     mine = next((vote for vote in votes if vote.user_id == by.pk), None)
-    if mine is None or (wanted is not None and mine.pk != wanted):
+    if mine is None or (decision is not None and mine.pk != decision):
         raise NothingToUndo
     Decision.objects.filter(pk=mine.pk).update(counts=False)
     mine.counts = False
