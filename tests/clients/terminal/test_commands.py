@@ -15,6 +15,7 @@ from agents.models import Token
 from approvals.models import Gate, Policy, versions
 from checkpoints import actors
 from tests.approvals.cards.preconditions.offering_gates import said_of
+from tests.approvals.decisions.undoing.windows import make_held
 from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team
 from tests.factories.tokens import make_token
 from tests.harness.waiting import until
@@ -158,6 +159,22 @@ def test_a_quorum_that_lacks_people_is_told_by_the_code(at: Reviewer) -> None:
     assert (done.returncode, done.stdout) == (exits.MORE_NEEDED, "Recorded: approve; 1 more must approve.\n")
 
 
+def test_a_decision_is_undone_until_it_takes_effect(at: Reviewer) -> None:
+    """A decision within its undo window was told as one that 0 more people must approve."""
+    gate = make_held(at.gate.team)
+    assert at.runs("undo", gate.pk).returncode == exits.CHANGED
+    done = at.runs("decide", gate.pk, "approve")
+    assert done.returncode == exits.DONE, done.stderr
+    words = f"UTC; `holdpoint undo {gate.pk}` takes yours back."
+    assert words in done.stdout
+    assert words in at.runs("show", gate.pk).stdout
+    undone = at.runs("undo", gate.pk)
+    assert (undone.returncode, undone.stdout) == (exits.DONE, "Undone: approve; the gate is open.\n")
+    assert not gate.decisions.get().counts
+    again = at.runs("undo", gate.pk)
+    assert (again.returncode, "nothing to undo" in again.stderr) == (exits.CHANGED, True)
+
+
 def test_a_policy_that_takes_no_tokens_sends_people_to_the_page(at: Reviewer) -> None:
     policy = Policy(team=at.gate.team, name="strict", tokens_decide=False)
     versions.write(policy, by=actors.SYSTEM)
@@ -247,7 +264,7 @@ def test_logout_leaves_a_token_of_the_environment_alone(at: Reviewer) -> None:
 
 
 def test_every_command_has_help_and_the_table_of_codes(at: Reviewer) -> None:
-    for command in ("gates", "show", "decide", "runs", "rewind", "watch", "login", "logout"):
+    for command in ("gates", "show", "decide", "undo", "runs", "rewind", "watch", "login", "logout"):
         done = at.runs(command, "--help")
         assert done.returncode == 0
         assert "exit codes:" in done.stdout

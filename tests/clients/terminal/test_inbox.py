@@ -21,6 +21,7 @@ from textual.widgets import Checkbox, DataTable, Input, RadioButton, Select, Sta
 
 from approvals.models import Gate
 from tests.approvals.cards.preconditions.offering_gates import OBSERVING, make_precondition, said_of
+from tests.approvals.decisions.undoing.windows import make_held, now
 from tests.factories import ann, bob, decide, edit_amount, make_action, make_card, make_gate
 from tests.factories.runs import make_plan, make_run, make_spec
 from tests.harness.waiting import PATIENCE
@@ -111,6 +112,17 @@ async def test_approving_shows_first_what_it_does_and_records_it_by_enter(at: Re
         await on(pilot, GateScreen)
         await shows(pilot, "approved by Ann Okafor")
     assert (await gate_of(at)).status == "decided"
+
+
+async def test_a_decision_is_undone_with_a_key_until_it_takes_effect(at: Reviewer) -> None:
+    gate = await sync_to_async(make_held)(at.gate.team)
+    await sync_to_async(decide)(gate, at.user)
+    async with inbox(at) as pilot:
+        await pilot.app.push_screen(GateScreen(gate.pk))
+        await shows(pilot, "Decided as approved: takes effect at")
+        await pilot.press("u")
+        await shows(pilot, "0 of 1 approved")
+    assert (await sync_to_async(now)(gate)).settles_at is None
 
 
 async def test_a_rejection_takes_a_reason_and_says_where_the_run_goes(at: Reviewer) -> None:

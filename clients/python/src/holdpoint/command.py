@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Subcommand] = {
     "gates": Subcommand("holdpoint.terminal.commands.gates", "", "list the open gates"),
     "show": Subcommand("holdpoint.terminal.commands.show", "", "show a gate, and what each choice would do"),
     "decide": Subcommand("holdpoint.terminal.commands.decide", "", "decide a gate"),
+    "undo": Subcommand("holdpoint.terminal.commands.undo", "", "take your decision back, while its policy allows it"),
     "runs": Subcommand("holdpoint.terminal.commands.runs", "", "list runs, or the checkpoints of one"),
     "rewind": Subcommand("holdpoint.terminal.commands.rewind", "", "send a run back to a checkpoint"),
     "watch": Subcommand("holdpoint.terminal.commands.watch", "", "write a line for each event"),

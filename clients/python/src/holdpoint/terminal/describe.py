@@ -158,13 +158,16 @@ def agreement(found: Json) -> list[Line]:
         comment = [Span(": "), said(vote["comment"], QUOTE)] if vote["comment"] else []
         lines.append(line("  ", said(vote["name"]), " ", said(vote["verdict"], BOLD), *comment, lapsed))
     if found.get("settles_at"):
-        at = found["settles_at"][11:19]
-        words = f"Decided as {found['settles_as']}: takes effect at {at} UTC. Undo it until then at {found['url']}"
-        lines.append(line(Span(words, HOLD)))
+        lines.append(line(Span(f"Decided as {found['settles_as']}: {settling(found)}.", HOLD)))
     if found["status"] == "open" and (found.get("step_up") or not found.get("tokens_decide", True)):
         why = "needs your password" if found.get("step_up") else "takes no decisions by token"
         lines.append(line(Span(f"The policy {why}: decide at {found['url']}", STOP)))
     return lines
+
+
+def settling(found: Json) -> str:
+    """Say when a decision that can still be undone takes effect, and what undoes it."""
+    return f"takes effect at {found['settles_at'][11:19]} UTC; `holdpoint undo {found['id']}` takes yours back"
 
 
 def impact(found: Json | None, *, left: int = 0) -> list[Line]:

@@ -45,6 +45,12 @@ def decide(api: Api, number: int, decision: Mapping[str, Any], *, key: str = "")
     return found
 
 
+def undo(api: Api, number: int) -> Op[Json]:
+    """Take your decision back while its gate is still open."""
+    found: Json = yield from _sent(api, f"gates/{number}/undos", {}, key=uuid.uuid4().hex)
+    return found
+
+
 def runs(api: Api, *, status: str = "") -> Op[list[Json]]:
     """List the newest runs."""
     found: Json = yield from _read(api, "runs", limit=str(PAGE), **({"status": status} if status else {}))

@@ -13,7 +13,7 @@ from ...errors import HoldpointError
 from .. import decisions, describe, pointers, reviewing
 from ..commands.show import CHOICES, state_of
 from ..lines import BOLD, GO, HOLD, STOP, Line, Span, line, said
-from .base import ReviewScreen
+from .base import ReviewScreen, begin
 from .deciding import Approve, Composer, Reject, Respond
 from .drawing import Lines
 from .each import Answer, Each
@@ -35,6 +35,7 @@ class GateScreen(ReviewScreen):
     BINDINGS: ClassVar[Any] = [
         ("a", "decide('approve')", "Approve"), ("e", "decide('edit')", "Edit"), ("r", "decide('reject')", "Reject"),
         ("s", "decide('respond')", "Respond"), ("p", "decide('each')", "Each"), ("w", "decide('answer')", "Answer"),
+        ("u", "undo", "Undo your decision"),
         ("j", "scroll(3)", ""), ("k", "scroll(-3)", ""), ("escape,q", "app.pop_screen", "Back"),
     ]  # fmt: skip
 
@@ -64,6 +65,8 @@ class GateScreen(ReviewScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what the gate takes."""
+        if action == "undo":
+            return bool(self.gate.get("settles_at"))
         if action != "decide" or not self.gate:
             return True
         return self.takes(str(parameters[0]))
@@ -123,6 +126,18 @@ class GateScreen(ReviewScreen):
         """Begin a decision."""
         if self.gate and self.takes(verdict):
             self.app.push_screen(COMPOSERS[verdict](self.gate), self._decided)
+
+    def action_undo(self) -> None:
+        """Take the person's decision back."""
+        begin(self, self._undo, group="undo", exclusive=True)
+
+    async def _undo(self) -> None:
+        try:
+            made = await self.review.ask(reviewing.undo(self.review.api, self.number))
+            self.review.say(f"Undone: {made['verdict']}.", severe=False)
+        except HoldpointError as error:
+            self.review.say(error)
+        self.caught_up()
 
     def _decided(self, made: dict[str, Any] | None) -> None:
         if made is not None:

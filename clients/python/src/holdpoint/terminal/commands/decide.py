@@ -84,14 +84,16 @@ def _decide(given: argparse.Namespace) -> int:
 def told_of(made: Mapping[str, Any], *, as_line: bool) -> int:
     """Write what was recorded, and return the exit code."""
     gate = made["gate"]
-    closed = gate["status"] != "open"
+    settles = gate["status"] == "open" and gate.get("settles_at")
+    ends = settles or gate["status"] != "open"
     if as_line:
         sys.stdout.write(as_json(made))
     else:
         left = gate["agreement"]["quorum"] - gate["agreement"]["agreed"]
-        what = f"the gate is {gate['status']}" if closed else f"{left} more must approve"
+        what = f"the gate is {gate['status']}" if ends else f"{left} more must approve"
+        what = describe.settling(gate) if settles else what
         sys.stdout.write(plain([line("Recorded: ", said(made["verdict"], BOLD), f"; {what}.")]))
-    return exits.DONE if closed else exits.MORE_NEEDED
+    return exits.DONE if ends else exits.MORE_NEEDED
 
 
 def body_of(given: argparse.Namespace, gate: Mapping[str, Any]) -> dict[str, Any]:
