@@ -174,7 +174,7 @@ class BulkList:
 def listed(numbers: Iterable[int], *, verdict: str, reader: User, confirmed: Confirmed | None) -> BulkList:
     """Read these gates for the list, in this order; those that the reader may not see are only counted."""
     with store.reading():
-        found = [(number, shown(number, to=reader)) for number in numbers]
+        found = [(number, shown(number, to=reader, listed=True)) for number in numbers]
         pages = [GatePage(each, reader, confirmed=confirmed) for _number, each in found if each is not None]
         store.expect([page.gate.checkpoint for page in pages if page.open])
         gates = [page.gate for page in pages]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -127,14 +128,17 @@ class ShownGate:
     desk: GateDesk = field(default_factory=GateDesk)
 
 
-def shown(gate_id: int, *, to: User) -> ShownGate | None:
-    """Read a gate for its page; None where this person may not see it. Two statements, three for one that ended."""
+def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
+    """Read a gate for its page; None where this person may not see it. Two statements, three for one that ended.
+
+    `listed`: only what a line of a list says of it, without drafts, messages and the gates beside it, which may be 200.
+    """
     found = _standing(gate_id)
     if not found:
         return None
     standing = found[0]
     gate = standing.gate
-    beside = _beside(gate_id, to.pk, kind=kind_of(to))
+    beside = defaultdict(list, _beside(gate_id, to.pk, kind=kind_of(to), listed=listed))
     if not beside["seen"]:
         return None
     if outcome := getattr(gate, "outcome", None):
@@ -185,32 +189,37 @@ def _counted(outcome: Any) -> QuerySet[Decision]:
 
 
 @prepared
-def _beside(pk: Any, user: Any, *, kind: PersonKind) -> BatchStatement:
-    """Read what a gate's page needs beside the gate."""
+def _beside(pk: Any, user: Any, *, kind: PersonKind, listed: bool) -> BatchStatement:
+    """Read what a gate's page needs beside the gate, or what a list needs of that."""
     reader = kind.person(user)
     seen, gate = Gate.objects.visible_to(reader), Gate.objects.filter(pk=pk)
     reviewers = ReviewingTeam.objects.filter(policy__in=gate.values("policy")).order_by("team__name")
     asked = ReviewingTeam.objects.filter(policy__in=gate.open().values("policy"))
     teams, values = asked.values("team_id").query.sql_with_params()
+    needed: dict[str, Any] = {
+        "seen": seen.filter(pk=pk).values("pk"),
+        "sees_run": gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
+        "decides": _asks(reader, pk).values("pk"),
+        "decides_in": reviewers.filter(team__in=held(reader, DECIDE_GATE)).values("team"),
+        "decides_here": AddedTeam.objects.filter(gate=pk, team__in=held(reader, DECIDE_GATE)).values("team"),
+        "named": (_NAMED, [pk]),
+        "reviewers": reviewers.values("team"),
+        "reviewer_names": reviewers.values("team__name"),
+        "granted": (_GRANTED, [pk]),
+        "deciders": (_MEMBERS.format(teams + _MORE_MEMBERS), [*values, pk, pk]),
+        "desk": desk.column(reader, pk),
+    }
+    if listed:
+        return columns(**needed)
     return columns(
-        seen=seen.filter(pk=pk).values("pk"),
-        sees_run=gate.filter(team__in=teams_where(reader, VIEW_RUN)).values("pk"),
-        decides=_asks(reader, pk).values("pk"),
-        decides_in=reviewers.filter(team__in=held(reader, DECIDE_GATE)).values("team"),
-        decides_here=AddedTeam.objects.filter(gate=pk, team__in=held(reader, DECIDE_GATE)).values("team"),
-        named=(_NAMED, [pk]),
+        **needed,
         replaced=seen.filter(replacements=pk).order_by("-pk").values("pk"),
-        reviewers=reviewers.values("team"),
-        reviewer_names=reviewers.values("team__name"),
         draft=(_DRAFT, [pk, pk, user]),
         visits=(_VISITS, [pk, user]),
         looking=(_LOOKING, [pk, user]),
         approved_at=second_look.recent(user).values("created_at"),
         looked_twice=second_look.recent(user).values("second_look"),
-        granted=(_GRANTED, [pk]),
         beside=statement(pk, seen.values("pk").query.sql_with_params()),
-        deciders=(_MEMBERS.format(teams + _MORE_MEMBERS), [*values, pk, pk]),
-        desk=desk.column(reader, pk),
         told=(_TOLD, [pk]),
         unopened=Notice.objects.unopened(user).filter(gate=pk).values("pk")[:1],
         late=Unrun.objects.late().filter(gate=pk).values("pk"),
