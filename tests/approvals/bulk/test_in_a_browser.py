@@ -57,6 +57,39 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     assert set(Gate.objects.filter(pk__in=[risky.pk, other.pk]).values_list("status", flat=True)) == {"open"}
 
 
+def test_forty_alike_are_cleared_together_and_two_say_why_they_are_not(new_page: NewPage) -> None:
+    team = make_team()
+    policy = make_policy(team)
+    gates = alike(38, policy=policy)
+    high, medium = (alike(1, policy=policy, risk=risk)[0] for risk in ("high", "medium"))
+    page = new_page(ann(team))
+    said = watched(page)
+    page.goto("/")
+    page.locator(f"#gate-{gates[0].pk} [name=gate]").check()
+    page.locator(f"#gate-{medium.pk} [name=gate]").click(modifiers=["Shift"])
+    expect(page.locator("[data-bulk-count]")).to_have_text("40 gates selected")
+    page.keyboard.press("a")
+    page.wait_for_url("**/inbox/bulk/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Approve 38 gates")
+    refused = page.get_by_role("region", name="Will not be decided")
+    for gate, risk in ((high, "high"), (medium, "medium")):
+        words = f"The risk is {risk}; the policy allows at most low for decisions together."
+        expect(refused.locator(f"#bulk-{gate.pk}")).to_contain_text(words)
+    expect(refused.locator(".bulk-line")).to_have_count(2)
+    assert check_each_look(page, "", said) == []
+    page.get_by_label("Why these together?").fill(REASON)
+    page.get_by_label("I have read what each of these 38 approves").check()
+    page.get_by_role("button", name="Approve 38 gates").dblclick()
+    page.wait_for_url("**/inbox/bulk/*/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("You approved 38 gates")
+    expect(page.get_by_role("list").get_by_text("Approved", exact=True)).to_have_count(38)
+    assert check_each_look(page, "", said) == []
+    page.get_by_role("link", name="Back to the inbox").click()
+    expect(page.locator(".gate-row [name=gate]")).to_have_count(2)
+    made = Decision.objects.filter(gate__team=team)
+    assert sorted(made.values_list("gate", flat=True)) == sorted(gate.pk for gate in gates)
+
+
 def test_it_works_without_script(new_page: NewPage) -> None:
     team = make_team()
     gates = alike(2, policy=make_policy(team))
