@@ -76,6 +76,7 @@ def test_forty_alike_are_cleared_together_and_two_say_why_they_are_not(new_page:
         words = f"The risk is {risk}; the policy allows at most low for decisions together."
         expect(refused.locator(f"#bulk-{gate.pk}")).to_contain_text(words)
     expect(refused.locator(".bulk-line")).to_have_count(2)
+    expect(page.locator(".bulk-pins .figure").first).to_have_css("padding", "0px")  # a chart's, once
     assert check_each_look(page, "", said) == []
     page.get_by_label("Why these together?").fill(REASON)
     page.get_by_label("I have read what each of these 38 approves").check()
