@@ -1,13 +1,28 @@
-// <hp-ask>: a comment or a note is sent without leaving the page, and its field is then empty for the next. Each one has
-// a key of its own, so that pressing twice sends it once.
+// <hp-ask>: a comment or a note is sent without leaving the page, and its field is then empty for the next. Other words
+// have another key, so that pressing twice sends the same words once. Unsent words stay in this tab, however often the
+// page is rendered again.
 import { newKey } from "./form-key.js";
+import { forget, recall, remember } from "./keeping.js";
+
+const TAB = () => sessionStorage;
 
 class Ask extends HTMLElement {
   connectedCallback() {
     const form = this.querySelector("form");
-    form.addEventListener("htmx:after:swap", () => {
-      form.elements.text.value = "";
-      form.elements.key.value = newKey();
+    const { text, key } = form.elements;
+    const store = `hp-ask:${document.body.dataset.reader}:${form.getAttribute("action")}`;
+    let sent = false;
+    text.value ||= recall(TAB, store) ?? "";
+    form.addEventListener("input", () => {
+      remember(TAB, store, text.value);
+      if (sent) key.value = newKey();
+      sent = false;
+    });
+    form.addEventListener("htmx:before:request", () => (sent = true));
+    form.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+      if (!ctx.response.raw.ok || text.value !== ctx.request.body.get("text")) return; // refused, or typed on meanwhile
+      [text.value, key.value] = ["", newKey()];
+      forget(TAB, store);
     });
   }
 }

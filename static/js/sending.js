@@ -125,10 +125,15 @@ document.addEventListener("htmx:after:swap", () => {
 
 // For forms that htmx sends: the same note where a person sent the form, none where it only asked for a preview.
 function failed({ detail: { ctx } }, said) {
-  if (ctx?.sourceEvent?.type === "submit") tell(ctx.sourceElement, ctx.sourceEvent.submitter, ...said);
+  const button = ctx?.sourceElement?.matches("form button") && ctx.sourceElement; // one that sends the form elsewhere
+  if (button) tell(button.form, button, ...said);
+  else if (ctx?.sourceEvent?.type === "submit") tell(ctx.sourceElement, ctx.sourceEvent.submitter, ...said);
 }
 
 document.addEventListener("htmx:error", (event) => failed(event, navigator.onLine ? SILENT : OFFLINE));
-document.addEventListener("htmx:response:error", (event) =>
-  failed(event, [answered(event.detail.ctx.response.raw.status), KEPT]));
+document.addEventListener("htmx:response:error", (event) => {
+  const { response, text } = event.detail.ctx;
+  const refusal = parsed(text)?.querySelector("#refusal p")?.textContent.trim(); // a whole page, of which only this is news
+  failed(event, refusal ? [refusal, KEPT] : [answered(response.raw.status), KEPT]);
+});
 document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => ctx.sourceElement.querySelector(":scope > .not-sent")?.remove());

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from agents.questions import answering
+from approvals.gates import questions
 from approvals.models import AgentQuestion, Gate, Outcome
 from checkpoints.models import Event
 from tests.agents.questions.questioned_agents import WAS
@@ -135,3 +136,41 @@ def test_a_question_is_answered_with_the_gate_open_and_a_colleague_is_mentioned_
     expect(thread).to_contain_text(f"Look, @{mate.username} please")
     assert Event.objects.filter(subject=gate.subject, kind="gate.mentioned").count() == 1
     assert check_each_look(page, "", said) == []
+
+
+def test_words_that_were_not_sent_stay_in_the_field_whatever_the_page_does(
+    page_at: Callable[[Gate], Page], tmp_path: Path
+) -> None:
+    gate = waiting_gate(tmp_path / "ledger")
+    page = page_at(gate)
+    field, asks = page.locator("#ask"), page.get_by_role("button", name="Ask the agent", exact=True)
+    for number in range(questions.MOST_OPEN):
+        field.fill(f"Why {number}?")
+        asks.click()
+        expect(field).to_have_value("")
+    field.fill("And why?")
+    asks.click()
+    expect(page.locator(".ask-form .not-sent")).to_contain_text("3 questions here have no answer yet.")
+    expect(field).to_have_value("And why?")
+    # What is typed while the words before are on their way is another comment.
+    held = list[Route]()
+    page.route("**/remarks/", lambda route: held.append(route))
+    field.fill("Look here.")
+    with page.expect_request("**/remarks/"):
+        page.get_by_role("button", name="Comment").click()
+    field.fill("And there.")
+    held[0].continue_()
+    expect(page.locator("#gate-remarks")).to_contain_text("Look here.")
+    page.unroute("**/remarks/")
+    expect(field).to_have_value("And there.")
+    page.get_by_role("button", name="Comment").click()
+    expect(page.locator("#gate-remarks")).to_contain_text("And there.")
+    expect(field).to_have_value("")
+    # The page is rendered again: as a decision is refused, and as a new version is opened.
+    field.fill("Not yet sent.")
+    page.locator("[name='args.pay/amount']").fill("much")
+    page.locator("[data-commit]:visible").click()
+    expect(page.locator("#refusal")).to_be_visible()
+    expect(field).to_have_value("Not yet sent.")
+    page.reload()
+    expect(field).to_have_value("Not yet sent.")
