@@ -11,6 +11,7 @@ class Mention extends HTMLElement {
     this.field.addEventListener("input", () => this.look());
     this.field.addEventListener("keydown", (event) => this.press(event));
     this.field.addEventListener("blur", () => this.close());
+    this.field.addEventListener("selectionchange", () => this.left());
     this.addEventListener("mousedown", (event) => this.take(event, event.target.closest("[role=option]")));
   }
 
@@ -43,7 +44,13 @@ class Mention extends HTMLElement {
     this.field.setAttribute("aria-activedescendant", option.id);
   }
 
+  // A list belongs to the name at the caret.
+  left() {
+    if (this.options.length && this.partial === undefined) this.close();
+  }
+
   press(event) {
+    this.left();
     const { options } = this;
     if (!options.length || event.ctrlKey || event.metaKey) return;
     const at = options.findIndex((each) => each.getAttribute("aria-selected") === "true");

@@ -174,3 +174,18 @@ def test_words_that_were_not_sent_stay_in_the_field_whatever_the_page_does(
     expect(field).to_have_value("Not yet sent.")
     page.reload()
     expect(field).to_have_value("Not yet sent.")
+
+
+def test_a_list_of_names_closes_as_the_caret_leaves_the_name(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
+    gate = waiting_gate(tmp_path / "ledger")
+    bob(gate.team)
+    page = page_at(gate)
+    said = watched(page)
+    page.locator("#ask").focus()
+    page.keyboard.type("@bo")
+    expect(page.locator("#mentions [role=option]")).to_have_count(1)
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(page.locator("#gate-remarks")).to_contain_text("@bo")
+    expect(page.locator("#mentions")).to_have_count(0)
+    assert said == []
