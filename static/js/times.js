@@ -6,11 +6,20 @@ import { gettext, ngettext } from "./i18n.js";
 const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" "); // not translated: as the server writes them
 const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (own) setCookie("hp-zone", own);
-const zone = cookie("hp-own-zone") || own; // the person's choice comes before the browser's
+const zone = known(cookie("hp-own-zone") || own); // the person's choice comes before the browser's
 const inZone = new Intl.DateTimeFormat("en", {
   timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric",
 });
 const utc = zone === "UTC" ? " UTC" : "";
+
+// The server may know zones that this browser does not.
+function known(name) {
+  try {
+    return Intl.DateTimeFormat("en", { timeZone: name }) && name;
+  } catch {
+    return "UTC";
+  }
+}
 
 function pad(number) {
   return String(number).padStart(2, "0");
@@ -20,9 +29,9 @@ function parts(date) {
   return Object.fromEntries(inZone.formatToParts(date).map(({ type, value }) => [type, Number(value)]));
 }
 
-export function clock(date) {
+export function clock(date, seconds = "") {
   const { hour, minute } = parts(date);
-  return `${pad(hour)}:${pad(minute)}`;
+  return `${pad(hour)}:${pad(minute)}${seconds}${utc}`;
 }
 
 export function lasting(milliseconds) {
@@ -50,8 +59,8 @@ export function words(date, style) {
   const { year, month, day, second } = parts(date);
   const at = parts(now);
   const today = at.year === year && at.month === month && at.day === day;
-  if (style === "second" && today) return `${clock(date)}:${pad(second)}${utc}`;
-  return (style === "clock" && today ? "" : `${day} ${names[month - 1]}, `) + clock(date) + utc;
+  if (style === "second" && today) return clock(date, `:${pad(second)}`);
+  return (style === "clock" && today ? "" : `${day} ${names[month - 1]}, `) + clock(date);
 }
 
 export function show(scope = document, wanted = "time[data-as]") {

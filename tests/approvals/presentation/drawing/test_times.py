@@ -9,11 +9,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from approvals.models import Gate
 from approvals.presentation.drawing import times
 from tests.factories import ann, make_gate, make_team
+from tests.harness.browser_checks import watched
 from tests.harness.signed_in_clients import signed_in
 
 AT = dt.datetime(2026, 7, 1, 22, 30, 5, tzinfo=dt.UTC)
@@ -67,3 +68,13 @@ def test_what_the_server_writes_is_what_the_browser_keeps(new_context: Callable[
     page = plain.new_page()
     page.goto(f"/gates/{gate.pk}/")
     assert page.locator("time[data-as]:not([data-as=ago], [data-as=until])").all_inner_texts() == shown
+
+
+def test_a_zone_that_the_browser_does_not_know_is_utc(new_page: Callable[..., Page], web: str) -> None:
+    gate = make_gate(team=(team := make_team()))
+    page = new_page(ann(team))
+    page.context.add_cookies([{"name": "hp-own-zone", "value": "Mars/Base", "url": web}])
+    said = watched(page)
+    page.goto(f"/gates/{gate.pk}/")
+    expect(page.locator("time[data-as=clock]").first).to_have_text(re.compile(r"\d\d:\d\d UTC$"))
+    assert said == []
