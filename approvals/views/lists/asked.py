@@ -164,7 +164,7 @@ def remember(request: HttpRequest, response: HttpResponse, asked: InboxFilters) 
 
 def followed(request: HttpRequest) -> QueueFilters:
     """Return the filters and the order of the list that the reader looked at last, within their own gates."""
-    said = dict(parse_qsl(request.COOKIES.get(COOKIE, "")[:1000]))
+    said = dict(parse_qsl(request.COOKIES.get(COOKIE, "")))
     return replace(InboxFilters.of(said).wanted, after=0) if said else QueueFilters()
 
 

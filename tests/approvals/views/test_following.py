@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+from django.http import HttpResponse
+from django.test import RequestFactory
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
+from approvals.views.lists.asked import COOKIE, InboxFilters, followed, remember
 from tests.factories import ann, make_card, make_gate, make_policy, make_team
 from tests.harness.browser_checks import is_live
 from tests.harness.signed_in_clients import form_of, post
@@ -81,3 +84,12 @@ def test_a_page_that_is_refused_keeps_the_tick_taken_away() -> None:
     assert 'name="follow" value="yes">' in answer.content.decode()
     answer = post(ann(policy.team), gate, form_of(gate, "reject", then="stop", follows="yes", follow="yes"))
     assert 'name="follow" value="yes" checked>' in answer.content.decode()
+
+
+def test_a_long_search_is_followed_with_its_order() -> None:
+    """The cookie was read up to its thousandth character, which cut off what came after the words."""
+    asked = InboxFilters.of({"q": "é" * 200, "sort": "amount"})
+    request = RequestFactory().get("/")
+    remember(request, response := HttpResponse(), asked)
+    request.COOKIES[COOKIE] = response.cookies[COOKIE].value
+    assert followed(request) == asked.wanted
