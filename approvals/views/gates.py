@@ -12,10 +12,11 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from approvals import time_zones
 from approvals.decisions.lost_race import changes_since
 from approvals.gates.lists.queues import MINE, QueueFilters
 from approvals.live import page_frame
-from approvals.models import Notice
+from approvals.models import GateVisit, Notice
 from approvals.notifications import log
 from approvals.policy import step_up
 from approvals.presentation.gate_page.filled import drafted
@@ -38,8 +39,11 @@ PART = 50_000  # characters of one value on one page
 def page(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the gate: what is asked, over which state, and the form that decides it."""
     shown, reader = shown_or_404(request, gate_id), reader_of(request)
-    if shown.unopened and is_visit(request):
-        Notice.objects.opened(gate_id, by=reader)
+    if is_visit(request):
+        if shown.unopened:
+            Notice.objects.opened(gate_id, by=reader)
+        if time_zones.COOKIE not in request.COOKIES:  # no script, which else says what is in sight
+            GateVisit.objects.look(gate_id, by=reader, proposal=shown.gate.proposal)
     return show(request, drafted(shown, reader))
 
 

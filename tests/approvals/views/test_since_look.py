@@ -13,7 +13,7 @@ from approvals.models import Draft, Gate, GateVisit
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.approvals.live.test_socket import socket
-from tests.factories import ann, bob, decide, edit_amount, eve, make_card, make_gate, make_policy, make_team
+from tests.factories import ann, bob, decide, edit_amount, eve, make_card, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
 from .test_conversation import go_on
@@ -52,6 +52,19 @@ def test_an_edit_by_somebody_else_is_told_until_the_next(gate: Gate) -> None:
     look(mine, gate)
     decide(gate, other, "edit", arguments=edit_amount(gate, "99.00"))
     assert re.search(r"95\.00.* 99\.00", told(mine, gate))
+
+
+def test_a_browser_without_script_has_seen_what_it_asked_for(gate: Gate) -> None:
+    mine, other = ann(gate.team), bob(gate.team)
+    assert told(mine, gate) == ""
+    decide(gate, other, "edit", arguments=edit_amount(gate, "90.00"))
+    assert "120.00" in told(mine, gate)
+    assert "120.00" in told(mine, gate)
+    third = make_user("Cara Third", gate.team)
+    scripted = signed_in(third)
+    scripted.cookies["hp-zone"] = "Europe/Berlin"
+    assert scripted.get(f"/gates/{gate.pk}/").status_code == 200
+    assert not GateVisit.objects.filter(gate=gate, user=third).exists()  # it says so once it is in sight
 
 
 def test_an_older_tab_takes_nothing_back_and_a_version_that_is_not_there_is_not_seen(gate: Gate) -> None:
