@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { BadAnswer, Problem, Unreachable } from "./errors.js";
 import { parse, stringify } from "./exact.js";
-import type { paths } from "./openapi.js";
+import type { components, paths } from "./openapi.js";
 
 type Verb = "get" | "post";
 type Operation<V extends Verb, P extends keyof paths> = paths[P] extends { [K in V]: infer O } ? O : never;
@@ -49,7 +49,14 @@ export interface Habits {
   patience: number;
   poll: number;
   lease: number;
+  onQuestion?: Answering | undefined;
 }
+
+/** A question that somebody put to the program at its open gate. */
+export type Question = components["schemas"]["QuestionAnswer"];
+
+/** Answers a question. What it throws is told to people. */
+export type Answering = (question: Question) => string | Promise<string>;
 
 /** An answer: its value, and its exact text. */
 export interface Read<T> {

@@ -1,7 +1,7 @@
 /** The client: asks people before something is done, and does it with exactly what they approved. */
 import { debuglog } from "node:util";
 
-import { Api, type Body, type Log } from "./api.js";
+import { type Answering, Api, type Body, type Log } from "./api.js";
 import type { Turn } from "./claim.js";
 import type { ActionOutcome, Outcome, Said } from "./endings.js";
 import { NotConfigured } from "./errors.js";
@@ -20,6 +20,8 @@ export interface Settings {
   patience?: number;
   /** Seconds after which another process may claim a run if this one has died: 30. */
   lease?: number;
+  /** Answers what people ask the program at a gate that it waits for. */
+  onQuestion?: Answering;
   /** Where it writes; without it warnings go to the console, and the rest too with NODE_DEBUG=holdpoint. */
   log?: Log;
 }
@@ -52,7 +54,7 @@ export class Holdpoint {
   readonly api: Api;
 
   constructor(settings: Settings = {}) {
-    const { patience = 60, lease = 30, log = { info: debuglog("holdpoint"), warn: console.warn } } = settings;
+    const { patience = 60, lease = 30, onQuestion, log = { info: debuglog("holdpoint"), warn: console.warn } } = settings;
     const url = (settings.url || process.env["HOLDPOINT_URL"] || "").replace(/\/+$/, "").replace(/\/api$/, "");
     const token = settings.token || process.env["HOLDPOINT_TOKEN"] || "";
     if (!/^https?:\/\/./.test(url)) {
@@ -61,7 +63,7 @@ export class Holdpoint {
     if (!/^[!-~]+$/.test(token)) {
       throw new NotConfigured("Give a token, or set HOLDPOINT_TOKEN. `manage.py token` on the server makes one.");
     }
-    this.api = new Api(url, token, { patience, lease, poll: 25 }, log);
+    this.api = new Api(url, token, { patience, lease, onQuestion, poll: 25 }, log);
   }
 
   /**

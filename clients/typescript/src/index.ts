@@ -1,5 +1,5 @@
 /** Ask people before your agent acts, and go on with exactly what they approved. */
-export type { Address, Answer, Body, Log } from "./api.js";
+export type { Address, Answer, Answering, Body, Log, Question } from "./api.js";
 export { Api } from "./api.js";
 export type { Pending, Results, Settings, Undoing } from "./client.js";
 export { Holdpoint } from "./client.js";

@@ -4,6 +4,7 @@
  * It is the same after a crash. The server knows how far the run came: an effect that was begun and not reported is
  * handed out again under its key if it is idempotent, else people are asked about it, and this waits for their answer.
  */
+import { answerQuestions } from "./answering.js";
 import { type Api, now, type Read, rest } from "./api.js";
 import { bound } from "./binding.js";
 import { type Held, type Turn, claim } from "./claim.js";
@@ -249,10 +250,12 @@ export class Way {
   async #outcome(gate: number): Promise<Outcome> {
     for (let pause = FIRST; ; ) {
       const began = now();
-      const wait = Math.max(0, Math.min(this.api.habits.poll, this.#until - began));
+      const { onQuestion, poll } = this.api.habits;
+      const wait = Math.max(0, Math.min(onQuestion ? SLOWEST : poll, this.#until - began));
       const [path, query] = [{ gate_id: gate }, { wait: Number(wait.toFixed(3)) }];
       const found = await this.api.get(`${PATH}/outcome`, { path, query, longer: wait, signal: this.#signal });
       if (found.status !== "open") return found;
+      await answerQuestions(this.api, gate, this.#signal);
       const at = now();
       if (at >= this.#until) {
         const told = `Gate ${gate} is still open. Resume it by its number later.`;

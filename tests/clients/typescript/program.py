@@ -19,7 +19,7 @@ import * as holdpoint from %(package)s;
 const { Holdpoint, NotDone, Exact } = holdpoint;
 const WIRE = { to: "ACME", amount: "120.00" };
 const write = (word, value) => console.log(`${word} ${holdpoint.stringify(value)}`);
-const hp = new Holdpoint({ lease: 1, ...%(settings)s });
+const hp = new Holdpoint({ lease: 1, ...%(settings)s, onQuestion: %(on_question)s });
 try {
   write("returned", await (async () => { %(code)s })());
 } catch (error) {
@@ -57,10 +57,11 @@ class Running:
 
 
 def starter(package: Path, start_service: Starter) -> Program:
-    """Return program(world, code, **settings) -> Running."""
+    """Return program(world, code, **settings) -> Running; `on_question` is a function in code."""
 
-    def start(world: World, code: str, **settings: Any) -> Running:
+    def start(world: World, code: str, *, on_question: str = "undefined", **settings: Any) -> Running:
         given = {"package": json.dumps(package.as_uri()), "settings": json.dumps(settings), "code": code}
+        given["on_question"] = on_question
         command = ["node", "--input-type=module", "--eval", FRAME % given]
         return Running(start_service("program", command, world.env))
 

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from agents.models import Effect
-from approvals.gates import closing
+from approvals.gates import closing, questions, thread
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.clients.typescript.program import Program, Running, Thrown
 from tests.clients.world import WIRE, World, ended
+from tests.factories import ann
 from tests.harness.waiting import until
 
 WIRES = """
@@ -210,3 +211,23 @@ def test_heartbeats_keep_a_claim_while_the_function_works(web: str, program: Pro
     until(renewed, what="heartbeats renew the lease")
     told.service.process.send_signal(12)
     assert told.result() == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        ("`${q.by}: ${q.text} Because.`", "gate.answered", "Ann Okafor: Why? Because."),
+        ("{ throw new Error('no idea'); }", "gate.unanswered", "Error: no idea"),
+    ],
+)
+def test_a_question_is_answered_while_the_program_waits_and_the_gate_stays_open(
+    web: str, program: Program, answer: str, kind: str, words: str
+) -> None:
+    world = World(web)
+    told = wires(program, world, on_question=f"(q) => {answer}")
+    gate = world.gate()
+    questions.ask(gate, by=ann(world.team), text="Why?", key="k")
+    [said] = until(lambda: [each for each in thread.of_gate(gate) if each.by_agent], what="it answers")
+    assert (said.kind, said.text) == (kind, words)
+    world.decides()
+    assert told.result() == {"id": "tx_1"}
