@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from types import FunctionType
 from typing import Any, ClassVar
 
 from holdpoint.langgraph.answers import EXPIRED, takes_silence
 from holdpoint.langgraph.questions import GraphQuestion, Pending
 from holdpoint.langgraph.questions import of as asked_by
+from holdpoint.langgraph.values import decode
 from pydantic import BaseModel
 
 from agents.definition.agent import Agent, Done, Jump
+from agents.definition.feedback import ANSWER
 from agents.definition.options import GateOptions, StepOptions
 from agents.errors import StepFailed
 from approvals.cards.card import RISKS, Card
@@ -53,6 +56,8 @@ class GraphAgent(Agent):
     def __init_subclass__(cls, **options: Any) -> None:
         """Make the class's state and steps, if it has a graph."""
         super().__init_subclass__(**options)
+        if (answer := cls.__dict__.get(ANSWER)) is not None:
+            setattr(cls, ANSWER, _decoding(answer))
         given = inspect.getattr_static(cls, "graph")
         if given is None:
             return
@@ -112,6 +117,18 @@ def _declare(cls: type[GraphAgent]) -> None:
     }  # fmt: skip
     for name, (reads, options) in known.items():
         setattr(cls, name, options(_reading(_STEPS[name], reads)))
+
+
+def _decoding(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method that answers questions, given the channels' values as the graph has them."""
+
+    @wraps(method)
+    def answer(self: GraphAgent, **values: Any) -> Any:
+        graph = type(self).compiled
+        named = {name: values[name] for name in graph.channels.fields.values() if name in values}
+        return method(self, **{**values, **{name: decode(each, allow=graph.allow) for name, each in named.items()}})
+
+    return answer
 
 
 def _reading(method: Callable[..., Any], reads: Sequence[str]) -> Callable[..., Any]:

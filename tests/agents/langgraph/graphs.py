@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.messages import AnyMessage
 from langchain_core.tools import tool
 from langgraph.config import get_config
 from langgraph.func import entrypoint, task
@@ -20,6 +21,7 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from agents import ReviewerQuestion
 from agents.langgraph import GraphAgent, idempotency_key, once
 from agents.models import StepCheckpoint
 from tests.harness.waiting import until
@@ -169,9 +171,13 @@ class FourCalls(GraphAgent):
 
 
 class OneCall(GraphAgent):
-    """Makes one call."""
+    """Makes one call, and answers questions about it."""
 
     graph = calling("batched", CALLS[0])
+
+    def answer(self, question: ReviewerQuestion, messages: list[AnyMessage]) -> str:
+        """Answer from the conversation."""
+        return f"{question.text} {len(messages)} messages, the first of them {messages[0].content!r}."
 
 
 class NeedsAYes(GraphAgent):

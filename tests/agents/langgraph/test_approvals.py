@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from agents.questions import answering
 from approvals.errors import Invalid
-from approvals.gates import closing
+from approvals.gates import closing, questions, thread
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
+from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate, state
 
 from .test_interrupts import LATER, begun
@@ -78,6 +80,16 @@ def test_an_edit_that_does_not_fit_the_tool_is_asked_about_again() -> None:
     decide(run, "edit", arguments={ids(run)[0]: {"to": "Ada", "amount": "much"}})
     advance_to_rest(run)
     assert "was not taken: /amount" in open_gate(run).asked.summary
+
+
+def test_a_question_is_answered_from_the_graphs_channels_with_the_gate_open() -> None:
+    gate = open_gate(asking("one-call"))
+    asked = questions.ask(gate, by=ann(gate.team), text="Why five?", key="k1")
+    assert answering.answer(asked.pk)
+    [_, said] = thread.questions_of(gate)
+    assert said.text == "Why five? 2 messages, the first of them 'Pay Ada.'."
+    decide(gate.run)
+    assert heard(gate.run) == "tool: paid 5 to Ada"
 
 
 def test_a_refused_call_does_not_run_and_the_model_reads_why(mode: str) -> None:

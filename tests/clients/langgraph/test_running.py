@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from deepagents import create_deep_agent
-from holdpoint import Altered, AsyncHoldpoint, CannotAsk, Expired, Rejected, StillOpen, Withdrawn
+from holdpoint import Altered, AsyncHoldpoint, CannotAsk, Expired, Question, Rejected, StillOpen, Withdrawn
 from holdpoint.langgraph import arun, run
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
@@ -23,7 +23,7 @@ from playwright.sync_api import Page, expect
 from pydantic import BaseModel, field_validator
 
 from agents.examples.harbour.model import ScriptedModel
-from approvals.gates import closing
+from approvals.gates import closing, questions, thread
 from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
@@ -35,7 +35,7 @@ from tests.clients.world import World
 from tests.conftest import Starter
 from tests.factories import ann, unique
 from tests.harness.session import ROOT
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import PATIENCE, until
 
 PAGE = (ROOT / "docs/frameworks/langgraph.md").read_text()
 WIRE = {"name": "wire", "args": {"to": "ACME", "amount": "120.00"}, "description": "The invoice is due."}
@@ -133,6 +133,25 @@ def test_all_that_is_pending_is_one_gate_with_a_verdict_for_each(elsewhere: Else
     elsewhere.decides(*[{"verdict": "approve"} if each == "mail" else NO for each in tools])
     no = {"type": "reject", "message": TOLD}
     assert sorted(told.result(PATIENCE)["got"], key=len) == [{"decisions": [no, {"type": "approve"}]}, no]
+
+
+def test_a_question_is_answered_from_the_graphs_state_with_the_gate_open(web: str) -> None:
+    with savers("over HTTP", web) as make:
+        graph, place = asks(make(), "Which day?"), config(unique("ticket"))
+        assert make.world is not None
+
+        def answer(question: Question) -> str:
+            [waits] = graph.get_state(place).interrupts
+            return f"{question.text} The graph asked {waits.value!r}."
+
+        told = make.world.runs(lambda hp: run(graph, {"got": []}, place, hp=hp), on_question=answer)
+        gate = make.world.gate()
+        questions.ask(gate, by=ann(gate.team), text="What for?", key="k1")
+        [said] = until(lambda: [each for each in thread.of_gate(gate) if each.by_agent], what="it answers")
+        assert said.text == "What for? The graph asked 'Which day?'."
+        [action] = gate.asked.actions
+        make.world.decides("edit", arguments={action.id: {"answer": "Monday"}})
+        assert told.result(PATIENCE) == {"got": ["Monday"]}
 
 
 @tool
