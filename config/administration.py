@@ -14,7 +14,6 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from approvals.accounts import sign_ins
-from checkpoints import actors
 
 # By section, the tables in the order in which they are listed, each with what it is for.
 SECTIONS: dict[str, dict[str, str | Promise]] = {
@@ -81,7 +80,7 @@ class Site(AdminSite):
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Sign out, and take the session off its person's list."""
         if isinstance(request.user, User):
-            sign_ins.left(request, by=actors.of_user(request.user))
+            sign_ins.left(request, request.user)
         return super().logout(request, extra_context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:

@@ -1,6 +1,7 @@
 """Lists where a person is signed in: begun, used, moved to another key, and ended, from here or elsewhere.
 
-Ending one deletes Django's session, which its cookie then no longer opens, and tells the open pages of it at once.
+Ending one deletes Django's session, which its cookie then no longer opens, and tells the open pages of it at once. No
+messages are pushed to its browser any more. Ending all ends the messages in every other browser, known here or not.
 Sessions from before this list existed have no row in it; "all others" finds them by what they hold.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 from cachetools import TTLCache
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -25,8 +27,11 @@ from django.utils import timezone
 from approvals.middleware import PROBED, Respond
 from approvals.models import SignedIn
 from approvals.sessions import SessionStore, stored
+from checkpoints import actors
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
+
+from . import pushed
 
 MARK = "hp-listed"  # in the session: it has a row here
 SEEN_EVERY = timedelta(minutes=5)  # how exactly a page says when a session was last used
@@ -49,6 +54,7 @@ def begin(request: HttpRequest, user: User, *, methods: Iterable[str], by: Actor
         )  # fmt: skip
         event_log.record("user.signed_in", subject=by.id, by=by, data={"address": address, "method": method})
     request.session[MARK] = True
+    pushed.signed_in(request)
     _note(request.session.session_key or "")
 
 
@@ -103,23 +109,28 @@ def end(user: User, number: int, *, by: Actor) -> bool:
 
 
 @transaction.atomic
-def end_all(user: User, *, by: Actor, but: str | None = None) -> int:
-    """End all sessions of a person, those without a row here too, except the one of the key `but`; returns how many."""
+def end_all(user: User, *, by: Actor, but: SessionBase | None = None) -> int:
+    """End all sessions of a person, those without a row here too, except `but`; returns how many."""
     keys = set(SignedIn.objects.select_for_update().filter(user=user).values_list("session_key", flat=True))
-    keys = (_valid(user, keys) | _unlisted(user)) - ({stored(but)} if but else set())
+    keys = (_valid(user, keys) | _unlisted(user)) - ({stored(but.session_key)} if but and but.session_key else set())
     if keys:
         _end(user, keys, by=by)
+    pushed.end_all(user, but=but)
     return len(keys)
 
 
-def left(request: HttpRequest, *, by: Actor) -> None:
+def left(request: HttpRequest, user: User) -> None:
     """Take the session off the list as its person signs out."""
+    by = actors.of_user(user)
+    pushed.end(user, [request.session])
     SignedIn.objects.filter(session_key=stored(request.session.session_key or "")).delete()
     event_log.record("user.session_ended", subject=by.id, by=by, data={"count": 1})
 
 
 def _end(user: User, keys: set[str], *, by: Actor) -> None:
-    Session.objects.filter(session_key__in=keys).delete()
+    found = Session.objects.filter(session_key__in=keys)
+    pushed.end(user, [SessionStore().decode(row.session_data) for row in found])
+    found.delete()
     SignedIn.objects.filter(session_key__in=keys).delete()
     event_log.record("user.session_ended", subject=f"user:{user.pk}", by=by, data={"count": len(keys)})
 

@@ -20,6 +20,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
+from approvals.accounts.pushed import SIGNED_OUT
 from approvals.models import ChannelAddress
 from approvals.outbound import targets
 from checkpoints.postgresql.sql import run_sql
@@ -78,7 +79,8 @@ def remove(user: User, browser: int) -> bool:
 
 def listed(user: User) -> QuerySet[ChannelAddress]:
     """List the person's browsers, with those that were lost lately for a reason that they do not know."""
-    lately = Q(gone_at__isnull=True) | Q(gone_at__gt=Now() - SHOWN) & ~Q(gone_word__in=(REMOVED, TAKEN, MOVED))
+    known = (REMOVED, TAKEN, MOVED, SIGNED_OUT)
+    lately = Q(gone_at__isnull=True) | Q(gone_at__gt=Now() - SHOWN) & ~Q(gone_word__in=known)
     return ChannelAddress.objects.filter(lately, channel=NAME, user=user).order_by(
         F("gone_at").desc(nulls_first=True), "-pk"
     )

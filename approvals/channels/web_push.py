@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext_lazy
 
+from approvals.accounts import pushed
 from approvals.models import ChannelAddress
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
@@ -21,7 +22,7 @@ from .readers import zone_of
 from .receipts import receipt
 from .texts import facts, heading, shortened
 
-NAME = "push"
+NAME = pushed.CHANNEL
 GONE = frozenset({404, 410})  # RFC 8030, 7.3: the subscription has expired or was removed
 UNKNOWN = "push_gone"  # the word of a receipt
 LONGEST_LIFE = 7 * 24 * 3600  # seconds that a push service keeps a message for a browser that is not there

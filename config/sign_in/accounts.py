@@ -94,7 +94,7 @@ class Adapter(DefaultAccountAdapter):
     def logout(self, request: HttpRequest) -> None:
         """Sign out, and take the session off the list."""
         if isinstance(request.user, User):
-            sign_ins.left(request, by=actors.of_user(request.user))
+            sign_ins.left(request, request.user)
         super().logout(request)
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
@@ -184,7 +184,7 @@ class ChangePassword(views.PasswordChangeView):
         """Change it, and keep this session in the list under its new key."""
         before = self.request.session.session_key
         with transaction.atomic():
-            sign_ins.end_all(self.request.user, by=actors.of_user(self.request.user), but=before)
+            sign_ins.end_all(self.request.user, by=actors.of_user(self.request.user), but=self.request.session)
             response: HttpResponse = super().form_valid(form)
             sign_ins.moved(self.request, before)
         return response

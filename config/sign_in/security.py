@@ -138,7 +138,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
             raise Http404("No such factor")
         if not _can_sign_in(reader):
             return _kept()
-        sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session.session_key)
+        sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
     get_adapter(request).send_notification_mail("holdpoint/factor_removed", reader)
     records = get_authentication_records(request, reader)
     request.session[AUTHENTICATION_METHODS_SESSION_KEY] = [each for each in records if each.get("id") != pk]

@@ -43,5 +43,5 @@ def end(request: HttpRequest, number: int) -> HttpResponse:
 def end_others(request: HttpRequest) -> HttpResponse:
     """End all of the reader's sessions but this one."""
     reader = reader_of(request)
-    sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session.session_key)
+    sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
     return redirect("account-sessions")

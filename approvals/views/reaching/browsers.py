@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.accounts import user_agents
+from approvals.accounts import pushed, user_agents
 from approvals.channels import browsers, vapid
 from approvals.views.access import private, reader_of
 
@@ -39,7 +39,9 @@ def subscribe(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"problem": str(why)}, status=422)
     except browsers.BrowserRemoved:
         return JsonResponse({"problem": _("This browser was removed.")}, status=410)
-    return JsonResponse({"browser": made.pk}, status=201)
+    response = JsonResponse({"browser": made.pk}, status=201)
+    pushed.turned_on(request, response, made.pk)
+    return response
 
 
 @require_POST

@@ -1,0 +1,81 @@
+"""Whoever signed out of a browser, there or from elsewhere, is told nothing there any more, whatever its script did."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from approvals.accounts import pushed
+from approvals.channels import vapid
+from approvals.channels.web_push import WebPush
+from approvals.models import SignedIn
+from approvals.sessions import stored
+from tests.factories import make_user
+
+from .push_service import PushService
+
+PASSWORD = "open sesame again"
+
+
+def sign_in(user: User, client: Client | None = None) -> Client:
+    client = client or Client()
+    assert client.post(reverse("account_login"), {"login": user.username, "password": PASSWORD}).status_code == 302
+    return client
+
+
+def turned_on(user: User, push_service: PushService) -> Client:
+    """Sign in, and turn messages on in that browser."""
+    client = sign_in(user)
+    assert client.post(reverse("browsers"), push_service.subscribe(vapid.public_key()).said).status_code == 201
+    return client
+
+
+def count(user: User) -> int:
+    return len(WebPush().addresses(people=[user.pk]))
+
+
+@pytest.mark.parametrize("way", ["account_logout", "admin:logout"])
+def test_signing_out_ends_the_messages_of_that_browser_alone(push_service: PushService, way: str) -> None:
+    """The script unsubscribed, and where it failed the next person read the messages of the one before."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    here, _there = (turned_on(user, push_service) for _ in range(2))
+    here.post(reverse(way))
+    assert count(user) == 1
+
+
+def test_a_later_session_of_the_browser_ends_them_too(push_service: PushService) -> None:
+    user, other = make_user("Ann Okafor", password=PASSWORD), make_user("Bob Lind", password=PASSWORD)
+    here = turned_on(user, push_service)
+    del here.cookies["sessionid"]  # expired
+    sign_in(other, here).post(reverse("account_logout"))
+    assert count(user) == 1
+    sign_in(user, here).post(reverse("account_logout"))
+    assert count(user) == 0
+
+
+def test_a_session_that_is_ended_from_elsewhere_ends_them(push_service: PushService) -> None:
+    user = make_user("Ann Okafor", password=PASSWORD)
+    phone, here = (turned_on(user, push_service) for _ in range(2))
+    row = SignedIn.objects.get(session_key=stored(phone.cookies["sessionid"].value))
+    here.post(reverse("account-session-removals", args=[row.pk]))
+    assert count(user) == 1
+
+
+@pytest.mark.parametrize("way", ["others", "password"])
+def test_ending_all_others_ends_them_in_browsers_whose_session_is_over_as_well(
+    push_service: PushService, way: str
+) -> None:
+    """Whoever had turned them on with a stolen password was told of gates after it was changed."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    turned_on(user, push_service).session.flush()
+    here = turned_on(user, push_service)
+    if way == "others":
+        here.post(reverse("account-sessions-others-removals"))
+    else:
+        new = {"oldpassword": PASSWORD, "password1": "other sesame 77", "password2": "other sesame 77"}
+        here.post(reverse("account_change_password"), new)
+    assert count(user) == 1
+    assert here.session[pushed.NUMBER] == WebPush().addresses(people=[user.pk])[0].id
