@@ -125,7 +125,7 @@ document.addEventListener("htmx:after:swap", () => {
 
 // For forms that htmx sends: the same note where a person sent the form, none where it only asked for a preview.
 function failed({ detail: { ctx } }, said) {
-  const button = ctx?.sourceElement?.matches("form button") && ctx.sourceElement; // one that sends the form elsewhere
+  const button = ctx?.sourceElement?.type === "submit" && ctx.sourceElement; // one that sends the form elsewhere
   if (button) tell(button.form, button, ...said);
   else if (ctx?.sourceEvent?.type === "submit") tell(ctx.sourceElement, ctx.sourceEvent.submitter, ...said);
 }
