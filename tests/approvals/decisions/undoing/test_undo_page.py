@@ -37,6 +37,7 @@ def test_the_preview_in_the_inbox_counts_down_and_offers_the_undo() -> None:
         page = signed_in(who).get(f"/gates/{gate.pk}/preview/").content.decode()
         assert 'role="timer"' in page
         assert 'data-as="countdown"' in page
+        assert "If you approve" not in page
         assert ("/undos/" in page) is undoes
 
 
