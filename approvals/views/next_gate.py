@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
@@ -16,6 +17,8 @@ from approvals.live import page_frame
 from approvals.models import Gate
 from approvals.presentation.gate_facts import outcomes, settling
 from approvals.presentation.gate_facts.provenance import Provenance
+from checkpoints.access.permissions import PersonKind, kind_of
+from checkpoints.postgresql.prepared_rows import prepared
 
 from .access import reader_of
 from .lists.asked import followed
@@ -64,8 +67,15 @@ def decided(request: HttpRequest) -> dict[str, Any] | None:
     said = request.GET.get("decided", "")
     if not (said.isascii() and said.isdigit() and len(said) < 19):
         return None
-    gate = Gate.objects.visible_to(reader_of(request)).select_related("run__plan").filter(pk=int(said)).first()
+    reader = reader_of(request)
+    gate = next(iter(_visible(int(said), reader.pk, kind=kind_of(reader))), None)
     if gate is None:
         return None
     ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
     return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": settling.short(gate)}
+
+
+@prepared
+def _visible(pk: Any, user: Any, *, kind: PersonKind) -> QuerySet[Gate]:
+    seen = Gate.objects.visible_to(kind.person(user)).filter(pk=pk)
+    return seen.select_related("run__plan", "outcome__proposal")
