@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from approvals.gates.lists.queues import MINE, QueueFilters, ReaderReach
+from approvals.gates.page.shown_gate import counted
 from approvals.live import page_frame
 from approvals.models import Gate
 from approvals.presentation.gate_facts import outcomes, settling
@@ -71,6 +72,8 @@ def decided(request: HttpRequest) -> dict[str, Any] | None:
     gate = next(iter(_visible(int(said), reader.pk, kind=kind_of(reader))), None)
     if gate is None:
         return None
+    if outcome := getattr(gate, "outcome", None):
+        outcome._prefetched_objects_cache = {"decisions": counted(outcome)}
     ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
     return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": settling.short(gate)}
 

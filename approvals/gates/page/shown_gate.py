@@ -147,9 +147,7 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
             outcome.proposal = standing
         granted = Grant.objects.filter(outcome=outcome)
         granted._result_cache = [Grant(outcome=outcome, **each) for each in beside["granted"]]
-        decisions = outcome.decisions.select_related("user")
-        decisions._result_cache = _counted(outcome.pk)
-        outcome._prefetched_objects_cache = {"grants": granted, "decisions": decisions}
+        outcome._prefetched_objects_cache = {"grants": granted, "decisions": counted(outcome)}
     gate.policy.reviewer_ids = beside["reviewers"]
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
     gate.policy.named = [User(**each) for each in beside["named"]]
@@ -180,6 +178,13 @@ def _standing(gate: Any) -> QuerySet[Proposal]:
         "by", "gate__run__plan", "gate__policy__team", "gate__team", "gate__outcome"
     )
     return joined.annotate(**evidence.last_move("gate_id")).filter(gate=gate, number=F("gate__proposal"))
+
+
+def counted(outcome: Outcome) -> QuerySet[Decision]:
+    """Read the decisions that an outcome counted, each with its person."""
+    decisions: QuerySet[Decision] = outcome.decisions.select_related("user")
+    decisions._result_cache = _counted(outcome.pk)
+    return decisions
 
 
 @prepared
