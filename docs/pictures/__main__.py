@@ -91,7 +91,7 @@ def take(
 def take_mail(browser: Browser, sent: Path, folder: Path) -> dict[str, list[str]]:
     """Save a mail that asks for a decision, as clients draw it that run and load nothing; it must ask for nothing."""
     mails = [email.message_from_bytes(each.read_bytes(), policy=policy.default) for each in sorted(sent.iterdir())]
-    mail = next(each for each in mails if isinstance(each, EmailMessage) and "Decision needed" in str(each["Subject"]))
+    mail = next(each for each in mails if isinstance(each, EmailMessage) and " · gate " in str(each["Subject"]))
 
     def look(page: Page, width: int, scheme: str) -> None:
         save(page.screenshot(full_page=True), folder / f"mail-{width}-{scheme}.webp")

@@ -103,14 +103,14 @@ def _bulk(page: Page, history: History) -> str:
     page.goto("/?agent=refunds&risk=low")
     for box in page.locator("[name=gate]").all()[:3]:
         box.check()
-    page.get_by_role("button", name="Approve…", exact=True).click()
+    page.locator("[data-bulk=a]").click()
     page.wait_for_url("**/inbox/bulk/")
     return "body"
 
 
 def _simulated(page: Page, history: History) -> str:
     page.goto("/admin/approvals/policy/")
-    page.locator("#result_list th a").first.click()
+    page.locator("#result_list tbody th a").first.click()
     page.locator("[name=quorum]").fill("2")
     page.locator("[name=_simulate]").click()
     expect(page.locator("#simulated")).to_be_visible()
@@ -122,7 +122,7 @@ def _first(address: str) -> Show:
 
     def show(page: Page, history: History) -> str:
         page.goto(address)
-        page.locator("#result_list th a").first.click()
+        page.locator("#result_list tbody th a").first.click()
         return "body"
 
     return show
