@@ -6,7 +6,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Concat, Trim
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -66,9 +67,9 @@ def name_fault(user: User, *, first_name: str, last_name: str) -> str:
         return _("Write your name, at most %(most)s characters each.") % {"most": LONGEST}
     if "\0" in whole or any(piece.note for piece in invisible.visible(whole)) or lookalikes.in_word(whole):
         return _("This name has characters that are invisible or look like others. Write it in plain letters.")
-    taken = Q(username__iexact=whole) | Q(first_name__iexact=first_name, last_name__iexact=last_name)
     changed = (first_name, last_name) != (user.first_name, user.last_name)
-    if changed and User.objects.filter(taken).exclude(pk=user.pk).exists():
+    others = User.objects.exclude(pk=user.pk).alias(whole=Trim(Concat("first_name", Value(" "), "last_name")))
+    if changed and others.filter(Q(username__iexact=whole) | Q(whole__iexact=whole)).exists():
         return _("Somebody else has this name. Add to yours what tells you apart.")
     return ""
 

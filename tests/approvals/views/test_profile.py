@@ -50,12 +50,13 @@ def test_junk_is_no_choice() -> None:
     assert (kept.zone, kept.theme, kept.hotkeys) == ("", "", False)
 
 
-@pytest.mark.parametrize("wrong", ["taken", "alike", "hidden", "empty", "long"])
+@pytest.mark.parametrize("wrong", ["taken", "split", "alike", "hidden", "empty", "long"])
 def test_a_name_by_which_others_would_take_them_for_somebody_else_is_refused(wrong: str) -> None:
     make_user("Bob Lindqvist")
     user = make_user("Ann Okafor")
     typed = {
-        "taken": ("bob", "LINDQVIST"), "alike": ("B\u043eb", "Lindqvist"), "hidden": ("Bob\u200b", "Lindqvist"),
+        "taken": ("bob", "LINDQVIST"), "split": ("Bob Lindqvist", ""),
+        "alike": ("B\u043eb", "Lindqvist"), "hidden": ("Bob\u200b", "Lindqvist"),
         "empty": (" ", ""), "long": ("x" * 151, ""),
     }[wrong]  # fmt: skip
     answer = signed_in(user).post("/account/changes/", {**FORM, "first_name": typed[0], "last_name": typed[1]})
