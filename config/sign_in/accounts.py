@@ -35,6 +35,7 @@ from approvals.accounts import methods, preferences, sign_ins
 from checkpoints import actors
 
 from . import openid
+from .addresses import accounts_of
 from .attempts import confirmation_failed
 
 DEVICE, DEVICE_LASTS = "hp-device", 90 * 24 * 60 * 60  # the cookie, and seconds
@@ -152,8 +153,7 @@ class ResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         """Find the accounts that have a password to reset: those of single sign-on have none, and get none by mail."""
         email = str(self.cleaned_data["email"])
-        found = User.objects.filter(email__iexact=email, is_active=True)
-        self.users = [user for user in found if user.has_usable_password()]
+        self.users = [user for user in accounts_of(email) if user.has_usable_password()]
         return email
 
 

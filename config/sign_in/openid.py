@@ -37,10 +37,12 @@ from structlog import get_logger
 
 from agents.queries.access import address_of
 from approvals.accounts import required
+from approvals.views.account.profile import name_fault
 from checkpoints import actors
 from checkpoints.events import event_log
 
 from . import membership
+from .addresses import accounts_of
 from .claims import verified_email
 from .providers import Provider
 from .security import fresh
@@ -151,7 +153,10 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         return provider_of(sociallogin.account.provider).creates
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
-        """Make the account, with its event."""
+        """Make the account, with its event. A name that people may not give themselves is left out."""
+        user = sociallogin.user
+        if name_fault(User(), first_name=user.first_name, last_name=user.last_name):
+            user.first_name = user.last_name = ""
         with transaction.atomic():
             made: User = super().save_user(request, sociallogin, form)
             _record("user.linked", made, request, provider=sociallogin.account.provider, created=True)
@@ -212,9 +217,15 @@ def known_or_404(name: str) -> None:
 
 
 def claims_of(account: SocialAccount) -> Mapping[str, Any]:
-    """Return what the provider said of a person: the profile, and the id token where that says nothing."""
+    """Return what the provider said of a person: the profile, and the id token where that says nothing.
+
+    An address and whether it was verified are of one source: one of them does not speak of the other's address.
+    """
     said = account.extra_data
-    return {**(said.get("id_token") or {}), **(said.get("userinfo") or {})}
+    told, profile = said.get("id_token") or {}, said.get("userinfo") or {}
+    if "email" in profile or "email_verified" in profile:
+        told = {name: value for name, value in told.items() if name not in ("email", "email_verified")}
+    return {**told, **profile}
 
 
 def signed_in(request: HttpRequest, login: SocialLogin) -> None:
@@ -227,7 +238,7 @@ def signed_in(request: HttpRequest, login: SocialLogin) -> None:
 
 def _owner(email: str, provider: Provider) -> User | None:
     """Return the one account of a verified address that may be linked by it: no administrator's, and none linked."""
-    found = list(User.objects.filter(email__iexact=email, is_active=True)[:2]) if email else []
+    found = accounts_of(email)
     if len(found) != 1 or found[0].is_staff or found[0].is_superuser:
         return None
     linked = SocialAccount.objects.filter(user=found[0], provider=provider.name).exists()

@@ -20,6 +20,8 @@ from playwright.sync_api import expect
 from checkpoints.models import Event
 from config.environment import EnvironmentReader
 from config.sign_in import claims, providers
+from config.sign_in.claims import verified_email
+from config.sign_in.openid import claims_of
 from config.sign_in.providers import Provider
 from tests.factories import make_team, make_user, unique
 from tests.factories.events import data_of
@@ -104,13 +106,13 @@ def test_teams_come_and_go_with_the_claims(corp: Callable[..., Provider], issuer
     finance, legal, other = make_team("Finance"), make_team("Legal"), make_team("Other")
     corp(creates=True, groups={"fin": finance.name, "law": legal.name, "gone": unique("No such team")})
     sub = unique("carla")
-    known_there(issuer, sub, groups=["fin", "law", "elsewhere"], name="Carla Reyes", preferred_username=sub)
+    known_there(issuer, sub, groups=["fin", "law", "elsewhere"], name=f"{sub} Reyes", preferred_username=sub)
     client, _ = sign_in(sub)
     assert is_in(client)
     user = owner_of(sub)
     assert user is not None
     assert set(user.groups.all()) == {finance, legal}
-    assert (user.get_full_name(), user.has_usable_password(), user.is_staff) == ("Carla Reyes", False, False)
+    assert (user.get_full_name(), user.has_usable_password(), user.is_staff) == (f"{sub} Reyes", False, False)
     assert told("user.signed_in", user)[-1]["method"] == "provider"
 
     user.groups.add(other)  # an administrator's doing
@@ -158,6 +160,27 @@ def test_a_verified_address_links_one_account_where_the_settings_say_so(
     user.refresh_from_db()
     assert user.check_password(PASSWORD), "it stays as it was"
     assert told("user.linked", user)[-1]["provider"] == "corp"
+
+
+def test_what_verifies_one_address_verifies_no_other() -> None:
+    """The id token's mark counted for the address of the profile."""
+    told = {"email": "mine@corp.example", "email_verified": True}
+    for profile in ({"email": "yours@corp.example"}, {"email_verified": True}):
+        said = {"id_token": told | {"email_verified": "email" in profile}, "userinfo": profile}
+        assert verified_email(claims_of(SocialAccount(extra_data=said))) == ""
+    assert verified_email(claims_of(SocialAccount(extra_data={"id_token": told, "userinfo": {}}))) == told["email"]
+
+
+def test_a_new_account_takes_nobodys_name(corp: Callable[..., Provider], issuer: str) -> None:
+    """Others decide by the names that they read; the profile refuses such a name, the provider's word did not."""
+    make_user("Ann Okafor")
+    corp(creates=True)
+    sub = unique("thief")
+    known_there(issuer, sub, name="Ann Okafor", given_name="Ann", family_name="Okafor", preferred_username=sub)
+    sign_in(sub)
+    owner = owner_of(sub)
+    assert owner is not None
+    assert owner.get_full_name() == ""
 
 
 @pytest.mark.parametrize("who", ["superuser", "two", "off"])
@@ -362,7 +385,7 @@ def test_in_a_browser_the_way_there_and_back_keeps_the_content_policy(
     }
     _, base = start_web({"HOLDPOINT_OIDC": "corp"} | {f"{prefix}{name}": value for name, value in values.items()})
     sub = unique("carla")
-    known_there(issuer, sub, groups=["fin"], name="Carla Reyes")
+    known_there(issuer, sub, groups=["fin"], given_name=sub, family_name="Reyes")
     page = browser.new_context().new_page()
     said = watched(page)
     page.goto(f"{base}/accounts/login/")
@@ -371,4 +394,4 @@ def test_in_a_browser_the_way_there_and_back_keeps_the_content_policy(
     page.locator("input[name=sub]").fill(sub)
     page.get_by_role("button", name="Authorize").or_(page.locator("button[type=submit]")).first.click()
     expect(page.get_by_role("heading", name="Mine")).to_be_visible()
-    assert Group.objects.get(pk=team.pk).user_set.filter(first_name="Carla").exists()
+    assert Group.objects.get(pk=team.pk).user_set.filter(first_name=sub).exists()

@@ -12,6 +12,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from checkpoints.models import Event
+from config.sign_in import addresses
 from tests.config.sign_in.test_factors import add_app
 from tests.factories import make_user
 from tests.factories.events import data_of
@@ -87,6 +88,21 @@ def test_accounts_without_a_password_get_none_by_mail_nor_those_switched_off(mai
     asks(sso.email)
     asks(off.email)
     assert mails() == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are"),
+    [
+        ("Mike@Example.org", "mike@example.ORG", True),
+        ("m\u0131ke@example.org", "m\u0131ke@example.org", True),
+        ("mike@example.org", "m\u0131ke@example.org", False),
+        ("m\u0131ke@example.org", "MIKE@example.org", False),
+        ("kim@example.org", "\u212aim@example.org", False),
+    ],
+)
+def test_a_letter_that_the_database_takes_for_another_opens_nobodys_account(one: str, other: str, are: bool) -> None:
+    """A link to the account of mike@ was sent to m\u0131ke@, whose mailbox is somebody else's."""
+    assert addresses.same(one, other) is are
 
 
 def test_a_second_factor_is_asked_for_all_the_same(mails: Any, settings: Any) -> None:
