@@ -6,13 +6,13 @@ from collections.abc import Collection
 
 from django.db.models import OuterRef, Subquery
 
-from approvals.models import ChannelAddress, NotificationPreference
+from approvals.models import ChannelAddress, Profile
 from approvals.notifications.channel import NoticeAddress
 
 
 def zone_of(person: str) -> Subquery:
     """Return the time zone that a person chose, as a column beside the person's."""
-    return Subquery(NotificationPreference.objects.filter(pk=OuterRef(person)).values("zone"))
+    return Subquery(Profile.objects.filter(pk=OuterRef(person)).values("zone"))
 
 
 def of_teams(channel: str, teams: Collection[int]) -> list[NoticeAddress]:

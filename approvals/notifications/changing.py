@@ -8,11 +8,12 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from approvals.models import NotificationPreference
+from approvals.models import NotificationPreference, Profile
 
 from . import choices
 from .channel import personal
@@ -38,11 +39,19 @@ def of(user: User) -> NotificationPreference:
     return NotificationPreference.objects.filter(user=user).first() or NotificationPreference(user=user)
 
 
-def save(user: User, form: QueryDict) -> NotificationPreference:
+def save(user: User, form: QueryDict) -> None:
     """Store what was sent. Raises SettingsRefused, and then stores nothing."""
     changed = read(user, form)
     columns = {field.attname: getattr(changed, field.attname) for field in changed._meta.fields if field.name != "user"}
-    return NotificationPreference.objects.update_or_create(user=user, defaults=columns)[0]
+    with transaction.atomic():
+        Profile.objects.update_or_create(user=user, defaults={"zone": changed.zone or ""})
+        NotificationPreference.objects.update_or_create(user=user, defaults=columns)
+
+
+def replan(user: User) -> None:
+    """Plan the digest of a person whose zone changed anew."""
+    due = choices.next_digest(of(user), timezone.now())
+    NotificationPreference.objects.filter(user=user).update(digest_next=due)
 
 
 def read(user: User, form: QueryDict) -> NotificationPreference:
@@ -51,7 +60,6 @@ def read(user: User, form: QueryDict) -> NotificationPreference:
     asked = NotificationPreference(
         user=user,
         choices=_choices(form),
-        zone=_zone(form.get("zone", "")),
         quiet_from=_time(form.get("quiet_from", "")) if quiet else None,
         quiet_until=_time(form.get("quiet_until", "")) if quiet else None,
         quiet_days=_days(form.getlist("quiet_day")),
@@ -60,6 +68,7 @@ def read(user: User, form: QueryDict) -> NotificationPreference:
         digest_at=sorted({at for n in range(1, DIGESTS + 1) if (at := _time(form.get(f"digest_{n}", "")))}),
         digest_days=_days(form.getlist("digest_day")),
     )
+    asked.zone = _zone(form.get("zone", ""))
     if quiet and (asked.quiet_from is None or asked.quiet_until is None):
         raise SettingsRefused(_("Write when the quiet hours begin and when they end, or switch them off."))
     if quiet and asked.quiet_from == asked.quiet_until:

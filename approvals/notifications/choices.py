@@ -49,8 +49,8 @@ def urgency(risk: str, deadline: datetime | None, *, kind: str, now: datetime) -
 
 def zone_of(settings: NotificationPreference | None) -> ZoneInfo:
     """Return the person's zone; UTC where they chose none, or one that is not known any more."""
-    name = settings.zone if settings else "UTC"
-    return ZoneInfo(name if name in available_timezones() else "UTC")
+    name = settings.zone if settings else None
+    return ZoneInfo(name if name and name in available_timezones() else "UTC")
 
 
 def quiet_until(settings: NotificationPreference | None, now: datetime, *, critical: bool) -> datetime | None:

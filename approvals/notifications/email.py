@@ -22,7 +22,7 @@ from django.core.mail import EmailMultiAlternatives, get_connection
 from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy
 
-from approvals.models import NotificationPreference
+from approvals.models import Profile
 from approvals.presentation.text.untrusted import person
 
 from .channel import UNREACHED, NoticeAddress, Receipt, Result
@@ -56,11 +56,11 @@ class Email:
         """List these people's addresses, without those of accounts that are switched off."""
         if not people:
             return []
-        zones = dict(NotificationPreference.objects.filter(pk__in=list(people)).values_list("pk", "zone"))
+        zones = dict(Profile.objects.filter(pk__in=list(people)).values_list("pk", "zone"))
         return [
             NoticeAddress(
                 channel=NAME, value=each.email, label=each.email, person=each.pk, name=person(each),
-                zone=zones.get(each.pk, "UTC"),
+                zone=zones.get(each.pk) or "UTC",
             )
             for each in User.objects.filter(pk__in=list(people), is_active=True).exclude(email="")
         ]  # fmt: skip

@@ -7,8 +7,10 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Now
+
+from ..account import Profile
 
 WEEKDAYS = [0, 1, 2, 3, 4]  # Monday is 0
 
@@ -26,13 +28,21 @@ class NotificationPreferenceQuerySet(models.QuerySet["NotificationPreference"]):
         return self.filter(digest_next__lte=Now(), user__is_active=True)
 
 
+class NotificationPreferenceManager(models.Manager.from_queryset(NotificationPreferenceQuerySet)):  # type: ignore[misc]
+    """Reads a person's zone, which is in their profile, along with their settings."""
+
+    def get_queryset(self) -> NotificationPreferenceQuerySet:
+        profile = Profile.objects.filter(pk=OuterRef("pk"))
+        found: NotificationPreferenceQuerySet = super().get_queryset().annotate(zone=Subquery(profile.values("zone")))
+        return found
+
+
 class NotificationPreference(models.Model):
     """One person's settings. Times of day are in their zone."""
 
     user = models.OneToOneField(User, primary_key=True, on_delete=models.CASCADE, related_name="+")
     # {kind: {channel: least risk, or "never"}}; what is missing has its default.
     choices = models.JSONField(default=dict, db_default={})
-    zone = models.CharField(max_length=64, default="UTC", db_default="UTC")
     quiet_from = models.TimeField(null=True)  # with `quiet_until`: nothing is sent between them
     quiet_until = models.TimeField(null=True)
     quiet_days = ArrayField(models.SmallIntegerField(), default=list, db_default=[])  # quiet all day; Monday is 0
@@ -42,7 +52,8 @@ class NotificationPreference(models.Model):
     digest_days = ArrayField(models.SmallIntegerField(), default=weekdays, db_default=WEEKDAYS)
     digest_next = models.DateTimeField(null=True)
 
-    objects = NotificationPreferenceQuerySet.as_manager()
+    objects = NotificationPreferenceManager()
+    zone: str | None = None  # the profile's
 
     class Meta:
         constraints = [

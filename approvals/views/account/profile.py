@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import preferences
 from approvals.models import Profile
+from approvals.notifications import changing
 from approvals.presentation.text import invisible, lookalikes
 from approvals.time_zones import known
 from approvals.views.access import private, reader_of
@@ -38,6 +39,7 @@ def save(request: HttpRequest) -> HttpResponse:
     """Save the profile, and have this browser follow it at once; 422 with the input where a name is refused."""
     reader, form = reader_of(request), request.POST
     chosen = preferences.of(reader)
+    before = chosen.zone
     chosen.zone = zone if (zone := form.get("zone", "")) in known() else ""
     chosen.theme = theme if (theme := form.get("theme", "")) in Profile.Theme.values else ""
     chosen.hotkeys = form.get("hotkeys") == "on"
@@ -47,6 +49,8 @@ def save(request: HttpRequest) -> HttpResponse:
         return _show(request, chosen, typed=names, wrong=wrong, status=422)
     with transaction.atomic():
         chosen.save()
+        if chosen.zone != before:
+            changing.replan(reader)
         changed = [name for name, value in names.items() if getattr(reader, name) != value]
         if changed:
             User.objects.filter(pk=reader.pk).update(**{name: names[name] for name in changed})

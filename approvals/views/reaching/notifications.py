@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from zoneinfo import available_timezones
 
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -12,11 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from approvals.accounts import preferences
 from approvals.models import Notice, NotificationPreference
 from approvals.notifications import changing, log, notifying
 from approvals.notifications.channel import channels
 from approvals.notifications.message import NoticeKind
-from approvals.time_zones import COOKIE
+from approvals.time_zones import COOKIE, known
 from approvals.views.access import private, reader_of
 
 TESTS = 5  # test messages of one person by one channel within ten minutes
@@ -38,7 +38,9 @@ def change(request: HttpRequest) -> HttpResponse:
         changing.save(reader, request.POST)
     except changing.SettingsRefused as refused:
         return show(request, changing.of(reader), refused=str(refused), status=422)
-    return HttpResponseRedirect(reverse("notifications") + "?saved", status=303)
+    response = HttpResponseRedirect(reverse("notifications") + "?saved", status=303)
+    preferences.hand_over(response, preferences.of(reader))
+    return response
 
 
 @require_POST
@@ -72,19 +74,15 @@ def show(
     reader = reader_of(request)
     fit = channels()
     addresses = {each.name: each.addresses(people=[reader.pk]) for each in fit}
-    if settings._state.adding:  # never chosen: the browser's own zone
-        settings.zone = request.COOKIES.get(COOKIE, "") if request.COOKIES.get(COOKIE, "") in _zones() else "UTC"
+    browsers = request.COOKIES.get(COOKIE, "")
+    settings.zone = preferences.of(reader).zone or (browsers if browsers in known() else "UTC")
     context = {
         "settings": settings, "saved": saved, "tested": tested, "refused": refused,
         "channels": [(each, addresses[each.name]) for each in fit],
-        "rows": changing.rows(settings), "lead": changing.lead_of(settings), "zones": _zones(),
+        "rows": changing.rows(settings), "lead": changing.lead_of(settings), "zones": sorted(known()),
         "log": log.of_person(reader), "digests": _digests(settings), "reader": reader,
     }  # fmt: skip
     return render(request, "notifications/page.html", context, status=status)
-
-
-def _zones() -> list[str]:
-    return sorted(available_timezones())
 
 
 def _digests(settings: NotificationPreference) -> list[tuple[int, str]]:

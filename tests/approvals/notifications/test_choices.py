@@ -16,8 +16,10 @@ OPENED = dt.datetime(2026, 11, 27, 10, 0, tzinfo=UTC)
 
 
 def settings(**fields: Any) -> NotificationPreference:
-    given: dict[str, Any] = {"zone": "Europe/Berlin", "quiet_from": dt.time(19), "quiet_until": dt.time(8)}
-    return NotificationPreference(**given | fields)
+    zone = fields.pop("zone", "Europe/Berlin")
+    found = NotificationPreference(**{"quiet_from": dt.time(19), "quiet_until": dt.time(8)} | fields)
+    found.zone = zone
+    return found
 
 
 def at(text: str) -> dt.datetime:

@@ -9,6 +9,7 @@ import pytest
 
 from approvals.models import Notice, NotificationPreference
 from approvals.notifications import notifying
+from approvals.notifications.email import Email
 from tests.factories import ann, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
 
@@ -37,7 +38,22 @@ def test_it_shows_the_defaults_and_stores_what_is_chosen() -> None:
     assert kept.digest_next is not None
     shown = client.get(PAGE).content.decode()
     assert '<option value="high" selected>' in shown
+    assert client.cookies["hp-own-zone"].value == "Europe/Berlin"
     assert 'value="Europe/Berlin"' in shown
+
+
+def test_the_zone_of_the_profile_is_that_of_the_digest() -> None:
+    """It was stored beside the profile's, so that pages and messages told two times."""
+    reader = ann(make_team())
+    client = signed_in(reader)
+    client.post(PAGE + "settings/", FORM)
+    client.post(
+        "/account/changes/", {"first_name": reader.first_name, "last_name": reader.last_name, "zone": "Asia/Tokyo"}
+    )
+    kept = NotificationPreference.objects.get(user=reader)
+    assert (kept.zone, kept.digest_next.hour if kept.digest_next else None) == ("Asia/Tokyo", 0)
+    assert 'value="Asia/Tokyo"' in client.get(PAGE).content.decode()
+    assert [each.zone for each in Email().addresses(people=[reader.pk])] == ["Asia/Tokyo"]
 
 
 @pytest.mark.parametrize(
