@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from config import examples, logging
 from config.environment import EnvironmentReader
 from config.messages.schedule import scheduled
-from config.sign_in import providers
+from config.sign_in import providers, shared_counts
 from config.sign_in.library_settings import *  # noqa: F403 - the names that allauth reads
 from config.web import csp
 
@@ -136,20 +136,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
 CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer"}}
-# The counts of tries of passwords and codes, of all web processes together. Without Redis nobody signs in (503), since
-# nothing would limit the guesses.
-CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-        "KEY_PREFIX": "holdpoint",
-        "OPTIONS": {
-            "serializer": "config.sign_in.shared_counts.JsonSerializer",
-            "socket_connect_timeout": 2,
-            "socket_timeout": 2,
-        },
-    }
-}
+CACHES = {"default": shared_counts.in_redis(REDIS_URL)}
 
 # Celery
 CELERY_BROKER_URL = env.broker(REDIS_URL)
