@@ -18,6 +18,7 @@ from tests.agents.questions.questioned_agents import WAS
 from tests.agents.questions.test_answering import waiting_gate
 from tests.conftest import sign_in
 from tests.factories import ann, bob, decide
+from tests.factories.driven_runs import advance_to_rest
 from tests.harness.browser_checks import check_each_look, is_live, watched
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import until
@@ -58,18 +59,34 @@ def page_at(
             each.close()
 
 
-def test_the_proposal_changes_while_i_edit_and_nothing_is_lost(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
-    gate = waiting_gate(tmp_path / "ledger", quorum=2)
+def test_the_proposal_changes_while_i_edit_and_ask_and_nothing_is_lost(
+    page_at: Callable[[Gate], Page], tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger"
+    gate = waiting_gate(ledger, quorum=2)
     page = page_at(gate)
     said = watched(page)
     amount, note = page.locator("[name='args.pay/amount']"), page.locator("[name='args.pay/note']")
+    field, thread = page.locator("#ask"), page.locator("#gate-remarks")
     amount.fill("80")
     note.fill("My own words.")
     expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
+    # A question, answered with the gate open.
+    field.fill("Why seven?")
+    page.get_by_role("button", name="Ask the agent", exact=True).click()
+    expect(thread).to_contain_text("No answer yet.")
+    expect(field).to_have_value("")
+    assert answering.answer(AgentQuestion.objects.get(gate=gate).pk)
+    expect(thread.locator("blockquote.voice")).to_contain_text("asked “Why seven?”")
+    assert Gate.objects.get(pk=gate.pk).status == "open"
+    expect(amount).to_have_value("80")
+    # Another version meanwhile: what only one of the two changed is merged, what both changed is chosen.
+    field.fill("And why")
     decide(gate, bob(gate.team), "edit", arguments={"pay": {"amount": 9, "note": ""}})
     page.get_by_role("link", name="Show the new version").click()
     expect(page.locator("#since-look")).to_contain_text("Changed since you looked at")
     expect(note).to_have_value("My own words.")
+    expect(field).to_have_value("And why")
     conflict = page.locator(".conflict")
     expect(conflict).to_have_count(1)
     expect(conflict).to_contain_text("80")
@@ -80,6 +97,7 @@ def test_the_proposal_changes_while_i_edit_and_nothing_is_lost(page_at: Callable
     page.set_viewport_size({"width": 1440, "height": 900})
     page.locator("[data-commit]:visible").click()
     expect(page.locator("#refusal")).to_contain_text("Choose whose value counts")
+    expect(field).to_have_value("And why")
     page.locator(".conflict [value=theirs]").check()
     expect(amount).to_have_value("9")
     page.locator(".conflict [value=mine]").check()
@@ -88,6 +106,12 @@ def test_the_proposal_changes_while_i_edit_and_nothing_is_lost(page_at: Callable
     expect(page.locator("#gate-news")).to_contain_text("Approved by you")
     made = gate.proposals.latest("number").card.actions[0].arguments
     assert made == {"amount": 80, "note": "My own words."}
+    # What was approved is what ran, and the page says so by itself.
+    decide(gate, bob(gate.team))
+    advance_to_rest(gate.run)
+    expect(page.locator("#gate-receipt")).to_contain_text("Done")
+    look(page, "receipt")
+    assert ledger.read_text().splitlines() == ["asked Why seven?", "paid 80"]
 
 
 def test_a_stretch_is_left_out_and_that_is_my_edit(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
@@ -109,22 +133,12 @@ def test_a_stretch_is_left_out_and_that_is_my_edit(page_at: Callable[[Gate], Pag
     assert Outcome.objects.get(gate=gate).approved().actions[0].arguments["note"] == WAS.replace("line 2\n", "LINE 2\n")
 
 
-def test_a_question_is_answered_with_the_gate_open_and_a_colleague_is_mentioned_by_keyboard(
-    page_at: Callable[[Gate], Page], tmp_path: Path
-) -> None:
+def test_a_colleague_is_mentioned_by_keyboard(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
     gate = waiting_gate(tmp_path / "ledger")
     mate = bob(gate.team)
     page = page_at(gate)
     said = watched(page)
     field = page.locator("#ask")
-    field.fill("Why seven?")
-    page.get_by_role("button", name="Ask the agent", exact=True).click()
-    thread = page.locator("#gate-remarks")
-    expect(thread).to_contain_text("No answer yet.")
-    expect(field).to_have_value("")
-    assert answering.answer(AgentQuestion.objects.get(gate=gate).pk)
-    expect(thread.locator("blockquote.voice")).to_contain_text("asked “Why seven?”")
-    assert Gate.objects.get(pk=gate.pk).status == "open"
     field.focus()
     page.keyboard.type("Look, @bo")
     expect(page.locator("#mentions [role=option]")).to_have_count(1)
@@ -133,7 +147,7 @@ def test_a_question_is_answered_with_the_gate_open_and_a_colleague_is_mentioned_
     expect(field).to_have_value(f"Look, @{mate.username} ")
     page.keyboard.type("please")
     page.keyboard.press("Enter")
-    expect(thread).to_contain_text(f"Look, @{mate.username} please")
+    expect(page.locator("#gate-remarks")).to_contain_text(f"Look, @{mate.username} please")
     assert Event.objects.filter(subject=gate.subject, kind="gate.mentioned").count() == 1
     assert check_each_look(page, "", said) == []
 
