@@ -129,6 +129,8 @@ def untrusted_value(value: Any) -> SafeString:
 @register.simple_tag
 def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
     """Render any JSON value as it will run; one too long for the page is linked at `whole`, with ?at=<pointer>."""
+    if value == "":
+        return format_html('<span class="hint">{}</span>', gettext("(empty)"))
     address = f"{whole}?at={quote(pointer)}" if whole else ""
     if files.is_plain(value):
         return files.render(value)

@@ -90,6 +90,7 @@ def test_the_proposal_changes_while_i_edit_and_ask_and_nothing_is_lost(
     conflict = page.locator(".conflict")
     expect(conflict).to_have_count(1)
     expect(conflict).to_contain_text("80")
+    expect(page.locator(".my-edit del", has_text="(empty)")).to_be_visible()
     page.wait_for_load_state("networkidle")  # it loads once more where the rest of the draft came with the click
     expect(conflict).to_have_count(1)
     look(page, "conflict")
