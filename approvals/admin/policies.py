@@ -54,7 +54,35 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     COUNTS = gettext_lazy("New gates use {}.")
     form = PolicyForm
     change_form_template = "admin/approvals/policy/change_form.html"
-    fields = ("in_words", *PolicyForm.Meta.fields)
+    fieldsets = (
+        (None, {"fields": ("in_words", "team", "name")}),
+        (
+            gettext_lazy("Who decides"),
+            {"fields": ("groups", "people", "quorum", "stages", "denials", "separation", "rules", "auto_sample")},
+        ),
+        (
+            gettext_lazy("How they decide"),
+            {"fields": ("reason_required", "step_up", "step_up_method", "tokens_decide", "bulk_risk", "undo_window")},
+        ),
+        (
+            gettext_lazy("Until when"),
+            {
+                "fields": (
+                    "deadline",
+                    "on_expiry",
+                    "escalation",
+                    "calendar",
+                    "remind_before",
+                    "remind_share",
+                    "withdraw_after",
+                )
+            },
+        ),
+        (
+            gettext_lazy("What agents may ask, and what leaves the house"),
+            {"fields": ("whole_state", "registered_only", "hourly", "pause", "leaves")},
+        ),
+    )
     needed = column("quorum", gettext_lazy("Approvals"))
     four_eyes = column("separation", gettext_lazy("Four-eyes"), boolean=True)
     confirmed = column("step_up", gettext_lazy("Confirmed"), boolean=True)
@@ -70,7 +98,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     def in_words(self, policy: Policy) -> str:
         """Describe what this version asks."""
         if not policy.pk:
-            return _("Saved first, then told here.")
+            return _("Shown here once it is saved.")
         lines = stage_words.policy_lines(required.own(policy), required.rules_of(policy.rules), Names.of(policy))
         return format_html_join(mark_safe("<br>"), "{}", [(line,) for line in lines])
 

@@ -88,7 +88,8 @@ class PolicyForm(VersionedForm[Policy]):
         widget=forms.Textarea(attrs={"rows": 3, "class": "policy-text", "placeholder": STAGES, "spellcheck": "false"}),
         help_text=gettext_lazy(
             "Where some have to approve before others, or one of each of several teams: one stage a line. “2 of "
-            "Finance”, “1 of Finance and 1 of Legal”, “1 of Legal or @mira”. They replace the three fields above."
+            "Finance”, “1 of Finance and 1 of Legal”, “1 of Legal or @mira”. They replace “Decided by”, “People” and "
+            "“Approvals needed”."
         ),
     )
     rules = forms.CharField(
