@@ -37,7 +37,8 @@ HOUR = dt.timedelta(hours=1)
 
 
 def chooses(user: User, **fields: object) -> NotificationPreference:
-    return NotificationPreference.objects.create(user=user, **fields)
+    made: NotificationPreference = NotificationPreference.objects.create(user=user, **fields)
+    return made
 
 
 def test_a_gate_tells_those_who_may_decide_it() -> None:
