@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.config.local.started_stack import Stack
 from tests.harness import chromium
-from tests.harness.browser_checks import check, watched
+from tests.harness.browser_checks import by_axe, too_wide, watched
 from tests.harness.mail_client import drawn
 
 from . import acting, outside, pages, story
@@ -32,18 +32,21 @@ FOLDER = Path(__file__).parent.parent / "screenshots"
 WIDTHS = (390, 820, 1440)
 SCHEMES = ("light", "dark")
 QUALITY = 80
+POLICY = "Content Security Policy"  # in each complaint of a browser about it
 # Compressed, without headers, of all that a page has loaded, whether it was in the browser's cache or not.
 WEIGHT = """() => {
   const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
   return [all.reduce((sum, each) => sum + each.encodedBodySize, 0) / 1000, all.length];
 }"""
+KINDS = ("axe", "content policy", "console", "width")
+Faults = list[tuple[str, str, str, str]]  # page, look, kind, words
 Weights = dict[str, tuple[float, int]]
 
 
 def main(folder: Path = FOLDER) -> int:
     """Take the pictures; return 1 if a page has a fault."""
     folder.mkdir(parents=True, exist_ok=True)
-    faults: dict[str, list[str]] = {}
+    faults: Faults = []
     weights: Weights = {}
     with tempfile.TemporaryDirectory(prefix="hps-", dir="/tmp") as home, outside.model(Path(home) / "desk") as model:
         stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=acting.DEMO, **model)
@@ -56,14 +59,14 @@ def main(folder: Path = FOLDER) -> int:
                     for width in WIDTHS:
                         for scheme in SCHEMES:
                             context = acting.enter(browser, stack.base, width, scheme, who=who)
-                            faults |= take(context, folder, shown, f"{width}-{scheme}", history, weights)
+                            faults += take(context, folder, shown, f"{width}-{scheme}", history, weights)
                             context.close()
-                faults |= take_mail(browser, Path(stack.home) / "mail", folder)
+                faults += take_mail(browser, Path(stack.home) / "mail", folder)
                 browser.close()
         finally:
             stack.interrupt()
     (folder / "report.md").write_text(report(faults, weights))
-    return int(any(faults.values()))
+    return int(bool(faults))
 
 
 def take(
@@ -73,22 +76,25 @@ def take(
     look: str,
     history: History,
     weights: Weights,
-) -> dict[str, list[str]]:
-    """Save one person's pages at one size and scheme; return the faults of each by its name, and note its weight."""
+) -> Faults:
+    """Save one person's pages at one size and scheme; return their faults, and note the weight of each."""
     page = context.new_page()
     said = watched(page)
-    faults: dict[str, list[str]] = {}
+    faults: Faults = []
     for name, show in shown.items():
-        called = f"{name}-{look}"
         part = show(page, history)
-        keep(page, folder / f"{called}.webp", part)
+        keep(page, folder / f"{name}-{look}.webp", part)
         kilobytes, requests = page.evaluate(WEIGHT)
         weights[name] = max(weights.get(name, (0.0, 0)), (kilobytes, requests))
-        faults[called] = [fault for fault in check(page, "", said) if not _expected(name, fault)]
+        complaints = [words for words in said if not _expected(name, words)]
+        faults += [(name, look, "content policy" if POLICY in words else "console", words) for words in complaints]
+        faults += [(name, look, "axe", words) for words in by_axe(page)]
+        faults += [(name, look, "width", words) for words in too_wide(page)]
+        said.clear()
     return faults
 
 
-def take_mail(browser: Browser, sent: Path, folder: Path) -> dict[str, list[str]]:
+def take_mail(browser: Browser, sent: Path, folder: Path) -> Faults:
     """Save a mail that asks for a decision, as clients draw it that run and load nothing; it must ask for nothing."""
     mails = [email.message_from_bytes(each.read_bytes(), policy=policy.default) for each in sorted(sent.iterdir())]
     mail = next(each for each in mails if isinstance(each, EmailMessage) and " · gate " in str(each["Subject"]))
@@ -96,7 +102,7 @@ def take_mail(browser: Browser, sent: Path, folder: Path) -> dict[str, list[str]
     def look(page: Page, width: int, scheme: str) -> None:
         save(page.screenshot(full_page=True), folder / f"mail-{width}-{scheme}.webp")
 
-    return {"mail": [f"tried to load {address}" for address in drawn(browser, mail, look)]}
+    return [("mail", "", "content policy", f"tried to load {address}") for address in drawn(browser, mail, look)]
 
 
 def _expected(name: str, fault: str) -> bool:
@@ -122,30 +128,28 @@ def save(picture: bytes, file: Path) -> None:
     Image.open(io.BytesIO(picture)).save(file, "WEBP", quality=QUALITY, method=6)
 
 
-def report(faults: dict[str, list[str]], weights: Weights) -> str:
+def report(faults: Faults, weights: Weights) -> str:
     """Format the faults and the weight, page by page."""
-    columns = [f"{width}-{scheme}" for width in WIDTHS for scheme in SCHEMES]
-    rows = [
-        f"| {name} | {kilobytes:.0f} | {requests} | "
-        + " | ".join(str(len(faults.get(f"{name}-{column}", []))) for column in columns)
-        + " |"
-        for name, (kilobytes, requests) in weights.items()
-    ]
-    found = [f"- {called}: {fault}" for called, each in faults.items() for fault in each]
-    heads = " | ".join(column.replace("-", " px, ") for column in columns)
+    rows = []
+    for name, (kilobytes, requests) in weights.items():
+        counts = [sum((page, kind) == (name, each) for page, _, each, _ in faults) for kind in KINDS]
+        rows.append(f"| {name} | {kilobytes:.0f} | {requests} | {' | '.join(map(str, counts))} |")
+    found = [f"- {page}, {look}, {kind}: {words}" for page, look, kind, words in faults]
+    looks = len(WIDTHS) * len(SCHEMES)
     return "\n".join(
         [
             "# What is wrong with the pages",
             "",
-            "Written by `make screenshots`: faults that axe-core finds (WCAG 2.2 AA and its best practices), what the",
-            "browser complains about, refusals of the content policy among it, and pages wider than their window.",
-            "Beside them what a first visit loads at most: kilobytes, compressed, and requests.",
+            f"Written by `make screenshots`, which looks at each page {looks} times: {', '.join(map(str, WIDTHS))}",
+            "pixels wide, light and dark. Faults: what axe-core finds (WCAG 2.2 AA and its best practices), refusals of",
+            "the content policy, what else the browser complains about, and text that is wider than the window. Before",
+            "them, what a first visit loads at most: kilobytes, compressed, and requests.",
             "",
-            f"| page | kB | requests | {heads} |",
-            "|---|" + "---:|" * 2 + "---|" * len(columns),
+            f"| page | kB | requests | {' | '.join(KINDS)} |",
+            "|---|" + "---:|" * (2 + len(KINDS)),
             *rows,
             "",
-            *(found or [f"None on {len(faults)} pictures."]),
+            *(found or [f"No fault on {len(weights)} pages."]),
             "",
         ]
     )

@@ -45,17 +45,28 @@ def is_live(page: Page) -> None:
 def check(page: Page, address: str, said: list[str]) -> list[str]:
     """The faults of a page: what it complained about, what axe-core finds, text that runs out of a narrow page.
 
-    The complaints are read before axe is put into the page. It does not load the style sheets once more, as it would
-    by default: it would write them into the page, which the policy refuses, under addresses that do not exist.
+    The complaints are read before axe is put into the page.
     """
     if address:
         page.goto(address)
-    complaints = [f"{address}: {words}" for words in said]
+    complaints = said[:]
     said.clear()
+    return [f"{address}: {words}" for words in [*complaints, *by_axe(page), *too_wide(page)]]
+
+
+def by_axe(page: Page) -> list[str]:
+    """What axe-core finds in a page.
+
+    It does not load the style sheets once more, as it would by default: it would write them into the page, which the
+    policy refuses, under addresses that do not exist.
+    """
     found = Axe().run(page, options=OPTIONS).response["violations"]
-    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    faults = [f"{address}: {fault['id']} {[node['target'] for node in fault['nodes']]}" for fault in found]
-    return complaints + faults + ([f"{address}: wider than the window"] if wide else [])
+    return [f"{fault['id']} {[node['target'] for node in fault['nodes']]}" for fault in found]
+
+
+def too_wide(page: Page) -> list[str]:
+    """Whether text runs out of a narrow page."""
+    return ["wider than the window"] if page.evaluate("document.documentElement.scrollWidth > innerWidth") else []
 
 
 def check_each_look(page: Page, address: str, said: list[str]) -> list[str]:
