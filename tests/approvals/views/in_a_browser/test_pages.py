@@ -152,6 +152,7 @@ def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) ->
     expect(page.locator("#decide")).to_contain_text("Approved by Bob Lindqvist")
     expect(page.locator("#decide .impact:visible")).to_have_count(0)
     expect(page.locator("#ask-back")).to_contain_text("the gate is closed")
+    expect(page.locator(".snooze, .ask-form > .hint").filter(visible=True)).to_have_count(0)
     expect(page.locator("#gate-place")).not_to_contain_text("1 of 1")
     expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
 
