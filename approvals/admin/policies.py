@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.db import models
+from django.forms.utils import ErrorDict
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.html import format_html_join
@@ -149,7 +150,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         """Show what the entered policy would have asked of the last gates, where that was ordered instead of a save."""
         form: Any = context["adminform"].form
         if getattr(form, "simulated", None):
-            form._errors = form.error_class()
+            form._errors = ErrorDict()
             context |= {"errors": None, "simulated": form.simulated, "milder": form.milder}
         return super().render_change_form(request, context, *args, **kwargs)
 

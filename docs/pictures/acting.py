@@ -32,8 +32,13 @@ def decide(page: Page, choice: str) -> None:
             rest.first.click()
     else:
         page.locator("label[data-choice=edit]").click()
-    page.locator("button.commit:visible").click()
-    page.wait_for_load_state("networkidle")
+    commit(page)
+
+
+def commit(page: Page, button: str = "button.commit:visible") -> None:
+    """Press the button that sends a form, and wait for the page that follows."""
+    with page.expect_navigation():
+        page.locator(button).click()
 
 
 def open_gate(page: Page, name: str) -> None:

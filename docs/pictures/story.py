@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.config.local.started_stack import Stack
 
 from . import outside
-from .acting import decide, enter, open_gate, run_of, seq_of, until
+from .acting import commit, decide, enter, open_gate, run_of, seq_of, until
 from .outside import Outside
 
 PROPOSE, PAY = "Propose the refund", "Pay the refund"  # steps, by their titles
@@ -60,8 +60,7 @@ def _refunds(page: Page) -> tuple[str, str, int]:
     with page.expect_response("**/impacts/"):
         page.get_by_label("Why").last.fill("He only keeps the shade. Offer him a third.")
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
-    page.locator("#rewind .commit:visible").click()
-    page.wait_for_load_state("networkidle")
+    commit(page, "#rewind .commit:visible")
     until(page, paid, "Held at “Review the refund”")
     open_gate(page, "Käthe Mühlbauer")
     sent_back = run_of(page)
@@ -92,8 +91,7 @@ def fork(page: Page, address: str, title: str) -> None:
     with page.expect_response("**/impacts/"):
         page.get_by_label("Title", exact=True).fill(title)
     expect(page.locator("hp-order[data-stale]")).to_have_count(0)
-    page.locator(".commit:visible").click()
-    page.wait_for_load_state("networkidle")
+    commit(page, ".commit:visible")
 
 
 def open_rewind(page: Page, run: str, step: str) -> None:

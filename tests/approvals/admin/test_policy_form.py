@@ -13,7 +13,7 @@ from django.urls import reverse
 from approvals.models import Policy, PolicyChange
 from approvals.policy import required
 from approvals.policy_changes import changes
-from tests.factories import make_gate, make_policy, make_team, make_user
+from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
 LARGE = '[[rule]]\nname = "large"\nwhen = "amount >= 1000"\nstages = ["2 of {finance}", "1 of {legal} or @{mira}"]\n'
@@ -135,3 +135,13 @@ def test_the_audit_holds_who_is_named_and_what_is_asked() -> None:
     data = json.loads(bytes(Event.objects.get(subject=f"policy:{world.newest().pk}", kind="policy.changed").data))
     assert (data["people"], data["denials"]) == ([f"user:{world.mira.pk}"], 2)
     assert data["rules"] == world.newest().rules
+
+
+def test_it_is_tried_on_the_last_gates_with_nothing_saved() -> None:
+    world = World()
+    decided = [decide(make_gate(policy=world.policy), ann(world.support)) for _ in range(2)]
+    page = world.post(quorum=2, _simulate="Try it on the last gates")
+    assert "Nothing is saved yet. On the last gates this would have meant:" in page
+    assert all(f'href="/gates/{each.gate_id}/"' in page for each in decided)
+    assert "Of the last 2 gates 2 would have asked two people." in page
+    assert world.newest() == world.policy
