@@ -191,7 +191,6 @@ ADMIN: dict[str, Show] = {
     "notices": _at("/admin/approvals/notice/"),
     "channel-states": _at("/admin/approvals/channelstate/"),
     "account-of-another": _first("/admin/auth/user/"),
-    "team": _first("/admin/auth/group/"),
     "webhook": _first("/admin/approvals/webhook/"),
     "retention": _at("/admin/checkpoints/retentionpolicy/"),
     "dry-run": _of(lambda history: history.dry_run),
