@@ -77,7 +77,7 @@ class Simulation:
         ]
         milder = sum(each.milder for each in self.changed)
         other = len(self.changed) - milder
-        words = _("Less would have been asked of %(milder)s than was, and more or others of %(other)s.")
+        words = _("%(milder)s would have needed less than they did, and %(other)s more, or other people.")
         return [*said, words % {"milder": milder, "other": other}]
 
     def rows(self) -> list[tuple[Gate, str, str]]:
