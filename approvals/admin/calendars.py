@@ -18,6 +18,7 @@ from approvals.models import Calendar
 from approvals.models.assignments.calendar import office_hours
 from approvals.policy.calendars import public_holidays
 from approvals.policy.working_time import DAYS, read_hours
+from approvals.policy_changes import changes
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
 from checkpoints.admin.base import ModelAdmin, ModelForm
@@ -123,6 +124,19 @@ class CalendarForm(ModelForm[Calendar]):
                 % {"country": country}
             ) from unknown
         return country
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse to move deadlines that approve: a policy's new version, which a second person confirms, may."""
+        said = super().clean() or self.cleaned_data
+        moved = {"zone", "hours", "country", "days_off"} & set(self.changed_data)
+        used = changes.approving_by(self.instance) if self.instance.pk and moved else []
+        if used:
+            words = _(
+                "%(policies)s would approve at another time. Make a new calendar and name it in a new version of the "
+                "policy, which a second person confirms."
+            )
+            raise forms.ValidationError(words % {"policies": ", ".join(used)})
+        return said
 
 
 @admin.register(Calendar)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils.translation import gettext_lazy
 
-from approvals.models import Policy, PolicyChange, versions
+from approvals.models import Calendar, Policy, PolicyChange, versions
 from approvals.models.policy import SETTINGS
 from approvals.policy import required
 from checkpoints import actors
@@ -18,7 +18,7 @@ from checkpoints.access.permissions import everywhere
 from checkpoints.events import event_log
 from checkpoints.values.canonical_json import canonical, decode
 
-from .lowering import STRUCTURE, PolicyTerms, milder
+from .lowering import STRUCTURE, PolicyTerms, may_approve, milder
 
 MAY = "approvals.change_policy"
 
@@ -97,6 +97,12 @@ def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) ->
     """List in words how an unsaved version is milder than the one in force; [] where it is not, or is the first."""
     base = in_force(policy)
     return milder(terms_of(base), terms(policy, groups, people)) if base else []
+
+
+def approving_by(calendar: Calendar) -> list[str]:
+    """List the policies in force that count by this calendar and approve at a deadline, for all proposals or some."""
+    used = Policy.objects.filter(calendar=calendar).order_by("name", "version")
+    return [each.name for each in used if in_force(each) == each and may_approve(terms_of(each))]
 
 
 def terms_of(policy: Policy) -> PolicyTerms:

@@ -116,7 +116,7 @@ def milder(before: PolicyTerms, after: PolicyTerms) -> list[str]:
         for name, value in after.settings.items()
         if before.settings[name] != value and _is_milder(name, before.settings[name], value)
     ]
-    if _may_approve(after) and _less_or_none_first(before, after):
+    if may_approve(after) and _less_or_none_first(before, after):
         found.append(_changed("deadline", before.settings["deadline"], after.settings["deadline"]))
     if not covers(after.own.stages, before.own.stages):
         found.append(_("Other people, or fewer, have to approve."))
@@ -162,7 +162,7 @@ def _is_milder(name: str, before: Any, after: Any) -> bool:
     return SETTINGS[name][1](before, after) if name in SETTINGS else True
 
 
-def _may_approve(terms: PolicyTerms) -> bool:
+def may_approve(terms: PolicyTerms) -> bool:
     """Tell whether the deadline approves, for all proposals or by a rule for some."""
     return "approve" in (terms.settings.get("on_expiry"), *(each.require.get("on_expiry") for each in terms.rules))
 

@@ -112,3 +112,19 @@ def test_calendars_are_of_those_who_write_policies() -> None:
     writer = make_user("Writer", may=("approvals.change_policy",))
     User.objects.filter(pk=writer.pk).update(is_staff=True)
     assert signed_in(writer).get("/admin/approvals/calendar/").status_code == 200
+
+
+def test_nobody_alone_moves_a_deadline_that_approves_by_changing_its_calendar() -> None:
+    team, browser = make_team(), root()
+    ann(team)
+    calendar = Calendar.objects.create(team=team, name="office")
+    policy = make_policy(team)
+    Policy.objects.filter(pk=policy.pk).update(on_expiry="approve", calendar=calendar)
+    address = f"/admin/approvals/calendar/{calendar.pk}/change/"
+    said = {"name": "office", "zone": calendar.zone, "hours": "mon-sun 00:00-23:00", "country": "", "days_off": ""}
+    answer = browser.post(address, said)
+    assert f"{policy.name} would approve at another time. Make a new calendar" in answer.content.decode()
+    calendar.refresh_from_db()
+    assert "sun" not in calendar.hours
+    Policy.objects.filter(pk=policy.pk).update(on_expiry="expire")
+    assert browser.post(address, said).status_code == 302
