@@ -35,7 +35,8 @@ _TEAMS = """(SELECT unnest($2::bigint[]) AS id
 _STANDING = f"""
 SELECT one.id,
   ARRAY(SELECT team.id FROM {_TEAMS} team WHERE one.id IN {right_in("team.id", DECIDE_GATE)}),
-  EXISTS (SELECT FROM approvals_delegation given WHERE given.delegate_id = one.id AND given.ended_at IS NULL)
+  EXISTS (SELECT FROM approvals_delegation given WHERE given.delegate_id = one.id AND given.ended_at IS NULL
+    AND given.starts_at <= statement_timestamp() AND given.ends_at > statement_timestamp())
 FROM auth_user one WHERE one.is_active AND one.id = ANY($1)
 """  # noqa: S608 - constants
 # $4 the policy: in whose name each of these people may decide, in which team.
