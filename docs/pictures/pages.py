@@ -110,7 +110,8 @@ def _bulk(page: Page, history: History) -> str:
 
 def _simulated(page: Page, history: History) -> str:
     page.goto("/admin/approvals/policy/")
-    page.locator("#result_list").get_by_role("link", name="refunds", exact=True).click()
+    with page.expect_navigation():
+        page.locator("#result_list").get_by_role("link", name="refunds", exact=True).click()
     page.locator("[name=quorum]").fill("2")
     page.locator("[name=_simulate]").click()
     expect(page.locator("#simulated")).to_be_visible()
@@ -122,7 +123,8 @@ def _first(address: str) -> Show:
 
     def show(page: Page, history: History) -> str:
         page.goto(address)
-        page.locator("#result_list tbody th a").first.click()
+        with page.expect_navigation():
+            page.locator("#result_list tbody th a").first.click()
         return "body"
 
     return show
