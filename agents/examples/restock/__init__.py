@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agents import Action, Agent, Card, Drawing, effect, gate, step, undo
+from agents import Action, Agent, Card, effect, gate, step, undo
 from agents.examples import inputs
 from agents.examples.money import shown
 from agents.examples.nouns import Noun
@@ -111,7 +111,6 @@ class Restock(Agent):
     def review(self, shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> Card:
         """Ask about all three at once; each gets its own verdict."""
         total = shown(purchase.total, purchase.currency)
-        as_now = repricing.model_copy(update={"price": repricing.old})
         same = {"sku": repricing.sku, "currency": repricing.currency, "old": f"{repricing.old:.2f}"}
         return Card(
             title=f"Restock {shelf.shop} for {total}",
@@ -126,7 +125,6 @@ class Restock(Agent):
                        pointer="/purchase", pinned=["/supplier"]),
                 Action(id="price", title="Change a price", tool="till.reprice", effect="reprice",
                        pointer="/repricing", pinned=["/price"],
-                       draws=[Drawing(kind="fields", at="", was=as_now.model_dump_json())],
                        schema=fixed(Repricing, **same)),
                 Action(id="message", title="Write to the customers who wait", tool="mail.send", effect="notify",
                        pointer="/message", pinned=["/to"], verdicts=["approve", "edit", "reject", "respond"]),
