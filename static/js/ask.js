@@ -5,12 +5,24 @@ import { newKey } from "./form-key.js";
 import { forget, recall, remember } from "./keeping.js";
 
 const TAB = () => sessionStorage;
+const NAME = "hp-ask:";
+const { reader } = document.body.dataset;
+if (reader) for (const each of others()) forget(TAB, each);
+
+// What somebody else left in this tab.
+function others() {
+  try {
+    return Object.keys(sessionStorage).filter((name) => name.startsWith(NAME) && !name.startsWith(`${NAME}${reader}:`));
+  } catch {
+    return []; // storage is off
+  }
+}
 
 class Ask extends HTMLElement {
   connectedCallback() {
     const form = this.querySelector("form");
     const { text, key } = form.elements;
-    const store = `hp-ask:${document.body.dataset.reader}:${form.getAttribute("action")}`;
+    const store = `${NAME}${reader}:${form.getAttribute("action")}`;
     let sent = false;
     text.value ||= recall(TAB, store) ?? "";
     form.addEventListener("input", () => {

@@ -67,7 +67,7 @@ TOKEN = TokenBounds(3, "refunds")
 KEYWORDS: dict[str, tuple[Any, ...]] = {
     "kind": (PersonKind(True, False, EVERYTHING), PersonKind(True, False, TOKEN), PersonKind(True, True, EVERYTHING)),
     "within": (EVERYTHING, TOKEN), "noun": ("", "gate", "run"), "most": (9,), "permission": (START_RUN, VIEW_RUN),
-    "ended": ("", "run.completed"), "ordered": (False, True),
+    "ended": ("", "run.completed"), "ordered": (False, True), "listed": (False, True),
 }  # fmt: skip
 HOLE = re.compile(r"\{[0-9a-z]+\}")
 BEGINNINGS = tuple(f"checkpoints.models.run_status.{name}" for name in ("CLAIM", "STEP", "STOP"))

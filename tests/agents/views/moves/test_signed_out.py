@@ -77,7 +77,7 @@ def test_a_note_that_is_sent_after_the_session_ended_is_there_to_be_sent_again(n
     sign_in(page, user)
     expect(page.locator("#note-text")).to_have_value(WORDS)
     page.reload()
-    expect(page.locator("#note-text")).to_have_value("")
+    expect(page.locator("#note-text")).to_have_value(WORDS)
 
 
 @each_width
