@@ -78,6 +78,12 @@ def _pages(people: dict[str, User], real: Sequence[tuple[int, int]]) -> list[tup
         ("inbox, none of them mine", "eve", ["/"]),
         ("inbox, all I may see", "ann", ["/?queue=all"]),
         ("inbox, decided", "ann", ["/?queue=decided"]),
+        ("inbox, my groups", "ann", ["/?queue=groups"]),
+        ("inbox, decided by me", "ann", ["/?queue=by_me"]),
+        ("inbox, in other orders", "ann", [f"/?sort={each}" for each in ("oldest", "amount", "risk", "delay")]),
+        ("inbox, by words", "ann", ["/?q=refund", "/?q=nobodys", "/?q=order%2020418"]),
+        ("insights", "ann", ["/insights/"]),
+        ("insights, the gates", "ann", ["/insights/gates/"]),
         ("gate", "ann", gates),
         ("run", "ann", runs),
         ("runs", "ann", ["/runs/"]),
@@ -94,7 +100,7 @@ def _pages(people: dict[str, User], real: Sequence[tuple[int, int]]) -> list[tup
 
 def _asked(name: str, person: User, web: Service, base: str, addresses: Sequence[str]) -> Page:
     """Ask for the pages one after another, and print the times."""
-    cookies = {"sessionid": session_of(person)}
+    cookies = {"sessionid": session_of(person), "hp-zone": "UTC"}  # as a browser with scripts has it
     times, size, spent = [], 0, 0.0
     with httpx.Client(base_url=base, cookies=cookies, headers={"accept": "text/html"}) as client:
         for n in range(WARM + ASKED):
@@ -150,7 +156,7 @@ def _queries(session: str, address: str) -> int:
     from tests.harness.sent_statements import sent
 
     client = Client(HTTP_ACCEPT="text/html", SERVER_NAME="127.0.0.1")
-    client.cookies["sessionid"] = session
+    client.cookies["sessionid"], client.cookies["hp-zone"] = session, "UTC"
     with sent() as statements:
         answer = client.get(address)
     assert answer.status_code == 200, answer.status_code
