@@ -77,7 +77,7 @@ class Simulation:
         ]
         milder = sum(each.milder for each in self.changed)
         other = len(self.changed) - milder
-        words = _("%(milder)s would have needed less than they did, and %(other)s more, or other people.")
+        words = _("%(milder)s would have needed less than they did; %(other)s would have needed more, or other people.")
         return [*said, words % {"milder": milder, "other": other}]
 
     def rows(self) -> list[tuple[Gate, str, str]]:
