@@ -7,7 +7,7 @@ notice may be sent twice, under the same key, and is never lost.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -172,11 +172,6 @@ class Notice(models.Model):
     def key(self) -> str:
         """Return the name of the message, the same at each attempt."""
         return f"{self.pk}.{int(self.created_at.timestamp())}"
-
-    @property
-    def sent_at(self) -> datetime | None:
-        """Return the time at which the other side took it."""
-        return self.finished_at if self.status == Notice.Status.SENT else None
 
 
 def known_to(gates: Collection[int]) -> dict[int, set[tuple[int, str, int | None]]]:
