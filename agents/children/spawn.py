@@ -68,7 +68,7 @@ class Spawning:
         digest = _digest(known.spec.agent, known.spec.version, given, config)
         self._numbers[digest] += 1
         number = self._numbers[digest]
-        row = self._kept.get((digest, number)) or self._of_other_version(agent, given, config, number)
+        row = self.kept.get((digest, number)) or self._of_other_version(agent, given, config, number)
         row = row or self._adopted(digest, number)
         if row is None and (row := self._of_origin(digest, number)):
             self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": row.run_id})
@@ -97,7 +97,7 @@ class Spawning:
         return int(run_sql(_GENERATION, [self.session.run.pk])[0][0])
 
     @cached_property
-    def _kept(self) -> dict[tuple[bytes, int], ChildLink]:
+    def kept(self) -> dict[tuple[bytes, int], ChildLink]:
         """Return what this execution has started; none that was lost before a person had the step tried again."""
         rows = ChildLink.objects.filter(parent=self.session.run, base=self._base(), step=self.spec.name)
         path = self.session.path
@@ -112,12 +112,12 @@ class Spawning:
     ) -> ChildLink | None:
         """Return the row that this call made before, while another version of the child's agent was served."""
         given = (_digest(agent, version, input, config) for version in self._versions)
-        return next((row for each in given if (row := self._kept.get((each, number)))), None)
+        return next((row for each in given if (row := self.kept.get((each, number)))), None)
 
     @cached_property
     def _versions(self) -> list[str]:
         """List the versions of agents in which this execution has started children."""
-        runs = [row.run_id for row in self._kept.values()]
+        runs = [row.run_id for row in self.kept.values()]
         first = Checkpoint.objects.filter(run__in=runs, kind=Checkpoint.Kind.INPUT).order_by()
         return list(first.values_list("plan__version", flat=True).distinct()) if runs else []
 

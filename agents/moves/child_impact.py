@@ -6,7 +6,7 @@ A fork ends none of its origin's. It reads what completed ones did, and starts t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from agents.models import ChildLink, Effect
@@ -21,11 +21,15 @@ OnPath = Callable[[Sequence[UUID]], bool]
 
 
 def of_move(
-    found: Impact, rows: Sequence[ChildLink], on_path: OnPath, plan: PlanSpec, next_step: str
-) -> tuple[ImpactChild, ...]:
-    """Return what becomes of each child, of `child_runs.of_run`, if the run goes on with `next_step` after a path."""
+    found: Impact, rows: Sequence[ChildLink], on_path: OnPath, plan: PlanSpec, next_step: str,
+    *, landing: Collection[int] = (),
+) -> tuple[ImpactChild, ...]:  # fmt: skip
+    """Return what becomes of each child, of `child_runs.of_run`, if the run goes on with `next_step` after a path.
+
+    `landing`: the rows of those on which the path will count.
+    """
     reused, ahead = _reused(found), plan.reachable(next_step)
-    kept = child_runs.kept_for_kin(rows)
+    kept = child_runs.kept_for_kin(rows).union(landing)
     return _told([(row, _fate(row, on_path, reused, ahead, row.pk in kept)) for row in rows])
 
 
@@ -64,7 +68,7 @@ def of_fork(
 def _fate(row: ChildLink, on_path: OnPath, reused: set[str], ahead: set[str], kept: bool) -> ChildVerdict | None:
     """Return the fate of one child; None where nothing follows for it. A moved run begins its next step anew.
 
-    `kept`: another run of the lineage counts on it.
+    `kept`: another run of the lineage counts on it, or the path will.
     """
     if kept or on_path(row.landings) or _stays(row, reused):
         return ChildVerdict.STANDS

@@ -190,12 +190,16 @@ class ImpactReader:
 
     def _children_at_gate(self, target: MoveTarget, found: Impact) -> tuple[ImpactChild, ...]:
         """Return what becomes of the run's children by a decision at its gate."""
+        head = self.lineage.path(self.run.head)
         if target.fails:
-            return child_impact.of_failure(self.children, self.lineage.path(self.run.head))
+            return child_impact.of_failure(self.children, head)
         ids = {each.id for each in target.path}
+        taken = {each.step for each in target.path if each.id not in self.lineage.saved}  # an output that is accepted
+        landing = [row.pk for row in self.children if row.step in taken and child_runs.stands(row, head)]
         return child_impact.of_move(
-            found, self.children, lambda landings: not ids.isdisjoint(landings), self.plan, target.next_step
-        )
+            found, self.children, lambda landings: not ids.isdisjoint(landings), self.plan, target.next_step,
+            landing=landing,
+        )  # fmt: skip
 
     def _at(self, path: RunPath, next_step: str) -> MoveTarget:
         """Return the end of a path as the target of a move without any change."""

@@ -7,7 +7,7 @@ counts on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -84,11 +84,18 @@ def undone_on(run: Run, path: RunPath) -> int | None:
     return next((row.run_id for row in rows if path.holds(row.landings)), None)
 
 
-def left_behind(rows: Sequence[ChildLink], path: RunPath) -> list[ChildLink]:
-    """Return those of these children, of `of_run`, that were left behind and have something to undo or to stop."""
-    left = [row for row in rows if not stands(row, path) and is_left(row)]
+def left_behind(rows: Sequence[ChildLink], path: RunPath, counted: Collection[int] | None = None) -> list[ChildLink]:
+    """Return those of these children, of `of_run`, that were left behind and have something to undo or to stop.
+
+    `counted`: where the step at hand is about to be over, those that stand besides what is on the path.
+    """
+    left = [row for row in rows if not _counts(row, path, counted) and is_left(row)]
     kept = kept_for_kin(left)
     return [row for row in left if row.pk not in kept]
+
+
+def _counts(row: ChildLink, path: RunPath, counted: Collection[int] | None) -> bool:
+    return stands(row, path) if counted is None else row.pk in counted or path.holds(row.landings)
 
 
 def kept_for_kin(rows: Sequence[ChildLink]) -> set[int]:

@@ -5,7 +5,7 @@ Everything here is read, on first need; agents.session.run_session writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -152,10 +152,14 @@ class RunFacts:
         """Return the runs that those of the lineage started, read on first need: only a moved run or a fork asks."""
         return child_runs.of_lineage(self.run.lineage)
 
-    def left_children(self) -> list[ChildLink]:
-        """Return the children that this run left behind and that are not settled, oldest first; read anew."""
-        may = self.may_have_left or self.path.caught()
-        return child_runs.left_behind(child_runs.of_run(self.run.pk), self.path) if may else []
+    def left_children(self, *, counted: Collection[int] | None = None, caught: bool = False) -> list[ChildLink]:
+        """Return the children that this run left behind and that are not settled, oldest first; read anew.
+
+        `counted`: the rows of those on which the step at hand counts, where it is about to be over; None: it is not.
+        `caught`: it ends without a result.
+        """
+        may = caught or self.may_have_left or self.path.caught()
+        return child_runs.left_behind(child_runs.of_run(self.run.pk), self.path, counted) if may else []
 
     def takes(self, target: Snapshot) -> bool:
         """Tell whether the run can go on from `target`: a fork into another version may find no upcaster.

@@ -127,13 +127,12 @@ class RunSession(RunFacts):
     ) -> bool:
         """Save the writes of an execution of `spec`; True if the session goes on. Raises Fenced, ValueRefused.
 
-        `children`: the rows of those that it counts on.
+        `children`: as for `save`.
         """
         next_step = self.plan.next_after(spec.name) if goto is None else goto
         kind = kind or ("gate" if spec.kind == "gate" else "step")
-        said = [self.clean_of(writes, note) for note in notes]
-        landing: list[Beside] = [lambda saved: ChildLink.landed(list(children), saved.id)] if children else []
-        return self.save(kind, spec, writes, next_step, took=took, notes=said, id=id, beside=[*beside, *landing])
+        told: dict[str, Any] = {"took": took, "id": id, "beside": beside, "children": children}
+        return self.save(kind, spec, writes, next_step, notes=[self.clean_of(writes, note) for note in notes], **told)
 
     def save(
         self,
@@ -151,15 +150,19 @@ class RunSession(RunFacts):
         leave: bool = False,
         id: UUID | None = None,
         beside: Sequence[Beside] = (),
+        children: Sequence[int] = (),
     ) -> bool:
         """Save a checkpoint, with this `id` if one is given, and move on; True if the session goes on.
 
         Raises Fenced, ValueRefused; InvariantBroken for what a step, an effect or an outcome may not make of the state.
 
         `end`: the status in which the run ends here. A run that left effects behind settles them before it ends,
-        unless a person said to `leave` them. `beside`: what is written in the same transaction.
+        unless a person said to `leave` them. `beside`: what is written in the same transaction. `children`: the rows
+        of those that the step counts on.
         """
         self.check()
+        if children:
+            beside = [*beside, lambda saved: ChildLink.landed(list(children), saved.id)]
         if kind in CHECKED:
             self.check_rules(writes)
         self.past_claim = self.past_claim or kind not in OUTPUT_LANDED
@@ -168,15 +171,10 @@ class RunSession(RunFacts):
         if status == Run.Status.RUNNING and by is None and not (beside or id) and self._defers(kind, spec, next_step):
             return self._put_off(header, spec, writes, notes)
         self.flush()
-        if status in ENDED and not leave and (self.unsettled() or self.left_children()):
-            said: dict[str, Any] = {
-                "took": took,
-                "notes": notes,
-                "by": by,
-                "slice_over": False,
-                "id": id,
-                "beside": beside,
-            }
+        over: dict[str, Any] = {} if next_step else {"counted": children, "caught": kind == Kind.RECOVERY}
+        if status in ENDED and not leave and (self.unsettled() or self.left_children(**over)):
+            said: dict[str, Any] = {"took": took, "notes": notes, "by": by, "slice_over": False, "id": id}
+            said["beside"] = beside
             return self._end_later(
                 status, reason, by or self.by, lambda: self.save(kind, spec, writes, next_step, **said)
             )

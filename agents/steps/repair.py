@@ -41,6 +41,7 @@ from checkpoints.values.checkpoint_kinds import OUTPUT_LANDED
 
 from . import recovery_gate, refusals
 from .invoke import call_method
+from .memo import StepMemory
 from .refusals import LONGEST, SENT
 
 RETURNED = "returned"  # the action that shows a refused output, and by which it may be taken
@@ -118,12 +119,15 @@ def said_at_head(session: RunSession, spec: StepSpec) -> dict[str, Any]:
 
 
 def accept(session: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) -> bool:
-    """Save the refused output that a person accepted, exactly as the gate showed it."""
+    """Save the refused output that a person accepted, exactly as the gate showed it. It counts on its children."""
     [shown] = [action for action in outcome.proposal.card.actions if action.id == RETURNED]
     output = outputs.unpacked(shown.arguments)
     next_step = session.plan.next_after(spec.name) if output.goto is None else output.goto
     note = f"Taken as it is by {by.name or by.id}, although it was refused."
-    return session.save("step", spec, output.writes, next_step, notes=[note], by=by, slice_over=False)
+    children = [row.pk for row in StepMemory(session, spec).spawning.kept.values()]
+    return session.save(
+        "step", spec, output.writes, next_step, notes=[note], by=by, slice_over=False, children=children
+    )
 
 
 def _words(name: str, returned: Any) -> str:

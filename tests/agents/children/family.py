@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Agent, Card, ChildFailed, ChildRun, EffectFailed, Jump, effect, gate, step
+from agents import Agent, Card, ChildFailed, ChildRun, EffectFailed, Jump, effect, gate, step, validator
 
 
 class Worker(Agent):
@@ -230,6 +230,32 @@ class Payroll(Agent):
     @step
     def close(self, paid: list[str]) -> dict[str, Any]:
         return {"closed": len(paid)}
+
+
+class Strict(Agent):
+    """Has each name paid by a child in its only step, whose result a validator may refuse."""
+
+    name = "strict"
+
+    class State(BaseModel):
+        ledger: str
+        names: list[str] = []
+        modes: dict[str, str] = {}
+        paid: list[str] = []
+
+    @step(retry=0, validators=["enough"], tries=1, rings=0)
+    def pay_all(self, ledger: str, names: list[str], modes: dict[str, str]) -> dict[str, Any]:
+        children = [
+            self.spawn(
+                "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"
+            )
+            for name in names
+        ]
+        return {"paid": [each.state["paid"] if each else "" for each in self.gather(*children)]}
+
+    @validator
+    def enough(self, paid: list[str], modes: dict[str, str]) -> str | None:
+        return "not enough" if "strict" in modes else None
 
 
 class Rash(Agent):
