@@ -18,7 +18,6 @@ from agents.children import turns as turns_of_children
 from agents.definition import registry
 from agents.effects import perform, undo_left_behind
 from agents.gates import opening
-from agents.ringing import doorbell
 from agents.session import reuse
 from agents.session.heartbeat import HEART, ClaimBeat
 from agents.session.run_session import RunSession
@@ -31,7 +30,7 @@ from checkpoints import crash_points, store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import Fenced, NotVerified
 from checkpoints.events import event_log
-from checkpoints.models import Plan, Run
+from checkpoints.models import Run
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
@@ -152,7 +151,7 @@ def turns(session: RunSession, going: bool) -> None:
             return
         if session.snapshot.plan_id != session.run.plan_id:
             session.flush()
-            _hand_over(session)
+            version_upgrade.hand_over(session)
             return
         going = _past_open_gates(session)
 
@@ -182,14 +181,6 @@ def _past_deadline(session: RunSession) -> bool:
     """Tell whether only a question kept the sweeper from ending the run: it gets the run before the next step."""
     deadline = session.run.deadline
     return deadline is not None and deadline <= session.claim.clock()
-
-
-def _hand_over(session: RunSession) -> None:
-    """Release the run to workers of an older version: it was sent back to before its upgrade to this one."""
-    with transaction.atomic():
-        claims.release(session.claim, status="queued", by=SYSTEM, attempts=0)
-        plan = Plan.objects.get(pk=session.snapshot.plan_id)
-        transaction.on_commit(lambda: doorbell.ring(session.run.pk, registry.queue_for(plan), session.run.priority))
 
 
 def _halt(claim: Claim) -> None:

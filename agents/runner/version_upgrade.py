@@ -26,6 +26,7 @@ from agents.effects import perform
 from agents.errors import ConfigRefused, UpcastFailed
 from agents.gates import opening
 from agents.models import ChildLink, Effect, Memo, StepCheckpoint, Wait
+from agents.ringing import doorbell
 from agents.session import translate_history
 from agents.session.heartbeat import ClaimBeat
 from agents.session.run_path import RunPath
@@ -42,7 +43,7 @@ from checkpoints.errors import NotVerified, ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
-from checkpoints.store import Header, Snapshot
+from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
 from . import apply_outcome, claiming, open_gates
@@ -139,12 +140,23 @@ def _caught_up(session: RunSession) -> bool:
     while (beside := open_gates.next_closed(session, open_gates.beside(session))) is not None:
         if not apply_outcome.settle(session, beside):
             return False
+    if session.snapshot.plan_id != session.run.plan_id:  # sent back to before an earlier upgrade
+        hand_over(session)
+        return False
     name = session.snapshot.next_step
     spec = session.plan.step(name) if name else None
     row = perform.newest(session, spec) if spec and spec.kind == "effect" else None
     if spec is None or row is None or not (row.adoptable and translate_history.given_by(row, session.run.plan)):
         return True
     return perform.adopt(session, spec, row)
+
+
+def hand_over(session: RunSession) -> None:
+    """Release the run to workers of an older version: it was sent back to before its upgrade to this one."""
+    with transaction.atomic():
+        claims.release(session.claim, status="queued", by=SYSTEM, attempts=0)
+        plan = Plan.objects.get(pk=session.snapshot.plan_id)
+        transaction.on_commit(lambda: doorbell.ring(session.run.pk, registry.queue_for(plan), session.run.priority))
 
 
 def _bring(session: RunSession, way: UpcastPath, known: RegisteredAgent) -> None:

@@ -159,6 +159,19 @@ def test_a_rejection_that_was_not_applied_yet_goes_back_with_its_feedback(deploy
     assert state(run)["reply"] == "Dear customer, about order A-1 shorter"
 
 
+def test_a_rejection_that_goes_back_to_before_an_upgrade_is_brought_up_from_there(deploy: Deploy) -> None:
+    """The upcaster from the version of the gate was called with a state of the version before that."""
+    run = waiting(deploy)
+    deploy("two_alike")
+    advance_to_rest(swept(run))
+    decide(run, "reject", then="back", back_to="find", comment="look again")
+    deploy("three_alike")
+    advance_to_rest(run)
+    assert trail(run)[4:7] == [("gate", "review"), ("rewind", "review"), ("upcast", "find")]
+    told = Event.objects.filter(run_id=run.pk, kind="run.upcast").order_by("pk").values_list("data", flat=True)
+    assert [decode(bytes(data))["upcasters"] for data in told] == [["from_1"], ["from_1", "from_2"]]
+
+
 def test_a_rejection_that_ends_the_run_ends_it_without_any_code(deploy: Deploy) -> None:
     run = waiting(deploy)
     decide(run, "reject", then="stop", comment="no")
