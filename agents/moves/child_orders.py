@@ -10,7 +10,7 @@ A child that is in the middle of an effect ends once it is known what came of it
 from __future__ import annotations
 
 import structlog
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils.translation import gettext as _
 
 from agents.models import ChildLink
@@ -101,6 +101,10 @@ def end_with(parent: int) -> int:
         else _("R-%(run)s, which started it, was cancelled.")
     )
     for child in found:
-        cancel_once_known(child, by=SYSTEM, reason=words % {"run": parent})
+        with transaction.atomic():
+            cancel_once_known(child, by=SYSTEM, reason=words % {"run": parent})
+            if Run.objects.live().filter(pk=parent).select_for_update(no_key=True):  # a person has moved it meanwhile
+                transaction.set_rollback(True)
+                break
         crash_points.point("after_end_with")
     return len(found)

@@ -9,13 +9,14 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.models import ChildLink
-from agents.moves import child_orders
+from agents.moves import child_orders, rewind
 from agents.moves.cancel import cancel
 from agents.serving.child_sweep import ChildSweep
 from agents.serving.sweeper import Sweeper
 from approvals.models import Gate
 from checkpoints import actors, crash_points
 from checkpoints.models import Run
+from tests.factories import ann
 from tests.factories.driven_runs import advance, answer, effects, make_run
 
 from .families import child, children, make_parent, statuses
@@ -67,6 +68,20 @@ def test_one_in_the_middle_of_an_effect_ends_once_it_is_known_what_came_of_it(
     advance(found)
     sweep()
     assert [each.status for each in effects(found)] == ["done", "done"]
+
+
+def test_none_is_cancelled_any_more_once_a_person_has_sent_the_parent_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that its new branch had taken over were cancelled under it."""
+    run = advance(make_parent("a", "b"))
+    cancel(run, by=actors.SYSTEM, reason="not wanted")
+
+    def sent_back(name: str, *_: object) -> None:
+        if name == "after_end_with":
+            rewind.rewind(Run.objects.get(pk=run.pk), to=1, by=ann(run.team))
+
+    monkeypatch.setattr(crash_points, "point", sent_back)
+    child_orders.end_with(run.pk)
+    assert statuses(run) == ["cancelled", "queued"]
 
 
 def test_a_parent_that_was_cancelled_is_not_woken_by_their_ends() -> None:
