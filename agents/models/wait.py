@@ -23,10 +23,12 @@ class WaitQuerySet(models.QuerySet["Wait"]):
         return self.filter(signal__isnull=True, ended_by="")
 
     def current(self, run: Run) -> Wait | None:
-        """Return what the run waits for now, if it is not a gate's decision."""
+        """Return what the run waits for now, if it is not a gate's decision, nor the end of a run that it started."""
         if run.status != Run.Status.WAITING or run.head is None:
             return None
-        return self.unmet().filter(run=run, step=run.next_step, head=run.head).order_by("-pk").first()
+        # A timer whose time has passed stays unmet while the step waits for something else.
+        timed = self.unmet().filter(due__isnull=run.wake_at is None)
+        return timed.filter(run=run, step=run.next_step, head=run.head).order_by("-pk").first()
 
 
 class Wait(models.Model):

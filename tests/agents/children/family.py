@@ -233,7 +233,7 @@ class Payroll(Agent):
 
 
 class Strict(Agent):
-    """Has each name paid by a child in its only step, whose result a validator may refuse."""
+    """Has each name paid by a child in its only step, some time later, whose result a validator may refuse."""
 
     name = "strict"
 
@@ -245,6 +245,8 @@ class Strict(Agent):
 
     @step(retry=0, validators=["enough"], tries=1, rings=0)
     def pay_all(self, ledger: str, names: list[str], modes: dict[str, str]) -> dict[str, Any]:
+        if "late" in modes:
+            self.sleep_until(timedelta(days=1))
         children = [
             self.spawn(
                 "child_payer", {"ledger": ledger, "name": name, "mode": modes.get(name, "")}, name=f"Child {name}"

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from agents.children import gather
 from agents.children.gather import needed_of
-from agents.models import ChildLink
+from agents.errors import RewindRefused
+from agents.models import ChildLink, Wait
 from agents.runner import engine
+from agents.serving import timers
+from agents.waits.suspend import wake_now
 from checkpoints import actors
 from checkpoints.models import Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers
@@ -44,6 +48,17 @@ def test_a_run_waits_for_its_children_and_gets_their_results_in_order(ledger: Pa
     assert run.status == "completed"
     assert state(run)["found"] == ["found a", "found b"]
     assert worked(ledger) == ["b", "a"]
+
+
+def test_a_time_that_has_passed_is_not_what_a_run_waits_for_once_it_waits_for_children(ledger: Path) -> None:
+    """Its page named the time, and offered to wake it."""
+    run = advance(make_run("strict", ledger=str(ledger), names=["a"], modes={"late": ""}))
+    Wait.objects.filter(run=run).update(due=Now())
+    Run.objects.filter(pk=run.pk).update(wake_at=Now())
+    timers.wake_timers()
+    assert (advance(run).status, run.awaited, Wait.objects.current(run)) == ("waiting", 1, None)
+    with pytest.raises(RewindRefused, match="not waiting for a time"):
+        wake_now(run, by=actors.SYSTEM)
 
 
 def test_a_child_belongs_to_the_team_and_the_person_of_its_parent() -> None:
