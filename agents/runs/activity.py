@@ -35,7 +35,6 @@ FAMILIES = (
     (SAVES, _("Saves")),
     (EVERY, _("Everything")),
 )
-_DECIDING = ("gate.decided", "gate.edited", "gate.lapsed", "gate.undone")
 _KINDS = {
     "decisions": Q(kind__startswith="decision.")
     | Q(kind__in=("gate.decided", "gate.edited", "gate.lapsed", "gate.undone")),
