@@ -29,7 +29,7 @@ from agents.text import saved_language
 from checkpoints import crash_points
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.events import event_log
-from checkpoints.models import Checkpoint
+from checkpoints.models import Plan
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import StepSpec
 from checkpoints.values import digests
@@ -116,10 +116,9 @@ class Spawning:
 
     @cached_property
     def _versions(self) -> list[str]:
-        """List the versions of agents in which this execution has started children."""
-        runs = [row.run_id for row in self.kept.values()]
-        first = Checkpoint.objects.filter(run__in=runs, kind=Checkpoint.Kind.INPUT).order_by()
-        return list(first.values_list("plan__version", flat=True).distinct()) if runs else []
+        """List the versions in which this execution may have started children: all of their agents'."""
+        agents = {row.agent for row in self.kept.values()}
+        return list(Plan.objects.filter(agent__in=agents).values_list("version", flat=True).distinct())
 
     @property
     def _execution(self) -> dict[str, Any]:

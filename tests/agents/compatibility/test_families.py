@@ -11,6 +11,7 @@ import pytest
 from approvals.models import Gate
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Run
+from tests.checkpoints.retention.pruned_runs import keep, pruned, seqs
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate, state
 from tests.harness import services
@@ -71,6 +72,20 @@ def test_a_parent_that_goes_on_after_a_deploy_finds_the_children_that_it_had_sta
     assert sorted(ledger.read_text().splitlines()) == sorted(
         f"{did} {stop}" for stop in STOPS for did in ("load", "deliver")
     )
+
+
+def test_it_finds_one_too_of_which_retention_removed_how_it_began(deploy: Deploy, ledger: Path) -> None:
+    """Its version was read there, so the child was started once more, and did the same again."""
+    deploy("one")
+    run = advance_to_rest(make_run("fleet", ledger=str(ledger), stops=["Oslo"]))
+    [van] = children(run)
+    decide(advance_to_rest(van))
+    advance_to_rest(van)
+    keep(van, keep_last=1)
+    pruned()
+    assert seqs(van)[0] > 1
+    deploy("one", "two")
+    assert (advance_to_rest(run).status, children(run)) == ("completed", [van])
 
 
 def test_version_2_beside_version_1_takes_over_the_waiting_children_once_version_1_is_gone(
