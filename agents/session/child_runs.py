@@ -14,8 +14,9 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import ChildLink, Effect
 from approvals.engine_rules import children, effects
-from checkpoints.models import Checkpoint, Run
+from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.store import executions
 from checkpoints.values.checkpoint_kinds import ASIDE
 
 from .run_path import RunPath
@@ -107,11 +108,11 @@ def kept_for_kin(rows: Sequence[ChildLink]) -> set[int]:
     if not landed:
         return set()
     parent = Run.objects.get(pk=landed[0].parent_id)
-    kin = Run.objects.of_lineage(parent.lineage).exclude(pk=parent.pk)
-    landings = [each for row in landed for each in row.landings]
-    counted = set(Checkpoint.objects.filter(pk__in=landings, run__in=kin.values("pk")).values_list("pk", flat=True))
-    starts = set(kin.values_list("forked_from", flat=True))
-    counted |= {each for start in starts if start for each in RunPath.to(start).ids}
+    kin = dict(Run.objects.of_lineage(parent.lineage).exclude(pk=parent.pk).values_list("pk", "forked_from"))
+    if not kin:
+        return set()
+    counted = {each.id for each in executions.executions(parent.lineage) if each.run_id in kin}  # also what was pruned
+    counted |= {each for start in kin.values() if start for each in RunPath.to(start).ids}
     return {row.pk for row in landed if not counted.isdisjoint(row.landings)}
 
 

@@ -17,6 +17,7 @@ from approvals.impact.result import ChildVerdict
 from checkpoints import crash_points
 from checkpoints.models import Run
 from tests.agents.children.pages.test_page import page, part
+from tests.checkpoints.retention.pruned_runs import keep, pruned, seqs
 from tests.factories import ann
 from tests.factories.driven_runs import advance, decide, failures, make_run, state, trail
 
@@ -77,6 +78,18 @@ def test_one_whose_result_a_fork_has_read_stays(run: Run, ledger: Path) -> None:
 def test_one_whose_step_a_fork_has_reused_stays(run: Run, ledger: Path) -> None:
     made = forked(run, 1, OTHERWISE)
     assert ("reused", "pay_all") in trail(made)
+    leave_behind(run)
+    assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
+
+
+def test_it_stays_too_once_retention_has_removed_where_the_fork_counts_on_it(run: Run, ledger: Path) -> None:
+    """Only checkpoints that were still there counted, so what an old fork had taken was undone."""
+    made = forked(run, 1, OTHERWISE)
+    decide(made)
+    assert to_rest(made).status == "completed"
+    keep(made, keep_last=1)
+    pruned()
+    assert len(seqs(made)) == 1
     leave_behind(run)
     assert (worked(ledger), statuses(run)) == (["pay a"], ["completed"])
 
