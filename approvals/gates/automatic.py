@@ -2,14 +2,13 @@
 
 Never what people have rejected before or approved in another form, a question, what lacks a value, what an external
 program alone describes, what would be done a second time, nor where a rule could not be evaluated or a password is
-asked. The share that people see is drawn by a keyed digest of the gate's number: neither the agent nor its author can
-tell beforehand which one it will be.
+asked. The share that people see is drawn by a keyed digest of what is proposed and of the policy's version: neither the
+agent nor its author can tell beforehand what it will be, and whoever asks for the same again draws the same again.
 """
 
 from __future__ import annotations
 
 import hmac
-from dataclasses import replace
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -37,15 +36,14 @@ def offered(needs: Requirements, card: Card, *, kind: str, attempt: int, externa
     )
 
 
-def drawn(gate: int, share: int) -> bool:
-    """Tell whether a gate is in the share, in percent, that people see although a rule would approve it."""
-    digest = hmac.digest(settings.SECRET_KEY.encode(), f"holdpoint.sample.{gate}".encode(), "sha256")
-    return int.from_bytes(digest[:8], "big") % 10_000 < share * 100
+def drawn(proposed: str, policy: Policy) -> bool:
+    """Tell whether a proposal is in the policy's share that people see although a rule would approve it.
 
-
-def settled(needs: Requirements, policy: Policy, gate: int, *, may: bool) -> Requirements:
-    """Return what a new gate needs, with the draw. `may`: see `offered`."""
-    return replace(needs, auto=may, sampled=may and drawn(gate, policy.auto_sample)) if needs.auto else needs
+    `proposed`: a digest of what is proposed, which names neither the run nor the gate.
+    """
+    text = f"holdpoint.sample.{policy.pk}.{proposed}"  # each version of a policy is a row
+    digest = hmac.digest(settings.SECRET_KEY.encode(), text.encode(), "sha256")
+    return int.from_bytes(digest[:8], "big") % 10_000 < policy.auto_sample * 100
 
 
 def approve(gate_id: int, proposal: Proposal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -112,7 +113,7 @@ def drafted(
     """
     made = []
     for each, (gate_id, proposal_id) in zip(asked, next_ids(len(asked), Gate, Proposal), strict=True):
-        needs = _required(each, gate_id)
+        needs = _required(each)
         gate = _gate(each, gate_id, at, needs)
         made.append((gate, _proposal(gate, each, proposal_id, needs)))
     gates, proposals = zip(*made, strict=True)
@@ -171,16 +172,23 @@ def heading(text: str) -> str:
     return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"
 
 
-def _required(asked: NewGate, id: int) -> Requirements:
+def _required(asked: NewGate) -> Requirements:
     """Return what the new gate's proposal needs."""
     run, policy = asked.run, asked.policy
     if not policy.rules:
         return required.own(policy)
     by = User.objects.get(pk=asked.asked_by) if asked.asked_by else None
     known = required.gate_facts(run, asked.step.name, asked_by=by, attempt=asked.earlier.attempt)
-    needs, attempt, external = required.asked(policy, asked.card, known), asked.earlier.attempt, run.plan.external
-    may = automatic.offered(needs, asked.card, kind=asked.kind, attempt=attempt, external=external)
-    return automatic.settled(needs, policy, id, may=may)
+    needs, card = required.asked(policy, asked.card, known), asked.card
+    if not needs.auto:
+        return needs
+    may = automatic.offered(needs, card, kind=asked.kind, attempt=asked.earlier.attempt, external=run.plan.external)
+    proposed = _request_digest(asked) or digests.of_value(card.to_json()).hex()
+    return replace(needs, auto=may, sampled=may and automatic.drawn(proposed, policy))
+
+
+def _request_digest(asked: NewGate) -> str:
+    return beside.digest_of(asked.run.plan.agent, asked.policy.name, asked.step.name, asked.card)
 
 
 def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
@@ -201,7 +209,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         risk=raised(asked.card.risk, needs),
         awaits=tally.asked_now(tally.tally(needs, ())) if not asked.policy.plain else [],
         asked_by_id=asked.asked_by,
-        request_digest=beside.digest_of(asked.run.plan.agent, asked.policy.name, asked.step.name, asked.card),
+        request_digest=_request_digest(asked),
         resource=heading(asked.card.resource),
         likeness=asked.likeness,
         attempt=asked.earlier.attempt,

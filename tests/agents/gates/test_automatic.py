@@ -14,7 +14,17 @@ from approvals.models import Gate, Outcome, Policy
 from approvals.policy import required
 from checkpoints.models import Event
 from tests.factories import driven_runs as driven
-from tests.factories import make_card, make_gate, make_policy, make_question, make_team, make_user
+from tests.factories import (
+    make_action,
+    make_card,
+    make_gate,
+    make_policy,
+    make_question,
+    make_run,
+    make_team,
+    make_user,
+)
+from tests.factories.runs import make_plan
 from tests.harness.signed_in_clients import signed_in
 
 SMALL = {"name": "small", "when": "amount < 50", "require": {"auto": True}}
@@ -68,12 +78,33 @@ def test_a_sample_is_shown_to_people_and_says_so(team: Group, tmp_path: Path) ->
 
 
 def test_the_draw_is_a_share_that_nobody_can_tell_beforehand() -> None:
-    drawn = {gate for gate in range(1, 10_001) if automatic.drawn(gate, 10)}
+    policy = Policy(pk=7, auto_sample=10)
+    asked = [str(number) for number in range(10_000)]
+    drawn = {each for each in asked if automatic.drawn(each, policy)}
     assert 850 < len(drawn) < 1150
     with override_settings(SECRET_KEY="another-key-of-some-length-0123456789"):
-        assert {gate for gate in range(1, 10_001) if automatic.drawn(gate, 10)} != drawn
-    assert not any(automatic.drawn(gate, NEVER) for gate in range(1, 1000))
-    assert all(automatic.drawn(gate, ALWAYS) for gate in range(1, 1000))
+        assert {each for each in asked if automatic.drawn(each, policy)} != drawn
+    assert {each for each in asked if automatic.drawn(each, Policy(pk=8, auto_sample=10))} != drawn, "a version's own"
+    assert not any(automatic.drawn(each, Policy(pk=7, auto_sample=NEVER)) for each in asked)
+    assert all(automatic.drawn(each, Policy(pk=7, auto_sample=ALWAYS)) for each in asked)
+
+
+def test_who_asks_for_the_same_again_draws_the_same_lot(team: Group) -> None:
+    """Whoever cancelled and restarted a run drew again, until the rule approved what people were to see."""
+    policy = payments(team, sample=50, rules=[{**SMALL, "when": "true"}])
+    plan, lots = make_plan(), []
+    for number in range(20):
+        card = make_card(actions=[make_action(tool=f"payments.refund_{number}")])
+        runs = [make_run(plan=plan, team=team) for _ in range(2)]
+        lots.append({make_gate(run=run, policy=policy, card=card).standing().requirements for run in runs})
+    assert [len(each) for each in lots] == [1] * 20
+    assert len(set.union(*lots)) == 2, "some are drawn, and some not"
+
+
+def test_one_without_actions_draws_by_what_its_card_says(team: Group) -> None:
+    policy = payments(team, sample=50, rules=[{**SMALL, "when": "true"}])
+    cards = [make_card(title=f"Pay {number}", actions=[]) for number in range(20)]
+    assert len({make_gate(policy=policy, card=card).standing().requirements for card in cards}) == 2
 
 
 @pytest.mark.parametrize(
