@@ -30,7 +30,7 @@ from . import signals
 
 Kind = Wait.Kind
 NAME = 100  # characters
-MOST = 10_000  # waits of one execution: each time the step starts, it looks up all that are over
+MOST = 10_000  # waits of one execution: each time the step starts, it goes through all that are over
 
 
 class StepWaits:
@@ -106,15 +106,20 @@ class StepWaits:
                 "jump to itself to go on: each execution counts anew."
             )
         self._numbers[kind, name] += 1
-        known = {
-            "run_id": self.session.run.pk, "base": self._base(), "step": self.spec.name, "kind": kind, "name": name,
-            "number": self._numbers[kind, name],
-        }  # fmt: skip
-        found = Wait.objects.select_related("signal").filter(**known).first()
-        if found is not None:
-            return found
-        digest, occurrence = self._execution
-        return Wait(**known, head=self.session.snapshot.id, input_digest=digest, occurrence=occurrence, due=due)
+        number, (digest, occurrence) = self._numbers[kind, name], self._execution
+        return self._kept.pop((kind, name, number), None) or Wait(
+            run_id=self.session.run.pk, base=self._base(), step=self.spec.name, kind=kind, name=name, number=number,
+            head=self.session.snapshot.id, input_digest=digest, occurrence=occurrence, due=due,
+        )  # fmt: skip
+
+    @cached_property
+    def _kept(self) -> dict[tuple[str, str, int], Wait]:
+        """Return the waits of the step's earlier starts, by kind, name and number, as far as it has not met them yet.
+
+        Only the holder of the token adds one, and a person ends one only while the run waits.
+        """
+        rows = Wait.objects.filter(run=self.session.run, base=self._base(), step=self.spec.name)
+        return {(each.kind, each.name, each.number): each for each in rows.select_related("signal")}
 
     def _suspend(self, wait: Wait) -> NoReturn:
         self.suspended = Suspended(wait)

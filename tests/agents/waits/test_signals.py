@@ -21,6 +21,7 @@ from checkpoints.models import Event, Run
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
 from tests.factories import ann
 from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, state
+from tests.harness.sent_statements import sent
 
 
 def send(run: Run, percent: int, *, key: str = "") -> tuple[Signal, bool]:
@@ -44,6 +45,20 @@ def test_a_signal_that_comes_before_the_wait_is_kept_for_it() -> None:
         send(run, percent)
     advance(run)
     assert (state(run)["heard"], run.next_step) == ([10, 20], "go")
+
+
+def test_a_step_that_starts_again_reads_all_its_earlier_waits_at_once() -> None:
+    """Each earlier wait was a query of its own, whenever the step started: ten thousand at most."""
+    run = make_run("listener", count=12)
+    for percent in range(11):
+        send(run, percent)
+    advance(run)
+    send(run, 99)
+    with sent() as statements:
+        advance(run)
+    assert state(run)["heard"] == [*range(11), 99]
+    looked_up = [each for each in statements if "agents_wait" in each and "LEFT OUTER JOIN" in each]
+    assert len(looked_up) == 2, "one for each of the two steps that wait"
 
 
 def test_the_same_key_is_one_signal() -> None:
