@@ -78,8 +78,7 @@ def fan_out() -> int:
             return 0
         if over:
             Notice.objects.filter(gate__in=over, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER)).drop("decided")
-        for row, due in batch.moved_reminders():
-            Notice.objects.pending().filter(pk=row).update(next_attempt_at=due)
+        Notice.objects.move(batch.moved_reminders())
         insert_rows(made)
         crash_points.point("notices_written")
     return len(told)
@@ -194,16 +193,17 @@ class NoticeBatch:
                     yield self._notice(told, NoticeKind.ASKED, each, gate)
         known |= {(person, "", None) for person in self.deciders[gate.pk]}
 
-    def moved_reminders(self) -> Iterator[tuple[int, datetime]]:
-        """Return when each pending reminder of a gate whose deadline moved is due now."""
+    def moved_reminders(self) -> dict[int, datetime]:
+        """Return, by its id, when each pending reminder of a gate whose deadline moved is due now."""
         moved = {each.gate for each in self.told if each.event.kind in CHANGED} & set(self.gates)
-        rows = Notice.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER) if moved else ()
-        for row in rows:
+        found: dict[int, datetime] = {}
+        for row in Notice.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER) if moved else ():
             gate = self.gates[row.gate_id or 0]
             settings = self.settings.get(row.user_id or 0)
             due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
             if due and due != row.next_attempt_at:
-                yield row.pk, max(due, self.now)
+                found[row.pk] = max(due, self.now)
+        return found
 
     def _ended(self, told: ToldEvent, gate: Gate) -> Iterator[Notice]:
         """Tell those who were asked, whoever started the run, and each place that shows that the gate is open."""

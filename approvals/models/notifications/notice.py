@@ -6,8 +6,8 @@ notice may be sent twice, under the same key, and is never lost.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -45,6 +45,10 @@ FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[], $6::flo
 WHERE notice.id = given.id AND notice.token = given.token AND notice.status = 'pending'
 RETURNING notice.id
 """
+_MOVE = """
+UPDATE approvals_notice notice SET next_attempt_at = given.due
+FROM unnest($1::bigint[], $2::timestamptz[]) AS given (id, due) WHERE notice.id = given.id AND notice.status = 'pending'
+"""
 _OPENED = """
 UPDATE approvals_notice SET opened_at = statement_timestamp()
 WHERE gate_id = $1 AND user_id = $2 AND status = 'sent' AND opened_at IS NULL
@@ -77,6 +81,11 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
             return set()
         columns = zip(*(each.columns for each in ends), strict=True)
         return {pk for (pk,) in run_sql(_END, [list(column) for column in columns])}
+
+    def move(self, due: Mapping[int, datetime]) -> None:
+        """Give each of these notices, by id, another time at which it is due, where it is still pending."""
+        if due:
+            run_sql(_MOVE, [list(due), list(due.values())])
 
     def drop(self, word: str) -> int:
         """Drop pending ones that nobody sends now, with this code as the reason; return how many."""

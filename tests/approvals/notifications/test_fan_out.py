@@ -18,6 +18,7 @@ from checkpoints.events import event_log
 from tests.factories import (
     ann,
     bob,
+    change_gate,
     decide,
     edit_amount,
     eve,
@@ -142,18 +143,26 @@ def test_people_who_may_decide_later_are_told_later_and_the_others_not_again() -
     assert people(gate, "asked") == {"Ann", "Mira"}
 
 
-def test_a_deadline_that_moves_takes_its_reminders_along() -> None:
+def test_a_deadline_that_moves_takes_its_reminders_along_in_as_many_statements_for_many_as_for_one() -> None:
     team = make_team()
-    ann(team)
-    gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
-    fanned()
-    from tests.factories import change_gate
+    ann(team), mira(team)
+    policy = make_policy(team, name="default", deadline=4 * HOUR)
 
-    assert gate.deadline is not None
-    change_gate(gate, deadline=gate.deadline + 4 * HOUR)
-    fanned()
-    reminder = Notice.objects.get(gate=gate, kind="reminder")
-    assert reminder.next_attempt_at == gate.deadline + 2 * HOUR
+    def moved(number: int) -> int:
+        gates = [make_gate(policy=policy, team=team) for _ in range(number)]
+        fanned()
+        for at, gate in enumerate(gates):
+            assert gate.deadline is not None
+            change_gate(gate, deadline=gate.deadline + (4 + 2 * at) * HOUR)
+        with sent() as statements:
+            fan_out.fan_out()
+        for at, gate in enumerate(gates):
+            assert gate.deadline is not None
+            due = [each.next_attempt_at for each in Notice.objects.filter(gate=gate, kind="reminder")]
+            assert due == [gate.deadline + (2 + 1.5 * at) * HOUR] * 2
+        return len(statements)
+
+    assert moved(1) == moved(5)
 
 
 def test_whoever_is_mentioned_is_told_but_not_by_themself() -> None:
