@@ -14,18 +14,25 @@ from .closed_gates import conditions, values
 from .durations import SPANS
 from .filters import InsightFilters
 
-_ENDS = [end.total_seconds() for _, end in SPANS.values() if end is not None]
-# Along the indexes of a team's open gates, of its gates by opening, and of its closed ones.
+# How long the gates of each of durations.SPANS have waited: at least, and less than.
+_LEAST, _LESS = [None, *(end for _, end in SPANS.values() if end)], [end for _, end in SPANS.values()]
+# Each count along one index that has all it needs: a team's open gates by opening, span after span, which spares a
+# group for each row; those that say what their waiting costs; all by opening; the closed ones.
 _OPEN = """
-SELECT 'open', width_bucket(extract(epoch FROM statement_timestamp() - g.opened_at)::float8, %(ends)s::float8[])::text,
-  count(*), sum(extract(epoch FROM statement_timestamp() - g.opened_at))::float8,
-  max(extract(epoch FROM statement_timestamp() - g.opened_at))::float8
-FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open' {conditions} GROUP BY 2
+SELECT 'open', span.name, waiting.* FROM unnest(%(names)s::text[], %(least)s::interval[], %(less)s::interval[])
+  span (name, least, less)
+CROSS JOIN LATERAL (
+  SELECT count(*), extract(epoch FROM sum(statement_timestamp() - g.opened_at))::float8,
+    extract(epoch FROM statement_timestamp() - min(g.opened_at))::float8
+  FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open'
+    AND g.opened_at <= coalesce(statement_timestamp() - span.least, 'infinity')
+    AND g.opened_at > coalesce(statement_timestamp() - span.less, '-infinity') {conditions}
+  HAVING count(*) > 0) waiting
 UNION ALL
 SELECT 'cost', g.delay_currency, 0, 0,
-  sum(g.delay_value * extract(epoch FROM statement_timestamp() - g.opened_at) / 3600)::float8
+  sum(g.delay_value * extract(epoch FROM statement_timestamp() - g.opened_at))::float8 / 3600
 FROM approvals_gate g
-WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open' AND g.delay_currency <> '' {conditions} GROUP BY 2
+WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open' AND g.delay_currency > '' {conditions} GROUP BY 2
 UNION ALL
 SELECT 'opened', (g.opened_at AT TIME ZONE %(zone)s)::date::text, count(*), 0, 0
 FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.opened_at >= %(since)s {conditions} GROUP BY 2
@@ -51,7 +58,8 @@ class Backlog:
 def read(teams: Collection[int], wanted: InsightFilters) -> Backlog:
     """Read the backlog of these teams; one statement."""
     of = [team for team in teams if wanted.team in (0, team)]
-    asked = {**values(of, wanted), "ends": _ENDS, "zone": timezone.get_current_timezone_name()}
+    spans = {"names": list(SPANS), "least": _LEAST, "less": _LESS}
+    asked = {**values(of, wanted), **spans, "zone": timezone.get_current_timezone_name()}
     with connection.cursor() as cursor:
         cursor.execute(_OPEN.format(conditions=conditions(wanted)), asked)
         found = cursor.fetchall()
@@ -66,7 +74,7 @@ def of_rows(found: Sequence[tuple[Any, ...]], first: date, days: int) -> Backlog
     costs: dict[str, float] = {}
     for what, key, number, seconds, most in found:
         if what == "open":
-            spread[list(SPANS)[int(key)]] += number
+            spread[key] += number
             waited, longest = waited + seconds, max(longest, most)
         elif what == "cost":
             costs[key] = most

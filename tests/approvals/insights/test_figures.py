@@ -64,7 +64,7 @@ def test_the_list_behind_a_figure_is_the_rows_that_it_counts() -> None:
 
 def test_the_backlog_is_counted_back_from_now() -> None:
     found = backlog.of_rows(
-        [("open", "1", 4, 8000.0, 3000.0), ("opened", "2026-11-20", 3, 0, 0), ("closed", "2026-11-20", 5, 0, 0)],
+        [("open", "1h", 4, 8000.0, 3000.0), ("opened", "2026-11-20", 3, 0, 0), ("closed", "2026-11-20", 5, 0, 0)],
         date(2026, 11, 19),
         2,
     )
@@ -88,7 +88,7 @@ def test_what_a_rule_approved_is_compared_with_its_sample_and_is_no_decision_of_
 
 
 def test_waiting_costs_what_the_cards_say() -> None:
-    found = backlog.of_rows([("cost", "EUR", 0, 0, 12.5), ("open", "0", 1, 60.0, 60.0)], date(2026, 11, 19), 1)
+    found = backlog.of_rows([("cost", "EUR", 0, 0, 12.5), ("open", "5m", 1, 60.0, 60.0)], date(2026, 11, 19), 1)
     assert found.costs == {"EUR": 12.5}
 
 

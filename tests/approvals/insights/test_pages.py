@@ -11,6 +11,8 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from approvals.insights import backlog
+from approvals.insights.filters import InsightFilters
 from approvals.models import Gate
 from tests.factories import ann, change_gate, decide, edit_amount, eve, make_gate, make_policy, make_run
 from tests.factories import make_team as team_of_people
@@ -110,3 +112,25 @@ def test_the_page_takes_as_many_statements_however_many_gates_there_are(team: Gr
         numbers.append(len(captured))
     assert numbers[0] == numbers[1]
     assert numbers[0] <= 10
+
+
+def test_the_backlog_counts_the_open_gates_of_the_readers_teams_alone(team: Group) -> None:
+    other, now = team_of_people("Finance"), dt.datetime.now(dt.UTC)
+    policies = {each: make_policy(each) for each in (team, other)}
+    waits = [4, 6, 61, 481, 25 * 60, 49 * 60]  # minutes
+    for of, minutes in ((other, 60), *((team, each) for each in waits)):
+        cost = {"delay_currency": "EUR", "delay_value": 12} if minutes > 60 else {}
+        gate = make_gate(run=make_run(team=of), policy=policies[of])
+        change_gate(gate, opened_at=now - dt.timedelta(minutes=minutes), **cost)
+    closed(team)
+    found = backlog.read([team.pk], InsightFilters())
+    assert found.spread == {"5m": 1, "1h": 1, "8h": 1, "1d": 1, "more": 2}
+    assert (found.open, found.days[-1][1]) == (6, 6)
+    assert found.longest is not None
+    late = dt.timedelta(minutes=1)  # what the test takes
+    assert dt.timedelta() <= found.longest - dt.timedelta(minutes=waits[-1]) < late
+    assert dt.timedelta() <= found.waited - dt.timedelta(minutes=sum(waits)) < 6 * late
+    assert found.costs == {"EUR": pytest.approx(12 * sum(waits[2:]) / 60, abs=1)}
+    assert backlog.read([team.pk], InsightFilters(risk="critical")).open == 0
+    assert backlog.read([team.pk], InsightFilters(team=other.pk)).open == 0
+    assert backlog.read([team.pk, other.pk], InsightFilters()).open == 7
