@@ -21,6 +21,7 @@ from approvals.policy import enough_reviewers, last_gates, required
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy_changes import changes
+from checkpoints.access.permissions import everywhere
 from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import spelled
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin
@@ -51,7 +52,7 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     list_select_related = ("team",)
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
-    filter_horizontal = ("groups", "people")
+    filter_horizontal = ("groups",)
     COUNTS = gettext_lazy("New gates use {}.")
     form = PolicyForm
     change_form_template = "admin/approvals/policy/change_form.html"
@@ -90,6 +91,10 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     by_token = column("tokens_decide", gettext_lazy("Tokens"), boolean=True)
     state_edits = column("whole_state", gettext_lazy("Whole state"), boolean=True)
     gates = listed("approvals_gate", gettext_lazy("gates"), policy__id__exact="pk")
+
+    def get_autocomplete_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        """Look people up while their name is typed, where the user may see accounts: there may be many thousands."""
+        return ("people",) if everywhere(request.user, "auth.view_user") else ()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Policy | None = None) -> tuple[str, ...]:
         """Show the policy in words above its form."""
@@ -141,9 +146,8 @@ class PolicyAdmin(VersionedAdmin[Policy]):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Call a group a team, as everywhere."""
-        names = {"groups": "teams", "people": "people"}
-        if db_field.name in names:
-            kwargs["widget"] = FilteredSelectMultiple(names[db_field.name], is_stacked=False)
+        if db_field.name == "groups":
+            kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
+from django.db.models import Q
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy
-from approvals.models.policy import SAMPLE, SETTINGS
+from approvals.models.policy import SAMPLE, SETTINGS, people_named
 from approvals.policy import enough_reviewers, required
 from approvals.policy.rules import written
 from approvals.policy.rules.written import Directory, WrongText
@@ -202,6 +203,9 @@ class PolicyForm(VersionedForm[Policy]):
             self.fields
         ):  # read only: none of them
             self.fields[name].required = False
+        if "people" in self.fields:
+            known = Q(is_active=True) | Q(pk__in=people_named(self.instance.pk))
+            self.fields["people"].queryset = User.objects.filter(known)  # type: ignore[attr-defined]
         if not self.instance.pk:
             self.initial["tokens_decide"] = False
             return

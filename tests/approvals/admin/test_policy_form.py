@@ -145,3 +145,25 @@ def test_it_is_tried_on_the_last_gates_with_nothing_saved() -> None:
     assert all(f'href="/gates/{each.gate_id}/"' in page for each in decided)
     assert "Of the last 2 gates 2 would have asked two people." in page
     assert world.newest() == world.policy
+
+
+def test_only_the_named_people_are_in_the_form_and_others_are_looked_up() -> None:
+    world, other = World(), make_user("Other")
+    world.post(people=[world.mira.pk])
+    address = reverse("admin:approvals_policy_change", args=[world.newest().pk])
+    page = world.client.get(address).content.decode()
+    assert f'<option value="{world.mira.pk}" selected' in page
+    assert f'<option value="{other.pk}"' not in page
+
+
+def test_whoever_may_not_see_accounts_chooses_among_those_that_are_not_switched_off_or_named_already() -> None:
+    world = World()
+    world.post(people=[world.mira.pk])
+    gone, there = make_user("Gone"), make_user("There")
+    type(gone).objects.filter(pk__in=(gone.pk, world.mira.pk)).update(is_active=False)
+    writer = make_user("Writer", may=("approvals.change_policy", "approvals.view_policy"))
+    type(writer).objects.filter(pk=writer.pk).update(is_staff=True)
+    page = signed_in(writer).get(reverse("admin:approvals_policy_change", args=[world.newest().pk])).content.decode()
+    box = page[page.index('name="people"') :].partition("</select>")[0]
+    offered = [f'<option value="{each.pk}"' in box for each in (world.mira, there, gone)]
+    assert offered == [True, True, False]
