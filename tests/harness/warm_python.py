@@ -5,24 +5,29 @@ What each command needs to start by itself is tried where `make run` and docker 
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from tempfile import TemporaryDirectory
 
 from config.local.process import tied
 from tests.harness.session import ROOT
+from tests.harness.warm_start import ask
 
-OURS = ("agents.", "celery", "config.migrate", "config.web", "tests.")  # modules that are started so
+OURS = ("agents.", "celery", "config.migrate", "config.web", "holdpoint.", "tests.")  # modules that are started so
+CLIENTS = ("holdpoint.", "tests.clients.")  # of these, those that live outside
+# Agent frameworks have an environment of their own, in which `agents` is OpenAI's package.
+FRAMEWORKS = str(ROOT / ".venv-frameworks" / "bin" / "python")
 SETTINGS = "config.settings"
 # Settings with which the project is read, where there are none. Each process reads its own.
 READING = {
     "HOLDPOINT_SECRET_KEY": "no-secret-at-all-0123456789-abcdefghij",
     "DATABASE_URL": "postgres://reading@/reading",
     "REDIS_URL": "redis://127.0.0.1:1/0",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
 }
 UNDERSTOOD = {"PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
 
@@ -71,27 +76,38 @@ class Forked:
 
 
 class WarmPython:
-    """Starts the processes of the project: each from a process that has read the libraries, or all of the project.
+    """Starts the processes of the project and its clients: each from a process that has read what it is to read.
 
-    Both are started when they are first needed, and end with this one.
+    Each of those is started when it is first needed, and ends with this one.
     """
 
     def __init__(self) -> None:
-        self.servers: dict[bool, WarmServer] = {}
+        self.servers: dict[str, WarmServer] = {}
 
     def can(self, command: Sequence[str], env: Mapping[str, str]) -> bool:
         """Tell whether a command is one of Python, with variables for it that are understood here."""
         asked = {name for name, value in env.items() if name.startswith("PYTHON") and value}
-        if command[0] != sys.executable or not asked <= UNDERSTOOD or "gevent" in command:  # which is loaded first
+        if not asked <= UNDERSTOOD or "gevent" in command:  # which is loaded first
             return False
-        return command[1] in ("manage.py", "-c") or (command[1] == "-m" and command[2].startswith(OURS))
+        if command[0] == FRAMEWORKS or (command[0] == sys.executable and command[1].endswith(".py")):
+            return True
+        return command[0] == sys.executable and (
+            command[1] == "-c" or (command[1] == "-m" and command[2].startswith(OURS))
+        )
 
     def start(self, command: Sequence[str], *, env: Mapping[str, str], files: Sequence[int]) -> Forked:
         """Start a command of Python in this folder. `files`: its standard input, output and errors."""
-        project = reads_project(command, env)
-        if project not in self.servers:
-            self.servers[project] = WarmServer(*(["project"] if project else []))
-        return self.servers[project].start(command, env=env, files=files)
+        return Forked(ask(self._server(kind(command, env)).path, command[1:], env, str(ROOT), files))
+
+    def standing(self, *words: str) -> list[str]:
+        """Return a command line that stands for a client's process which is forked: see .warm_start."""
+        server = self._server(kind([sys.executable, *words], {}))
+        return [sys.executable, "-IS", str(ROOT / "tests" / "harness" / "warm_start.py"), server.path, *words]
+
+    def _server(self, kind: str) -> WarmServer:
+        if kind not in self.servers:
+            self.servers[kind] = WarmServer(kind)
+        return self.servers[kind]
 
     def close(self) -> None:
         """End the processes, and with them those that they started."""
@@ -99,33 +115,36 @@ class WarmPython:
             self.servers.popitem()[1].close()
 
 
-def reads_project(command: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Tell whether a command reads all of the project, and with its own settings module."""
+def kind(command: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return what a command's process is to have read: see LIBRARIES of .warm_server."""
+    if command[0] == FRAMEWORKS:
+        return "frameworks"
+    script = command[1].endswith(".py") and command[1] != "manage.py"
+    if script or (command[1] == "-m" and command[2].startswith(CLIENTS)):
+        return "clients"
     settings = env.get("DJANGO_SETTINGS_MODULE", "")
     if command[1] == "-c":
-        return settings == SETTINGS
-    return settings in ("", SETTINGS) and command[2:3] != ["agents.examples.sandbox"]
+        return "project" if settings == SETTINGS else "servers"
+    own = settings in ("", SETTINGS) and command[2:3] != ["agents.examples.sandbox"]
+    return "project" if own else "servers"
 
 
 class WarmServer:
     """A process that forks others; it takes its first request once it has read what it is to read."""
 
-    def __init__(self, *words: str) -> None:
-        self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            command = tied([sys.executable, "-m", "tests.harness.warm_server", str(theirs.fileno()), *words])
-            fds, env = [theirs.fileno()], READING | os.environ
+    def __init__(self, kind: str) -> None:
+        self.folder = TemporaryDirectory(prefix="hp-warm-")
+        self.path = f"{self.folder.name}/requests"
+        program = [FRAMEWORKS if kind == "frameworks" else sys.executable, "tests/harness/warm_server.py"]
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as requests:
+            requests.bind(self.path)
+            requests.listen()
+            command = tied([*program, str(requests.fileno()), kind])
+            fds, env = [requests.fileno()], READING | os.environ
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=fds)
-
-    def start(self, command: Sequence[str], *, env: Mapping[str, str], files: Sequence[int]) -> Forked:
-        """Have a process forked that becomes this command."""
-        said, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # number and exit code are a message each
-        request = json.dumps({"words": list(command[1:]), "env": dict(env)})
-        with told:
-            socket.send_fds(self.requests, [request.encode()], [*files, told.fileno()])
-        return Forked(said)
 
     def close(self) -> None:
         """End it, and with it those that it started."""
-        self.requests.close()
+        self.process.kill()
         self.process.wait()
+        self.folder.cleanup()

@@ -4,6 +4,8 @@ A process that starts so is in a session of its own and reads its settings itsel
 libraries are there already: those that read no settings, and start no thread, as they are imported. Where this is
 started with the word `project`, so are the project's modules, and the settings are forgotten that they were read with:
 none of them keeps any. What does is left out, and read by each process.
+
+It runs in the environment of the agent frameworks too, and reads nothing of the project there.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
+from typing import NamedTuple
 
-LIBRARIES = (
+SERVERS = (
     "anyio",
     "asyncio",
     "bs4",
@@ -59,8 +63,24 @@ PROJECT = (
     "config.web.pages",
     "config.web.wire",
 )
+LIBRARIES = {
+    "servers": SERVERS,
+    "project": SERVERS,
+    "clients": (
+        "holdpoint.langgraph",
+        "holdpoint.mcp.gateway.command",
+        "holdpoint.mcp.hook",
+        "holdpoint.mcp.stdio",
+        "holdpoint.terminal.commands.gates",
+        "langgraph.graph",
+        "mcp.client.stdio",
+        "uvicorn",
+    ),
+    "frameworks": ("holdpoint.openai_agents", "holdpoint.pydantic_ai"),
+}
 MESSAGE = 1 << 18  # bytes of a request at most
 PR_SET_PDEATHSIG = 1
+CLIENT = "clients/python/src"
 
 
 def read_project() -> dict[str, str]:
@@ -72,7 +92,6 @@ def read_project() -> dict[str, str]:
     for name in PROJECT:
         importlib.import_module(name)
     forget_settings()
-    assert threading.active_count() == 1
     return {name: value for name, value in os.environ.items() if name not in before}
 
 
@@ -90,62 +109,79 @@ def forget_settings() -> None:
 def serve(requests: socket.socket) -> None:
     """Fork a process for each request, and tell its number and then its exit code; return in that process.
 
-    Ends when nobody is left who could ask.
+    Whoever asks by a connection has the process until it ends: it is killed where that connection is closed before.
     """
     waiting = selectors.PollSelector()  # epoll would be shared with those that are forked
     waiting.register(requests, selectors.EVENT_READ)
     while True:
         for key, _ in waiting.select():
             if key.fileobj is requests:
-                message, fds, _, _ = socket.recv_fds(requests, MESSAGE, 4)
+                asked, _ = requests.accept()
+                message, fds, _, _ = socket.recv_fds(asked, MESSAGE, 4)
                 if not message:
-                    sys.exit()
-                told = socket.socket(fileno=fds.pop())
+                    asked.close()
+                    continue
                 pid = os.fork()
                 if pid == 0:
-                    told.close()
+                    asked.close()
                     leave(waiting)
                     become(json.loads(message), fds)
                     return
                 for fd in fds:
                     os.close(fd)
-                told.sendall(str(pid).encode())
-                waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
+                process = Process(pid, os.pidfd_open(pid), asked)
+                waiting.register(process.ends, selectors.EVENT_READ, process)
+                waiting.register(asked, selectors.EVENT_READ, process)
+                process.tell(pid)
+            elif key.fileobj is key.data.asked:
+                waiting.unregister(key.data.asked)  # nobody waits for it any more
+                signal.pidfd_send_signal(key.data.ends, signal.SIGKILL)
             else:
-                tell(key, waiting)
+                key.data.ended(waiting)
 
 
-def tell(key: selectors.SelectorKey, waiting: selectors.BaseSelector) -> None:
-    """Tell the exit code of a process that has ended."""
-    pid, told = key.data
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    waiting.unregister(key.fileobj)
-    os.close(key.fd)
-    with told:
-        try:
-            told.sendall(str(code).encode())
-        except BrokenPipeError:
-            return  # nobody wants to know
+class Process(NamedTuple):
+    """A process that was forked: its number, what tells that it ends, and who asked for it."""
+
+    pid: int
+    ends: int
+    asked: socket.socket
+
+    def tell(self, number: int) -> None:
+        """Tell a number."""
+        with suppress(BrokenPipeError):  # nobody wants to know
+            self.asked.sendall(str(number).encode())
+
+    def ended(self, waiting: selectors.BaseSelector) -> None:
+        """Tell its exit code."""
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        waiting.unregister(self.ends)
+        os.close(self.ends)
+        if self.asked in waiting.get_map():
+            waiting.unregister(self.asked)
+        self.tell(code)
+        self.asked.close()
 
 
 def leave(waiting: selectors.BaseSelector) -> None:
     """Close, in a process that was forked, what is the first one's."""
     for key in list(waiting.get_map().values()):
         waiting.unregister(key.fileobj)
-        if key.data:
-            os.close(key.fd)
-            key.data[1].close()
+        if isinstance(key.fileobj, int):
+            os.close(key.fileobj)
         else:
-            key.fileobj.close()  # type: ignore[union-attr]
+            key.fileobj.close()  # type: ignore[attr-defined]
     waiting.close()
 
 
 def become(request: dict[str, object], files: list[int]) -> None:
     """Become, in all but its command line, a process that was started by itself."""
-    words, env = request["words"], request["env"]
+    words, env, folder = request["words"], request["env"], request["folder"]
     assert isinstance(words, list)
     assert isinstance(env, dict)
+    assert isinstance(folder, str)
     os.setsid()
+    os.chdir(folder)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -153,7 +189,8 @@ def become(request: dict[str, object], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(env)
     sys.argv = words
-    sys.path[:1] = [os.getcwd(), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    home = os.path.dirname(os.path.abspath(words[0])) if words[0].endswith(".py") else os.getcwd()
+    sys.path[:1] = [home, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
     sys.pycache_prefix = env.get("PYTHONPYCACHEPREFIX") or None
     sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
     for stream in (sys.stdout, sys.stderr):
@@ -162,9 +199,12 @@ def become(request: dict[str, object], files: list[int]) -> None:
 
 def main() -> None:
     """Read the libraries, then serve; go on as what was asked for."""
-    for name in LIBRARIES:
+    kind = sys.argv[2]
+    sys.path[:1] = [os.getcwd()] if kind in ("servers", "project") else [os.path.join(os.getcwd(), CLIENT)]
+    for name in LIBRARIES[kind]:
         importlib.import_module(name)
-    told = read_project() if sys.argv[2:] == ["project"] else {}
+    told = read_project() if kind == "project" else {}
+    assert threading.active_count() == 1
     gc.collect()
     gc.freeze()  # a collection in a process that was forked would copy every page
     gc.set_threshold(50_000, 20, 100)  # such processes live for seconds

@@ -11,7 +11,7 @@ import sys
 from tests.harness import services
 from tests.harness.services import WARM, run
 from tests.harness.session import ROOT
-from tests.harness.warm_python import reads_project
+from tests.harness.warm_python import kind
 
 SHOW = """
 import json, os, signal, sys, threading
@@ -73,7 +73,7 @@ OTHERS = {
 
 def test_it_reads_its_own_settings_where_the_project_is_read_already() -> None:
     command = [sys.executable, "-c", SHOW_SETTINGS]
-    assert reads_project(command, OTHERS)
+    assert kind(command, OTHERS) == "project"
     warm = run(*command, env=OTHERS)
     cold = subprocess.run(command, cwd=ROOT, env=os.environ | OTHERS, capture_output=True, text=True)
     assert (warm.returncode, cold.returncode) == (0, 0), warm.stderr + cold.stderr
@@ -81,10 +81,10 @@ def test_it_reads_its_own_settings_where_the_project_is_read_already() -> None:
 
 
 def test_a_process_with_other_settings_reads_the_project_itself() -> None:
-    assert not reads_project([sys.executable, "manage.py", "worker"], services.IMPATIENT)
-    assert not reads_project([sys.executable, "-c", ""], {})
-    assert reads_project([sys.executable, "manage.py", "worker"], {})
-    assert reads_project([sys.executable, "-m", "config.web"], {})
+    assert kind([sys.executable, "manage.py", "worker"], services.IMPATIENT) == "servers"
+    assert kind([sys.executable, "-c", ""], {}) == "servers"
+    assert kind([sys.executable, "manage.py", "worker"], {}) == "project"
+    assert kind([sys.executable, "-m", "config.web"], {}) == "project"
 
 
 def test_its_end_is_told_as_it_was() -> None:

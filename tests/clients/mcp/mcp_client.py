@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from tests.clients.world import POOL, World
+from tests.harness.services import WARM
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
 
@@ -49,9 +49,8 @@ async def by_stdio(world: World, *arguments: str, **env: str) -> AsyncIterator[C
 def command(world: World, *arguments: str, **env: str) -> StdioServerParameters:
     """`holdpoint …` with the world's address and token."""
     known = {**world.env, "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1", **env}
-    return StdioServerParameters(
-        command=sys.executable, args=["-m", "holdpoint.command", *arguments], env=known, cwd=ROOT
-    )
+    program, *words = WARM.standing("-m", "holdpoint.command", *arguments)
+    return StdioServerParameters(command=program, args=words, env=known, cwd=ROOT)
 
 
 def beside(do: Callable[[], Awaitable[T]]) -> Future[T]:

@@ -23,6 +23,7 @@ from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import Json, beside, by_stdio, children, kill, said
 from tests.clients.world import POOL, World, ended
 from tests.factories import ann
+from tests.harness.services import WARM
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
 
@@ -43,7 +44,7 @@ class Files:
         """An MCP client of the gateway, which it starts."""
         rules = self.folder / ".policy.json"
         rules.write_text(json.dumps({"wait": PATIENCE, **self.policy}))
-        behind = [sys.executable, "-m", "tests.clients.mcp.file_server", str(self.folder)]
+        behind = WARM.standing("-m", "tests.clients.mcp.file_server", str(self.folder))
         known = str(self.folder / ".known.json")
         gateway = ["gateway", "--policy", str(rules), "--known", known, "--", *behind]
         env = {"PYTHONPATH": f"{ROOT / 'clients' / 'python' / 'src'}:{ROOT}"}

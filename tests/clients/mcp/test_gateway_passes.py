@@ -23,7 +23,7 @@ from tests.clients.mcp.mcp_client import Json, beside, command, said
 from tests.clients.mcp.talking_server import NOTE
 from tests.clients.world import World
 from tests.conftest import Starter
-from tests.harness.services import free_port
+from tests.harness.services import WARM, free_port
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
@@ -68,7 +68,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["handshake", "streams", "http"])
 def talk(request: pytest.FixtureRequest, mode: str, web: str, tmp_path: Path, start_service: Starter) -> Talk:
-    behind = ["--", sys.executable, "-m", NAMES, request.param]
+    behind = ["--", *WARM.standing("-m", NAMES, request.param)]
     if request.param == "http":
         behind = [listening(start_service)]
     return Talk(World(web), tmp_path, behind, mode)
@@ -196,7 +196,7 @@ def test_the_server_says_who_it_is_and_completes(talk: Talk) -> None:
 
 
 def test_a_call_that_needs_a_page_first_is_not_made_and_its_approval_stays(web: str, tmp_path: Path) -> None:
-    talk = Talk(World(web), tmp_path, ["--", sys.executable, "-m", NAMES, "handshake"], "legacy", ASK)
+    talk = Talk(World(web), tmp_path, ["--", *WARM.standing("-m", NAMES, "handshake")], "legacy", ASK)
 
     async def do() -> None:
         async with talk.client(**CAN) as client:

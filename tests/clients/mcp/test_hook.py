@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import SOURCE, Json, decided, still_open
 from tests.clients.world import POOL, World
 from tests.factories import ann
+from tests.harness.services import WARM
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
@@ -37,7 +37,7 @@ def event(tool: str = "Bash", input: Json | None = None, *, id: str | None = "to
 
 def started(world: World, settings: Path | None = None, **env: str) -> subprocess.Popen[bytes]:
     """The hook's process."""
-    words = [sys.executable, "-m", "holdpoint.command", "hook", *(["--settings", str(settings)] if settings else [])]
+    words = WARM.standing("-m", "holdpoint.command", "hook", *(["--settings", str(settings)] if settings else []))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDPOINT")}
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(words, env={**kept, **world.env, "PYTHONPATH": SOURCE, **env}, cwd=ROOT, **pipes)

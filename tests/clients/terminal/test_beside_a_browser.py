@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def at(web: str, tmp_path: Path) -> Reviewer:
 @pytest.fixture
 def terminal(at: Reviewer) -> Iterator[Terminal]:
     """Her inbox."""
-    made = Terminal(shlex.join(COMMAND), at.env)
+    made = Terminal(shlex.join([sys.executable, *COMMAND]), at.env)
     yield made
     made.close()
 

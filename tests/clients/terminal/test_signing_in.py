@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from playwright.sync_api import Page, expect
 
 from agents.models import DeviceRequest, Token
 from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.services import WARM
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
-from .world import PASSWORD, Reviewer, code_in
+from .world import COMMAND, PASSWORD, Reviewer, code_in
 
 NewPage = Callable[..., Page]
 
@@ -115,7 +116,7 @@ def test_what_the_documentation_shows_first_works_as_it_stands(at: Reviewer, new
     script = text.partition("```sh\n")[2].partition("```")[0]
     shim = tmp_path / "bin/holdpoint"
     shim.parent.mkdir()
-    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m holdpoint.command "$@"\n')
+    shim.write_text(f'#!/bin/sh\nexec {shlex.join(WARM.standing(*COMMAND))} "$@"\n')
     shim.chmod(0o755)
     env = at.env | {"PATH": f"{shim.parent}:{at.env['PATH']}"}
     pipe, command = subprocess.PIPE, ["bash", "-euo", "pipefail", "-c", script]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ from holdpoint import Holdpoint
 from approvals.models import Gate
 from tests.factories import MEMBER, make_gate, make_team, make_user, unique
 from tests.factories.tokens import make_token
+from tests.harness.services import WARM
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
 
-COMMAND = [sys.executable, "-m", "holdpoint.command"]
+COMMAND = ["-m", "holdpoint.command"]  # of Python
 WIRE = {"to": "ACME", "amount": "120.00", "urgent": False}
 PASSWORD = "open sesame again"
 
@@ -66,14 +66,14 @@ class Reviewer:
         self, *arguments: object, env: dict[str, str] | None = None, typed: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        command = [*COMMAND, *map(str, arguments)]
+        command = WARM.standing(*COMMAND, *map(str, arguments))
         given = self.env | (env or {})
         return subprocess.run(command, env=given, input=typed, capture_output=True, text=True, timeout=PATIENCE)
 
     def starts(self, *arguments: object) -> subprocess.Popen[str]:
         """Start a command beside the test."""
-        out = subprocess.PIPE
-        return subprocess.Popen([*COMMAND, *map(str, arguments)], env=self.env, stdout=out, stderr=out, text=True)
+        command, out = WARM.standing(*COMMAND, *map(str, arguments)), subprocess.PIPE
+        return subprocess.Popen(command, env=self.env, stdout=out, stderr=out, text=True)
 
 
 def code_in(said: str) -> str:
