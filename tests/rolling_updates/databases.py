@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from uuid import uuid4
@@ -73,12 +73,17 @@ class Database:
             del connections[self.name], connections.databases[self.name]
 
 
-@contextmanager
-def released(servers: Session) -> Iterator[Database]:
+def released(servers: Session) -> AbstractContextManager[Database]:
     """A database as the running release has it; gone afterwards."""
-    made = Database(f"released_{uuid4().hex[:8]}", servers)
-    with psycopg.connect(servers.postgres.url("postgres"), autocommit=True) as admin:
-        roles.create_database(admin, made.name, OWNER, template=_migrated(servers).name)
+    return copy_of(_migrated(servers))
+
+
+@contextmanager
+def copy_of(template: Database) -> Iterator[Database]:
+    """Another database with the same rows, in which nobody else has a session; gone afterwards."""
+    made = Database(f"released_{uuid4().hex[:8]}", template.servers)
+    with psycopg.connect(made.servers.postgres.url("postgres"), autocommit=True) as admin:
+        roles.create_database(admin, made.name, OWNER, template=template.name)
         try:
             yield made
         finally:

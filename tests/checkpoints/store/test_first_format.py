@@ -32,15 +32,15 @@ from tests.checkpoints.retention.pruned_runs import pruned
 from tests.factories.stored_runs import REWIND, STEP, begin
 from tests.harness.services import run
 from tests.harness.session import Session
-from tests.rolling_updates.databases import Database, released
+from tests.rolling_updates.databases import Database, copy_of, released
 
 STORED = Path(__file__).with_name("first_format.copy")
 MIGRATE = [sys.executable, "-m", "config.migrate"]
 
 
-@pytest.fixture
-def older(servers: Session, tmp_path: Path) -> Iterator[Database]:
-    """A database of the release before with those rows, migrated since; this process's own meanwhile."""
+@pytest.fixture(scope="module")
+def migrated(servers: Session) -> Iterator[Database]:
+    """A database of the release before with those rows, migrated since."""
     with released(servers) as database:
         with psycopg.connect(servers.postgres.url(database.name), autocommit=True) as admin:
             admin.execute("SET session_replication_role = replica")
@@ -51,6 +51,13 @@ def older(servers: Session, tmp_path: Path) -> Iterator[Database]:
             xid_offset.raise_offset(owner, lost_ids=100)
         done = run(*MIGRATE, env=database.environment, within=300)
         assert done.returncode == 0, done.stderr
+        yield database
+
+
+@pytest.fixture
+def older(migrated: Database, tmp_path: Path) -> Iterator[Database]:
+    """A copy of it, which is this process's own database meanwhile."""
+    with copy_of(migrated) as database:
         own = connection.settings_dict["NAME"]
         use(database.name)
         try:
