@@ -13,7 +13,8 @@ import pytest
 from tests.harness import services
 from tests.harness.services import Service
 
-JSON = {"HOLDPOINT_LOG_FORMAT": "json", "PYTHONWARNINGS": "default"}
+JSON = {"HOLDPOINT_LOG_FORMAT": "json"}
+WARNS = {**JSON, "PYTHONWARNINGS": "default"}  # such a process starts from nothing
 # Celery writes this past all logging, on standard output, while it handles the signal.
 STOPPING = ("", "worker: Warm shutdown (MainProcess)")
 BEAT = [sys.executable, "-m", "celery", "-q", "-A", "config", "beat", "--pidfile="]
@@ -34,7 +35,7 @@ def lines(service: Service, *, but: tuple[str, ...] = ()) -> list[dict[str, Any]
 
 def test_the_web_server_says_json(start_web: Callable[..., tuple[Service, str]]) -> None:
     """Its own lines, of its start and its end among them, were text in uvicorn's colours."""
-    service, base = start_web(JSON)
+    service, base = start_web(WARNS)
     assert httpx.get(f"{base}/nowhere").status_code == 404
     assert service.stop()
     said = [line["event"] for line in lines(service)]
@@ -48,7 +49,7 @@ def test_the_web_server_says_json(start_web: Callable[..., tuple[Service, str]])
 def test_an_access_log_is_json_where_it_is_wanted(start_service: Callable[..., Service], options: str) -> None:
     port = services.free_port()
     start = f"import uvicorn; uvicorn.run('config.asgi:application', port={port}{options})"
-    service = start_service("web", [sys.executable, "-c", start], JSON)
+    service = start_service("web", [sys.executable, "-c", start], JSON | {"DJANGO_SETTINGS_MODULE": "config.settings"})
     services.wait_for_http(service, f"http://127.0.0.1:{port}/healthz")
     assert service.stop()
     assert any(line["logger"] == "uvicorn.access" and "GET /healthz" in line["event"] for line in lines(service))
@@ -56,7 +57,7 @@ def test_an_access_log_is_json_where_it_is_wanted(start_service: Callable[..., S
 
 def test_a_worker_says_json_warnings_included(celery_worker: Callable[..., Service]) -> None:
     """The queues were told in a banner, and warnings as Python prints them."""
-    service = celery_worker("-c", "1", env={**JSON, "HOLDPOINT_AGENTS": "agents.examples.refunds,agents.no_module"})
+    service = celery_worker("-c", "1", env={**WARNS, "HOLDPOINT_AGENTS": "agents.examples.refunds,agents.no_module"})
     assert service.stop()
     said = lines(service, but=STOPPING)
     assert any(line["event"].endswith("ready.") for line in said)
@@ -85,7 +86,7 @@ thread = threading.Thread(target=lambda: 1 / 0, name="doomed")
 thread.start(); thread.join()
 raise ValueError("of ours")
 """
-    done = services.run(sys.executable, "-c", code, env={**JSON, "DJANGO_SETTINGS_MODULE": "config.settings"})
+    done = services.run(sys.executable, "-c", code, env={**WARNS, "DJANGO_SETTINGS_MODULE": "config.settings"})
     warned, thread, ended = map(json.loads, done.stderr.splitlines())
     assert done.returncode == 1
     assert "this goes away" in warned["event"]

@@ -15,12 +15,13 @@ from tempfile import TemporaryFile
 import httpx
 
 from config.local.process import kill_group, spawn, stop, tied
+from tests.harness import warm_python
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
 from tests.harness.warm_python import Forked, WarmPython
 
 WARM = WarmPython()
-IMPATIENT = {"DJANGO_SETTINGS_MODULE": "tests.harness.impatient_settings"}
+IMPATIENT = {"DJANGO_SETTINGS_MODULE": warm_python.IMPATIENT}
 Process = subprocess.Popen[bytes] | Forked
 
 

@@ -22,6 +22,7 @@ CLIENTS = ("holdpoint.", "tests.clients.")  # of these, those that live outside
 # Agent frameworks have an environment of their own, in which `agents` is OpenAI's package.
 FRAMEWORKS = str(ROOT / ".venv-frameworks" / "bin" / "python")
 SETTINGS = "config.settings"
+IMPATIENT = "tests.harness.impatient_settings"
 # Settings with which the project is read, where there are none. Each process reads its own.
 READING = {
     "HOLDPOINT_SECRET_KEY": "no-secret-at-all-0123456789-abcdefghij",
@@ -125,7 +126,7 @@ def kind(command: Sequence[str], env: Mapping[str, str]) -> str:
     settings = env.get("DJANGO_SETTINGS_MODULE", "")
     if command[1] == "-c":
         return "project" if settings == SETTINGS else "servers"
-    own = settings in ("", SETTINGS) and command[2:3] != ["agents.examples.sandbox"]
+    own = settings in ("", SETTINGS, IMPATIENT) and command[2:3] != ["agents.examples.sandbox"]
     return "project" if own else "servers"
 
 

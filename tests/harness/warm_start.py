@@ -13,6 +13,8 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 
+PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+
 
 def ask(path: str, words: Sequence[str], env: Mapping[str, str], folder: str, files: Sequence[int]) -> socket.socket:
     """Ask for a process; its number and its exit code are a message each. It is killed if this is closed before."""
@@ -25,10 +27,12 @@ def ask(path: str, words: Sequence[str], env: Mapping[str, str], folder: str, fi
 
 def main(path: str, *words: str) -> None:
     """Stand for one process."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until there is somebody to pass them on to
     with ask(path, words, os.environ, os.getcwd(), [0, 1, 2]) as asked:
         pid = int(asked.recv(20))
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in PASSED_ON:
             signal.signal(number, lambda number, _: os.kill(pid, number))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         with open(os.devnull, "rb+") as nothing:  # whoever reads what it says learns of its end
             for file in range(3):
                 os.dup2(nothing.fileno(), file)

@@ -7,10 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+
+import psutil
+import pytest
 
 from tests.harness import services
 from tests.harness.services import WARM, run
 from tests.harness.session import ROOT
+from tests.harness.waiting import until
 from tests.harness.warm_python import kind
 
 SHOW = """
@@ -81,7 +86,9 @@ def test_it_reads_its_own_settings_where_the_project_is_read_already() -> None:
 
 
 def test_a_process_with_other_settings_reads_the_project_itself() -> None:
-    assert kind([sys.executable, "manage.py", "worker"], services.IMPATIENT) == "servers"
+    later = {"DJANGO_SETTINGS_MODULE": "tests.rolling_updates.later_release"}
+    assert kind([sys.executable, "manage.py", "worker"], later) == "servers"
+    assert kind([sys.executable, "manage.py", "worker"], services.IMPATIENT) == "project"
     assert kind([sys.executable, "-c", ""], {}) == "servers"
     assert kind([sys.executable, "manage.py", "worker"], {}) == "project"
     assert kind([sys.executable, "-m", "config.web"], {}) == "project"
@@ -99,3 +106,30 @@ def test_a_command_that_is_to_start_from_nothing_does() -> None:
     assert not WARM.can([sys.executable, "-m", "pytest"], {})
     assert not WARM.can([sys.executable, "-c", ""], {"PYTHONHASHSEED": "1"})
     assert not WARM.can(["make", "-n"], {})
+
+
+WAITS = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+print(sys.stdin.readline().strip(), flush=True)
+print(__import__("os").getpid(), flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGTERM, 5), (signal.SIGKILL, -9)])
+def test_one_that_another_program_starts_ends_with_what_stands_for_it(tmp_path: Path, by: int, code: int) -> None:
+    (tmp_path / "waits.py").write_text(WAITS)
+    command, pipe = WARM.standing("waits.py"), subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, text=True) as standing:
+        assert standing.stdin is not None
+        assert standing.stdout is not None
+        standing.stdin.write("a line\n")
+        standing.stdin.flush()
+        assert standing.stdout.readline() == "a line\n"
+        process = psutil.Process(int(standing.stdout.readline()))
+        standing.send_signal(by)
+        assert standing.stdout.read() == ""
+    assert standing.returncode == code
+    until(lambda: not process.is_running(), what="the process ends")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 import time
 
 from checkpoints import store
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.models import Checkpoint, Event, Run
+from tests.conftest import Starter
 from tests.factories.stored_runs import STEP, begin, take
 
 SAVER = """
@@ -29,21 +27,17 @@ while True:
 """
 
 
-def test_a_process_killed_while_it_saves_leaves_nothing_half() -> None:
+def test_a_process_killed_while_it_saves_leaves_nothing_half(start_service: Starter) -> None:
     for pause in (0.02, 0.1, 0.25):
         run, claim, head = begin(log=[], n=0)
         store.save(head, {}, claim=claim, header=STEP, status="queued")
-        with subprocess.Popen(
-            [sys.executable, "-c", SAVER.format(run=run.pk)],
-            stdout=subprocess.PIPE,
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings"},
-        ) as child:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"saving\n"
-            while Run.objects.get(pk=run.pk).seq < 4:
-                time.sleep(0.005)
-            time.sleep(pause)
-            child.send_signal(signal.SIGKILL)
+        command = [sys.executable, "-c", SAVER.format(run=run.pk)]
+        saver = start_service("saver", command, {"DJANGO_SETTINGS_MODULE": "config.settings"})
+        saver.says("saving")
+        while Run.objects.get(pk=run.pk).seq < 4:
+            time.sleep(0.005)
+        time.sleep(pause)
+        saver.kill()
         seen = 0
         while seen != run.seq:  # the server may still commit what it was sent
             seen = run.seq

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +18,7 @@ from checkpoints import crash_points
 from checkpoints.models import Event, Run
 from tests.factories import ann, bob, decide, make_team
 from tests.harness.racing_threads import race
+from tests.harness.services import run
 
 from .windows import make_held, now, pass_window
 
@@ -103,11 +102,9 @@ def test_a_process_killed_there_leaves_the_gate_as_it_was_and_the_next_one_does_
     before = Gate.objects.values().get(pk=gate.pk)
     events = Event.objects.filter(subject=gate.subject).count()
     undoes = "undone" in point
-    killed = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(gate.pk), str(person.pk if undoes else 0)],
-        env=crashing(point), check=False, capture_output=True,
-    )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    wish = {"DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_CRASH": f"{point}:kill"}
+    killed = run(sys.executable, "-c", PROGRAM, str(gate.pk), str(person.pk if undoes else 0), env=wish)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert Gate.objects.values().get(pk=gate.pk) == before
     assert Event.objects.filter(subject=gate.subject).count() == events
     assert not Outcome.objects.filter(gate=gate).exists()
@@ -118,10 +115,6 @@ def test_a_process_killed_there_leaves_the_gate_as_it_was_and_the_next_one_does_
     else:
         assert settle(now(gate))
         assert Outcome.objects.get(gate=gate).kind == "approved"
-
-
-def crashing(point: str) -> dict[str, str]:
-    return {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_CRASH": f"{point}:kill"}
 
 
 def test_an_undo_just_before_the_end_takes_the_vote_out_though_another_is_enough(
