@@ -46,6 +46,7 @@ SELDOM = (50_000, 20, 100)  # of gc.set_threshold
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start what the whole session shares, once, before any worker; read the settings before any test is collected."""
+    gc.set_threshold(*SELDOM)
     if SESSION.is_owner and not config.option.collectonly:
         SESSION.start_shared()
     if config.option.markexpr == "long":
@@ -63,7 +64,6 @@ def pytest_collection_finish() -> None:
     """Look for garbage seldom, and never again among what is there for good: it took an eighth of a processor."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*SELDOM)
 
 
 @pytest.hookimpl(tryfirst=True)
