@@ -133,23 +133,22 @@ def pass_deadline(gate: Gate) -> None:
 def deadline_approves(gate: Gate, standing: Proposal) -> bool:
     """Tell whether the deadline approves the current proposal, where too few people approve in time.
 
-    Only where the policy or its rule says so in that word, in its newest version too; only the agent's own first
-    proposal, since people's changes need people's approval; never a question, nor a proposal that lacks a value or
-    takes no approval, that somebody rejected, or of which a rule could not be evaluated.
+    Only where the policy or its rule says so in that word, and the newest version says the same of both; only the
+    agent's own first proposal, since people's changes need people's approval; never a question, nor a proposal that
+    lacks a value or takes no approval, that somebody ever rejected, or of which a rule could not be evaluated.
     """
     needs = required.of(standing, gate.policy)
     approves = needs.on_expiry == Policy.OnExpiry.APPROVE and standing.number == 1 and not needs.unclear
     if not approves:
         return False
-    if needs.denials > 1 and gate.decisions.filter(counts=True, verdict=Decision.Verdict.REJECT).exists():
+    if gate.decisions.filter(verdict=Decision.Verdict.REJECT).exists():
         return False
     if standing.card.question is not None or standing.card.unfilled(gate.asked):
         return False
     if standing.card.untaken(gate.asked):
         return False
     newest = versions.newest(gate.policy)
-    by_rule = "rules" if standing.requirements and gate.policy.on_expiry != needs.on_expiry else "on_expiry"
-    return bool(getattr(newest, by_rule) == getattr(gate.policy, by_rule))
+    return (newest.on_expiry, newest.rules) == (gate.policy.on_expiry, gate.policy.rules)
 
 
 def deadline_stops(gate: Gate, standing: Proposal) -> str:

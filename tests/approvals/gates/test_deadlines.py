@@ -103,6 +103,33 @@ def test_approval_on_expiry_holds_only_while_the_newest_version_of_the_policy_st
     assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
 
 
+def test_approval_on_expiry_ends_with_a_newer_rule_of_the_policy() -> None:
+    """The policy still approved at its deadline, and only its new rule said otherwise: the gate was approved."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, deadline=HOUR, on_expiry="approve"))
+    rule = {"name": "never", "when": "true", "require": {"on_expiry": "expire"}}
+    make_policy(team, deadline=HOUR, on_expiry="approve", rules=[rule], version=2)
+    pass_deadline(gate)
+    outcome = closing.expire(gate)
+    assert outcome is not None
+    assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
+
+
+def test_approval_on_expiry_never_approves_what_somebody_rejected_though_their_vote_lapsed() -> None:
+    """The one who said no left the team, their no lapsed with the next vote, and the deadline then approved."""
+    team = make_team()
+    gate = make_gate(policy=make_policy(team, quorum=2, denials=2, deadline=HOUR, on_expiry="approve"))
+    person = ann(team)
+    decide(gate, person, "reject")
+    person.groups.clear()
+    decide(gate, bob(team))
+    assert not gate.decisions.filter(verdict="reject", counts=True).exists()
+    pass_deadline(gate)
+    outcome = closing.expire(gate)
+    assert outcome is not None
+    assert (outcome.kind, outcome.grants.count()) == ("expired", 0)
+
+
 def test_a_deadline_that_somebody_wrote_into_the_row_approves_nothing() -> None:
     gate = make_gate(policy=make_policy(deadline=HOUR, on_expiry="approve"))
     Gate.objects.filter(pk=gate.pk).update(deadline=gate.opened_at)
