@@ -28,7 +28,7 @@ def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = (), people
     """Store an unsaved policy (decided by `groups` and `people`) or tool as the next version, with its event.
 
     A policy's stages and rules may ask others too. Then its groups and people are all of them, and its own stage, where
-    it has no stages, is written out.
+    it has no stages, is written out; so it is where people alone are named, since no groups mean the team's own people.
     The event is written from the stored row, read again, as the entered values are no proof of what counts.
     """
     with transaction.atomic():
@@ -56,7 +56,7 @@ def _spread(row: Policy, groups: Iterable[Group], people: Iterable[User]) -> tup
     teams, named = {each.pk for each in groups}, {each.pk for each in people}
     stages = _decoded(row.stages)
     by_rules = [stage for rule in _decoded(row.rules) for stage in rule["require"].get("stages", ())]
-    if not stages and by_rules:
+    if not stages and (by_rules or (named and not teams)):
         mine = sorted(teams) if teams or named else [row.team_id]
         own = {"quorum": row.quorum, "groups": mine, "people": sorted(named)}
         stages = [{"roles": [own]}]

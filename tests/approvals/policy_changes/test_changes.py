@@ -9,11 +9,12 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, connection
 
+from approvals.errors import NotAllowed
 from approvals.models import Policy, PolicyChange
 from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, SamePerson
 from checkpoints.models import Event
-from tests.factories import make_policy, make_team, make_user
+from tests.factories import decide, make_gate, make_policy, make_team, make_user
 
 WRITES = ("approvals.change_policy", "approvals.add_policy")
 
@@ -68,6 +69,21 @@ def test_who_may_not_write_policies_confirms_none(team: Group) -> None:
     with pytest.raises(MayNotConfirm):
         changes.refuse(change, by=make_user("Bob", team))
     assert in_force(team).version == 1
+
+
+def test_where_people_alone_are_named_nobody_else_decides() -> None:
+    """The version was taken for one of these people alone and counted at once, and let the policy's own team decide."""
+    team, finance, eve = make_team(), make_team("Finance"), make_user("Eve")
+    make_policy(team, groups=(finance,), people=(eve,))
+    draft = Policy(team=team, name="refunds")
+    made = changes.save(draft, groups=[], people=[eve], by=writer("Ann"))
+    assert isinstance(made, Policy)
+    stored = Policy.objects.get(pk=made.pk)
+    assert changes.terms_of(stored) == changes.terms(draft, [], [eve])
+    gate = make_gate(policy=stored)
+    with pytest.raises(NotAllowed, match="By this policy others decide this one: Eve"):
+        decide(gate, make_user("Bob", team))
+    assert decide(gate, eve)
 
 
 def test_a_refused_one_cannot_be_confirmed(team: Group) -> None:
