@@ -7,7 +7,7 @@ the person has voted or may decide no more, chose otherwise, or sleeps.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -18,9 +18,11 @@ from django.utils.translation import gettext as _
 
 from approvals.gates.reading import with_reviewers
 from approvals.models import Decision, Gate, Notice, NotificationPreference, Outcome, Proposal
+from approvals.models.gate import WAYS
 from approvals.models.notifications.notice import NoticeEnd, fields_of
 from approvals.policy import authority
 from approvals.presentation.text.untrusted import plain
+from checkpoints.access.permissions import shown_in, teams_of
 from checkpoints.models import Event, Run
 
 from . import building, choices, digest
@@ -126,6 +128,7 @@ class _Facts:
     standing: dict[int, Proposal]
     outcomes: dict[int, Outcome]
     deciders: dict[int, set[int]]
+    readers: set[tuple[int, int]]  # (gate, person) who may see it, of those who are told and not asked
     voted: set[tuple[int, int]]  # (gate, person) whose vote for the current proposal counts
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int | None, int | None, int | None], NoticeAddress]  # by person, team and row
@@ -140,6 +143,7 @@ class _Facts:
         gates = {gate.pk: gate for gate in with_reviewers(named)}
         asking = [gates[each.gate_id] for each in taken if each.gate_id in gates and each.kind in ASKING]
         people = {each.user_id for each in taken if each.user_id}
+        told_of = {each.gate_id for each in taken if each.gate_id in gates and each.kind not in ASKING}
         teams = {each.team_id for each in taken if each.team_id}
         current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
         votes = Decision.objects.filter(gate__in=gates, counts=True, proposal__number=F("gate__proposal"))
@@ -150,6 +154,7 @@ class _Facts:
             standing={each.gate_id: each for each in current},
             outcomes={each.gate_id: each for each in Outcome.objects.filter(gate__in=gates)},
             deciders=authority.may_decide(asking) if asking else {},
+            readers=_readers(told_of, people) if told_of and people else set(),
             voted=set(votes.values_list("gate_id", "user_id")) if asking else set(),
             settings=NotificationPreference.objects.in_bulk(people),
             addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
@@ -179,6 +184,8 @@ class _Facts:
                 return "not_asked"
             if (gate.pk, notice.user_id) in self.voted:
                 return "voted"
+        elif gate is not None and notice.user_id and (gate.pk, notice.user_id) not in self.readers:
+            return "not_seen"
         if notice.user_id is None or kind not in choices.CHOSEN:
             return ""
         if choices.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
@@ -216,6 +223,18 @@ class _Facts:
             )
             self.built[key] = replace(built, reason=_reason(kind, gate, again=again))
         return self.built[key]
+
+
+def _readers(gates: Set[int], people: Set[int]) -> set[tuple[int, int]]:
+    """Return each (gate, person) of these who may see it now. Two statements."""
+    shown = shown_in(Gate.objects.filter(pk__in=gates), WAYS)
+    teams = teams_of(people, *{needs for _path, needs in WAYS})
+    return {
+        (gate, person)
+        for gate, ways in shown.items()
+        for person in people
+        if any(team in teams[person, needs] for needs, team in ways)
+    }
 
 
 def _reason(kind: NoticeKind, gate: Gate, *, again: bool) -> str:

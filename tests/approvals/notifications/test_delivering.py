@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from approvals.gates import remarks
 from approvals.models import ChannelState, Notice, NotificationPreference
 from approvals.notifications import delivering, notifying
 from approvals.notifications.email import Email
@@ -79,6 +80,26 @@ def test_whoever_may_or_wants_no_more_is_told_nothing(mails: MailServer, lost: s
     assert mails.mails == []
     words = {"team": "not_asked", "account": "no_address", "address": "no_address", "wish": "not_wanted"}
     assert (notice.status, notice.word) == ("dropped", words[lost])
+
+
+def test_whoever_may_see_the_gate_no_more_is_not_told_how_it_goes_on(mails: MailServer) -> None:
+    """A mention that waited for the end of quiet hours told its gate's title to somebody who had left the team."""
+    team = make_team()
+    gone, stays, other = ann(team), mira(team), bob(team)
+    gate = make_gate(team=team, started_by=gone)
+    remarks.remark(gate, by=other, text=f"@{gone.username} @{stays.username} please look", key="one")
+    fanned()
+    Notice.objects.exclude(kind="mention").delete()
+    gone.groups.clear()
+    send()
+    assert mails.recipients == [stays.email]
+    decide(gate, other)
+    fanned()
+    send()
+    assert rows(gate) == [
+        ("mention", "Ann", "dropped", "not_seen"), ("mention", "Mira", "sent", ""),
+        ("my_run", "Ann", "dropped", "not_seen"),
+    ]  # fmt: skip
 
 
 def test_quiet_hours_put_it_off_and_what_is_critical_passes(mails: MailServer) -> None:
