@@ -28,9 +28,14 @@ from checkpoints.models import Run, run
 _WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "gate": (Gate, gate.WAYS)}
 
 
-# Of what is lent for some gates alone, pages hear by the gates that they watch: a team's facts are of all its gates.
-_LENT = """ARRAY(SELECT lent.team_id FROM approvals_lent lent
-WHERE lent.delegate_id = auth_user.id AND lent.teams = '{}' AND lent.policies = '{}')"""
+# The groups of what is lent: all that a team reviews, or of that the gates of one team, under one policy, or both; see
+# `facts.audience`.
+_LENT = """ARRAY(
+SELECT CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('reviewers.', lent.team_id)
+  ELSE concat('lent.', lent.team_id, '.', gates.team, '.', policy.name) END
+FROM approvals_lent lent LEFT JOIN unnest(lent.teams) gates (team) ON true
+LEFT JOIN unnest(lent.policies) policy (name) ON true
+WHERE lent.delegate_id = auth_user.id)"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Access:
 
     user: User
     teams: frozenset[int]  # whose runs they may see
-    groups: frozenset[str]  # "team.3", "reviewers.4", "named.5": a person whom a policy names
+    groups: frozenset[str]  # "team.3", "reviewers.4", "named.5": a person whom a policy names; "lent.4.3.refunds"
     watched: frozenset[str] = frozenset()  # the watched subjects that they may see: "run.7", "gate.42"
 
 
@@ -87,10 +92,10 @@ def _access(
     return replace(_heard(user, teams, getattr(user, "lent", ())), watched=frozenset(watched))
 
 
-def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]], lent: Iterable[int]) -> Access:
-    sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE].union(lent)
+def _heard(user: User, teams: Mapping[tuple[int, str], frozenset[int]], lent: Iterable[str]) -> Access:
+    sees, decides = teams[user.pk, VIEW_RUN], teams[user.pk, DECIDE_GATE]
     groups = {f"team.{team}" for team in sees} | {f"reviewers.{team}" for team in decides} | {f"named.{user.pk}"}
-    return Access(user, sees, frozenset(groups))
+    return Access(user, sees, frozenset(groups.union(lent)))
 
 
 def _signed_in(keys: Collection[str]) -> dict[str, User]:
@@ -107,7 +112,7 @@ def _signed_in(keys: Collection[str]) -> dict[str, User]:
 
 
 def _people(numbers: Collection[str | int]) -> QuerySet[Any]:
-    """Select people with `lent`: the teams in which they decide all that somebody else might, who is away."""
+    """Select people with `lent`: the groups of the gates that they decide for somebody who is away."""
     return User.objects.filter(pk__in=numbers).annotate(**{"lent": RawSQL(_LENT, [])})  # noqa: S611 - constants
 
 

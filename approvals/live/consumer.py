@@ -279,8 +279,9 @@ async def deliver(events: list[Event]) -> None:
         titles = await database_sync_to_async(titles_of)(events)
         by_group: dict[str, list[Fact]] = {}
         for event, groups in zip(events, audiences, strict=True):
+            fact = fact_of(event, titles)
             for group in groups:
-                by_group.setdefault(group, []).append(fact_of(event, titles))
+                by_group.setdefault(group, []).append(fact)
         for group, facts in by_group.items():
             await layer.group_send(group, {"type": "facts", "facts": facts})
     except (OperationalError, InterfaceError):

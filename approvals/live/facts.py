@@ -54,7 +54,7 @@ def audience(event: Event) -> list[str]:
         groups.append(f"team.{event.team_id}")
     if event.subject.startswith("gate:"):
         if event.kind not in QUIET:
-            groups += [f"reviewers.{group}" for group in reviewers_of(event)]
+            groups += [group for team in reviewers_of(event) for group in _of_reviewers(team, event)]
             groups += [f"named.{person}" for person in numbers_in(event, "named")]
         groups.append(event.subject.replace(":", "."))
     if event.run_id:
@@ -62,6 +62,15 @@ def audience(event: Event) -> list[str]:
         if event.kind in OF_SIGNALS:
             groups.append(f"signals.{event.run_id}")
     return groups
+
+
+def _of_reviewers(team: int, event: Event) -> list[str]:
+    """List the groups of a team's reviewers, and of those who decide for them under this policy or in this team."""
+    own, policy = f"reviewers.{team}", data_of(event).get("policy")
+    if not policy:
+        return [own]
+    lent = f"lent.{team}"
+    return [own, f"{lent}.{event.team_id}.", f"{lent}..{policy}", f"{lent}.{event.team_id}.{policy}"]
 
 
 def reviewers_of(event: Event) -> list[int]:

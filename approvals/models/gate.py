@@ -309,7 +309,10 @@ class Gate(models.Model):
         self, kind: str, *, by: Actor, data: Mapping[str, Any] | None = None, text: str | None = None
     ) -> event_log.Entry:
         """Build an event of this gate as it is now; never with its title, which names people and stays in this row."""
-        facts = {"status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.reviewer_ids}
+        facts: dict[str, Any] = {
+            "status": self.status, "step": self.step, "risk": self.risk, "reviewers": self.reviewer_ids,
+            "policy": self.policy.name,
+        }  # fmt: skip
         if self.policy.person_ids:
             facts["named"] = self.policy.person_ids
         return event_log.Entry(

@@ -18,8 +18,10 @@ from approvals.audit import evidence
 from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable
 from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
 from approvals.live.access import access_as
+from approvals.live.replay import missed
 from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
 from approvals.policy import authority
+from checkpoints.events.commit_order import newest
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
 from tests.factories import READER, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
@@ -343,3 +345,21 @@ def test_an_open_page_of_the_delegate_hears_of_the_gate() -> None:
     assert f"reviewers.{team.pk}" not in access_as(other).groups
     lend(one, other)
     assert f"reviewers.{team.pk}" in access_as(other).groups
+
+
+@pytest.mark.parametrize("scope", ["team", "policy", "both"])
+def test_an_open_page_of_a_delegate_for_some_gates_hears_of_these_alone(scope: str) -> None:
+    """Their inbox learnt of new gates only when it was loaded again."""
+    team, second = make_team(), make_team()
+    one, other = ann(team, second), make_user("Bo Elsewhere")
+    limits = {"teams": [team.pk] if scope != "policy" else [], "policies": ["refunds"] if scope != "team" else []}
+    lend(one, other, **limits)
+    start = newest()
+    gates = [
+        make_gate(policy=make_policy(group, name=name))
+        for name, group in (("refunds", team), ("credits", team), ("refunds", second), ("credits", second))
+    ]
+    [facts] = missed([(access_as(other), start)])
+    heard = {fact["subject"] for fact in facts or ()}
+    assert heard == {gate.subject for gate in gates if gate.pk in waiting(other)}
+    assert len(heard) == {"team": 2, "policy": 2, "both": 1}[scope]
