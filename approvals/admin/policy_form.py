@@ -162,7 +162,7 @@ class PolicyForm(VersionedForm[Policy]):
                 "Agents' gates ask for a policy by this name. “default” is for gates that name none. If the team has "
                 "a policy of this name, saving makes its next version."
             ),
-            "groups": gettext_lazy("The teams whose members may decide. No team and nobody chosen: the policy's own team."),
+            "groups": gettext_lazy("The teams whose members may decide. No team and nobody: the policy's own team."),
             "people": gettext_lazy("People who may decide beside these teams, or alone, whatever teams they are in."),
             "denials": gettext_lazy(
                 "How many people must reject before a gate is rejected. Until then the others can still approve. A "

@@ -32,7 +32,7 @@ from approvals.errors import (
     problem,
 )
 from approvals.gates.opening import raised
-from approvals.gates.reading import GateReading, read
+from approvals.gates.reading import read
 from approvals.models import Decision, Gate, GateClaim, Proposal
 from approvals.policy import authority, required, second_look, step_up
 from approvals.policy.step_up import Confirmed
@@ -129,7 +129,7 @@ def _record(
         held = GateClaim.objects.live().select_related("user").filter(gate=gate).first()
         _refuse_claimed(held.user if held else None, by)
     own = reading.decides or by.pk in gate.policy.person_ids
-    behalf = None if own else _behalf(reading, votes, by)
+    behalf = None if own else _behalf(gate, votes, by)
     evidence.check_voices(gate, votes)
     _return_same(votes, by, submission, request)
     check_turn(gate, prepared.needs, votes, by=by.pk)
@@ -170,10 +170,13 @@ def _refuse_claimed(holder: User | None, by: User) -> None:
         raise ClaimedByOther(actors.of_user(holder).name, holder.pk)
 
 
-def _behalf(reading: GateReading, votes: Sequence[Decision], by: User) -> int | None:
-    """Return for whom this person decides, of those who are away: one whose authority is not used yet."""
+def _behalf(gate: Gate, votes: Sequence[Decision], by: User) -> int:
+    """Return for whom this person decides, of those who are away. Raises NotAllowed where that has just ended."""
     used = {one.authority for one in votes if one.user_id != by.pk}
-    return authority.on_behalf(reading.lenders, reading.gate, used=used)
+    behalf = authority.on_behalf(authority.standings([by.pk], gate)[by.pk].lenders, gate, used=used)
+    if behalf is None:
+        raise NotAllowed(str(authority.FOR_NOBODY))
+    return behalf
 
 
 def _others(votes: Sequence[Decision], by: User, behalf: int | None, prepared: PreparedDecision) -> list[Decision]:

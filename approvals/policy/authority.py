@@ -8,7 +8,7 @@ first: then nobody's authority is used up. Somebody of an added team may fill an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -144,11 +144,14 @@ def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Coll
     return "" if own or set(lenders) - apart_from(gate) else str(FOR_NOBODY)
 
 
-def on_behalf(lenders: Collection[int], gate: Gate, *, used: Iterable[int] = ()) -> int | None:
-    """Choose for whom a delegate decides: the first who may, and whose authority is not `used`; else the first."""
-    may = [each for each in sorted(lenders) if each not in apart_from(gate)]
-    free = [each for each in may if each not in set(used)]
-    return next(iter(free or may), None)
+def on_behalf(lenders: Mapping[int, Collection[int]], gate: Gate, *, used: Collection[int] = ()) -> int | None:
+    """Choose for whom a delegate decides: whose authority is not `used`, of these who is asked now, else the first.
+
+    `lenders` as `GateStanding` has them. None where nobody of them may decide.
+    """
+    may = [each for each in lenders if each not in apart_from(gate)]
+    asked = {each for each in may if not set(gate.awaits).isdisjoint(lenders[each])}
+    return min(may, key=lambda each: (each in used, each not in asked, each), default=None)
 
 
 def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:

@@ -24,6 +24,7 @@ from approvals.policy import authority
 from checkpoints.events.commit_order import newest
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
+from tests.approvals.views.test_merging_drafts import page_of
 from tests.factories import READER, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
 from tests.harness.altered_rows import altered
 from tests.harness.racing_threads import race
@@ -159,6 +160,21 @@ def test_a_delegate_of_two_waits_for_the_turn_of_the_one_whose_vote_is_not_used(
         decide(gate, other)
     decide(gate, bob(support))
     assert decide(gate, other).on_behalf_of_id == lee.pk
+    assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
+def test_a_delegate_of_two_decides_for_the_one_who_is_asked_now() -> None:
+    """They were told that their turn came later, as the other one's does."""
+    support, legal = make_team("Support"), make_team("Legal")
+    one, lee, other = ann(support), make_user("Lee Legal", legal), make_user("Bo Elsewhere")
+    stages = [{"roles": [{"quorum": 1, "groups": [team.pk], "people": []}]} for team in (legal, support)]
+    gate = make_gate(policy=make_policy(support, stages=stages))
+    lend(one, other)
+    lend(lee, other)
+    assert agrees(gate, other)
+    assert "Your turn comes later" not in page_of(other, gate)
+    assert decide(gate, other).on_behalf_of_id == lee.pk
+    decide(gate, bob(support))
     assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 
