@@ -37,7 +37,7 @@ from structlog import get_logger
 
 from agents.queries.access import address_of
 from approvals.accounts import required
-from approvals.views.account.profile import name_fault
+from approvals.presentation import names
 from checkpoints import actors
 from checkpoints.events import event_log
 
@@ -155,9 +155,9 @@ class SocialAdapter(DefaultSocialAccountAdapter):
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
         """Make the account, with its event. A name that people may not give themselves is left out."""
         user = sociallogin.user
-        if name_fault(User(), first_name=user.first_name, last_name=user.last_name):
-            user.first_name = user.last_name = ""
         with transaction.atomic():
+            if names.fault(User(), first_name=user.first_name, last_name=user.last_name):
+                user.first_name = user.last_name = ""
             made: User = super().save_user(request, sociallogin, form)
             _record("user.linked", made, request, provider=sociallogin.account.provider, created=True)
         return made

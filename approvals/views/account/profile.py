@@ -6,24 +6,19 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q, Value
-from django.db.models.functions import Concat, Trim
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import preferences
 from approvals.models import Profile
 from approvals.notifications import changing
-from approvals.presentation.text import invisible, lookalikes
+from approvals.presentation import names as person_names
 from approvals.time_zones import known
 from approvals.views.access import private, reader_of
 from checkpoints import actors
 from checkpoints.access.permissions import own_teams
 from checkpoints.events import event_log
-
-LONGEST = 150  # characters of a name, as Django's columns hold
 
 
 @require_safe
@@ -44,10 +39,9 @@ def save(request: HttpRequest) -> HttpResponse:
     chosen.theme = theme if (theme := form.get("theme", "")) in Profile.Theme.values else ""
     chosen.hotkeys = form.get("hotkeys") == "on"
     names = {name: " ".join(form.get(name, "").split()) for name in ("first_name", "last_name")}
-    wrong = name_fault(reader, **names)
-    if wrong:
-        return _show(request, chosen, typed=names, wrong=wrong, status=422)
     with transaction.atomic():
+        if wrong := person_names.fault(reader, **names):
+            return _show(request, chosen, typed=names, wrong=wrong, status=422)
         chosen.save()
         if chosen.zone != before:
             changing.replan(reader)
@@ -59,23 +53,6 @@ def save(request: HttpRequest) -> HttpResponse:
     response = redirect("account")
     preferences.hand_over(response, chosen)
     return response
-
-
-def name_fault(user: User, *, first_name: str, last_name: str) -> str:
-    """Say what is wrong with a name that somebody gives themselves; "" for nothing.
-
-    Others decide by the names they read, so nobody takes a colleague's, or one that reads like it.
-    """
-    whole = f"{first_name} {last_name}".strip()
-    if not whole or max(len(first_name), len(last_name)) > LONGEST:
-        return _("Write your name, at most %(most)s characters each.") % {"most": LONGEST}
-    if "\0" in whole or any(piece.note for piece in invisible.visible(whole)) or lookalikes.in_word(whole):
-        return _("This name has characters that are invisible or look like others. Write it in plain letters.")
-    changed = (first_name, last_name) != (user.first_name, user.last_name)
-    others = User.objects.exclude(pk=user.pk).alias(whole=Trim(Concat("first_name", Value(" "), "last_name")))
-    if changed and others.filter(Q(username__iexact=whole) | Q(whole__iexact=whole)).exists():
-        return _("Somebody else has this name. Add to yours what tells you apart.")
-    return ""
 
 
 def _show(

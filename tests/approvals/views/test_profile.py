@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
@@ -12,6 +14,7 @@ from approvals.models import Profile
 from checkpoints.models import Event
 from tests.factories import make_team, make_user
 from tests.factories.events import data_of
+from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
 
 PASSWORD = "open sesame again"
@@ -65,6 +68,16 @@ def test_a_name_by_which_others_would_take_them_for_somebody_else_is_refused(wro
     user.refresh_from_db()
     assert user.get_full_name() == "Ann Okafor"
     assert not Profile.objects.filter(user=user).exists()
+
+
+def test_of_two_who_take_one_name_at_the_same_time_one_is_told_so() -> None:
+    people = [signed_in(make_user(name)) for name in ("Ann Okafor", "Bob Lindqvist")]
+    for number in range(6):
+        form = {**FORM, "first_name": "Twin", "last_name": "X" * (number + 1)}
+        answers = race([partial(client.post, "/account/changes/", form) for client in people])
+        assert sorted(each.status_code for each in answers) == [302, 422]
+        [refused] = [each for each in answers if each.status_code == 422]
+        assert "Somebody else has this name" in refused.content.decode()
 
 
 def test_a_new_name_is_an_event_that_does_not_say_it() -> None:
