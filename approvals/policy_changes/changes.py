@@ -100,9 +100,19 @@ def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) ->
 
 
 def approving_by(calendar: Calendar) -> list[str]:
-    """List the policies in force that count by this calendar and approve at a deadline, for all proposals or some."""
-    used = Policy.objects.filter(calendar=calendar).order_by("name", "version")
-    return [each.name for each in used if in_force(each) == each and may_approve(terms_of(each))]
+    """List the policies that count by this calendar and approve at a deadline, for all proposals or some.
+
+    Those in force, or with open gates, and those that wait for a second person. Joins the caller's transaction, until
+    whose end no policy of the team is written.
+    """
+    Group.objects.select_for_update(no_key=True).get(pk=calendar.team_id)
+    used = Policy.objects.filter(calendar=calendar)
+    found = [each for each in used if in_force(each) == each or each.gates.open().exists()]
+    for change in PolicyChange.objects.filter(team=calendar.team_id, status=PolicyChange.Status.WAITING):
+        proposed = Policy(team=change.team, name=change.name, **change.values)
+        if proposed.calendar_id == calendar.pk:
+            found.append(decided_by(proposed, change.teams(), change.people()))
+    return sorted({each.name for each in found if may_approve(terms_of(each))})
 
 
 def terms_of(policy: Policy) -> PolicyTerms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +12,12 @@ from django.test import Client
 
 from approvals.admin.calendars import DaysOff, Hours
 from approvals.admin.escalation_field import EscalationField
+from approvals.gates import closing
 from approvals.models import Calendar, Policy, PolicyChange
 from approvals.policy_changes import changes
+from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
-from tests.factories import ann, make_policy, make_team, make_user
+from tests.factories import ann, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
 OFFICE = "mon-fri 09:00-17:00"
@@ -123,8 +125,33 @@ def test_nobody_alone_moves_a_deadline_that_approves_by_changing_its_calendar() 
     address = f"/admin/approvals/calendar/{calendar.pk}/change/"
     said = {"name": "office", "zone": calendar.zone, "hours": "mon-sun 00:00-23:00", "country": "", "days_off": ""}
     answer = browser.post(address, said)
-    assert f"{policy.name} would approve at another time. Make a new calendar" in answer.content.decode()
+    assert f"{policy.name} would approve at another time, " in answer.content.decode()
     calendar.refresh_from_db()
     assert "sun" not in calendar.hours
     Policy.objects.filter(pk=policy.pk).update(on_expiry="expire")
+    assert browser.post(address, said).status_code == 302
+
+
+@pytest.mark.parametrize("use", ["a waiting change", "an open gate"])
+def test_nor_where_a_change_waits_or_a_gate_is_open_that_counts_by_it(use: str) -> None:
+    """A second person confirmed a deadline that the first had moved; an older version's open gate was moved too."""
+    team, browser = make_team(), root()
+    ann(team)
+    calendar = Calendar.objects.create(team=team, name="office")
+    policy = make_policy(team)
+    if use == "a waiting change":
+        draft = Policy(team=team, name=policy.name, on_expiry="approve", calendar=calendar, deadline=timedelta(hours=9))
+        change = changes.save(draft, groups=[], people=[], by=make_user("Writer"))
+        assert isinstance(change, PolicyChange)
+    else:
+        Policy.objects.filter(pk=policy.pk).update(on_expiry="approve", calendar=calendar, deadline=timedelta(hours=9))
+        gate = make_gate(policy=policy)
+        make_policy(team, version=2)
+    address = f"/admin/approvals/calendar/{calendar.pk}/change/"
+    said = {"name": "office", "zone": calendar.zone, "hours": "mon-sun 00:00-23:00", "country": "", "days_off": ""}
+    assert "Make a new calendar and name it" in browser.post(address, said).content.decode()
+    if use == "a waiting change":
+        changes.refuse(change, by=make_user("Second", superuser=True))
+    else:
+        closing.withdraw(gate, by=SYSTEM, reason="Not needed.")
     assert browser.post(address, said).status_code == 302
