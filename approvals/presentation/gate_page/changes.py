@@ -40,6 +40,12 @@ def seen_before(visits: Sequence[GateVisit], gate: Gate) -> tuple[int, int, date
     return None
 
 
+def _alike(edit: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Tell whether an edit of an action is shown as this row."""
+    shown = ("pointer", "kind", "from", "before", "after")
+    return row.get("of") == f"action:{edit['action']}" and [edit.get(n) for n in shown] == [row.get(n) for n in shown]
+
+
 def words_between(before: Card, now: Card) -> list[dict[str, Any]]:
     """List the differences of two cards' words, as rows for a diff."""
     two = [{name: getattr(card, name) for name in WORDS if getattr(card, name)} for card in (before, now)]
@@ -52,8 +58,14 @@ class ShownChanges:
 
     page: GateForm
 
-    @cached_property
+    @property
     def edits(self) -> Sequence[dict[str, Any]]:
+        """List people's edits in the agent's proposal, but for those that `since_look` shows."""
+        shown = self.since_look.rows if self.since_look else ()
+        return [row for row in self._edits if row not in shown]
+
+    @cached_property
+    def _edits(self) -> Sequence[dict[str, Any]]:
         """List people's edits in the agent's proposal, each with a box that takes it back, where it is one field."""
         page = self.page
         if page.proposal.number == 1:
@@ -102,7 +114,8 @@ class ShownChanges:
             bodies = binding.body_rows(looked_at.content, page.proposal.content)
             words = words_between(looked_at.card, page.card)
             rows = [*words, *edit_state.hidden(bodies, page.card, page.veil)]
-        return SinceLook(at=at, rows=self._named(rows), gate=gate if gate != page.gate.pk else 0) if rows else None
+        named = [next((edit for edit in self._edits if _alike(edit, row)), row) for row in self._named(rows)]
+        return SinceLook(at=at, rows=named, gate=gate if gate != page.gate.pk else 0) if rows else None
 
     def _named(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the rows, each with its action's id before its place where there are several."""

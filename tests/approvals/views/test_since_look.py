@@ -54,6 +54,19 @@ def test_an_edit_by_somebody_else_is_told_until_the_next(gate: Gate) -> None:
     assert re.search(r"95\.00.* 99\.00", told(mine, gate))
 
 
+def test_an_edit_that_is_told_as_new_is_not_told_twice_and_can_still_be_left_out(gate: Gate) -> None:
+    mine, other = ann(gate.team), bob(gate.team)
+    look(mine, gate)
+    decide(gate, other, "edit", arguments=edit_amount(gate, "90.00"))
+    page = page_of(mine, gate)
+    assert "120.00" in told(mine, gate)
+    assert f'name="restore.{AMOUNT}" value="120.00"' in page
+    assert 'id="edits"' not in page
+    page = page_of(make_user("Cara Third", gate.team), gate)  # who never looked before
+    assert f'name="restore.{AMOUNT}" value="120.00"' in page
+    assert 'id="edits"' in page
+
+
 def test_a_browser_without_script_has_seen_what_it_asked_for(gate: Gate) -> None:
     mine, other = ann(gate.team), bob(gate.team)
     assert told(mine, gate) == ""
