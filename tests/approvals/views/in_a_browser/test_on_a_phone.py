@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
-from tests.factories import ann, make_card, make_gate, make_policy, make_team
+from tests.factories import ann, decide, make_card, make_gate, make_policy, make_team, make_user
 
 NewPage = Callable[..., Page]
 PHONE = {"width": 390, "height": 844}
@@ -40,6 +40,22 @@ def test_the_decision_begins_within_the_first_screen(new_page: NewPage) -> None:
     first = page.locator(".action").first.bounding_box()
     assert first is not None
     assert first["y"] > box["y"]
+
+
+def test_the_line_that_says_who_decided_wraps_within_the_page(new_page: NewPage) -> None:
+    """Two long names ran out of it."""
+    gate = make_gate(policy=make_policy(team := make_team(), quorum=2))
+    for name in ("Maximiliane Featherstonehaugh-Cholmondeley", "Bartholomew Wriothesley-Fotheringham"):
+        decide(gate, make_user(name, team))
+    page = opened(new_page, gate)
+    status = page.locator("#gate-line .status")
+    expect(status).to_contain_text("Maximiliane")
+    wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide[0] <= wide[1]
+    box = status.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= PHONE["width"]
+    assert box["height"] > 30, "it takes more than one line"
 
 
 def test_the_bar_is_the_button_and_follows_the_choice(new_page: NewPage) -> None:
