@@ -68,10 +68,10 @@ class _Axis:
 
     def at(self, moment: Number) -> str:
         """Return the place of a moment on the axis, as a percentage."""
-        return f"{moment / self.end * 100:.3f}%"
+        return f"{moment / self.end * 100:.2f}%"
 
     def long(self, start: Number, end: Number) -> str:
-        return f"{(end - start) / self.end * 100:.3f}%"
+        return f"{(end - start) / self.end * 100:.2f}%"
 
     def room(self, operation: Operation) -> float:
         """Return the least width of a bar, in px."""
@@ -158,7 +158,7 @@ def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int)
                 for tick in axis.ticks
             ),
         ),
-        *(_bar(operation, found, axis) for operation in found.operations if operation.end > operation.start),
+        *(_bar(operation, found, axis) for operation in _by_machine(found)),
         *(_stop(found, axis, stop, number=number) for stop in found.downtimes),
         _moment(axis, found.end, height, kind="end"),
     ]
@@ -193,29 +193,16 @@ def _bar(operation: Operation, found: Schedule, axis: _Axis) -> SafeString:
         text = format_html('<text x="{}" y="{}">{}</text>', middle, top + BAR / 2, number)
     past = found.now is not None and operation.start < found.now
     return format_html(
-        '<g class="bar" data-job="{}" data-moved="{}"{}><title>{}</title>'
-        '<rect x="{}" y="{}" width="{}" height="{}" rx="2"/>{}</g>',
+        '<g class="bar" data-job="{}" data-moved="{}"{}><rect x="{}" y="{}" width="{}" height="{}" rx="2"/>{}</g>',
         operation.job,
         operation.moved,
         PAST if past else NOTHING,
-        _words(operation, found),
         axis.at(operation.start),
         top,
         axis.long(operation.start, operation.end),
         BAR,
         text,
     )
-
-
-def _words(operation: Operation, found: Schedule) -> str:
-    words = _("Job %(job)s, operation %(number)s, machine %(machine)s: %(start)s to %(end)s") % {
-        "job": operation.job,
-        "number": operation.index,
-        "machine": found.names[operation.machine],
-        "start": said(operation.start),
-        "end": said(operation.end),
-    }
-    return f"{words}, {operation.change}" if operation.change else words
 
 
 def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, number: int) -> SafeString:
@@ -250,11 +237,15 @@ def _moment(axis: _Axis, at: Number, height: int, *, kind: str) -> SafeString:
 
 
 def _table(found: Schedule) -> list[list[str]]:
-    rows = sorted(found.operations, key=lambda each: (each.machine, each.start, each.end, each.job, each.index))
     return [
         [found.names[each.machine], *map(said, (each.job, each.index, each.start, each.end)), each.change]
-        for each in rows
+        for each in _by_machine(found)
     ]
+
+
+def _by_machine(found: Schedule) -> list[Operation]:
+    """Return the operations in the order of both the bars and the rows of the table: a bar's words are its row's."""
+    return sorted(found.operations, key=lambda each: (each.machine, each.start, each.end, each.job, each.index))
 
 
 def _figures(charts: Sequence[Chart]) -> list[tuple[str, list[str]]]:

@@ -53,14 +53,13 @@ def bars(svg: str) -> list[tuple[str, str, str, str, str]]:
 def test_each_operation_is_a_bar_where_it_is_in_time_with_its_jobs_number_and_its_mark() -> None:
     [chart] = drawn(DATA)
     assert bars(chart.bars) == [
-        ("0", "0", "0.000%", "40.000%", "0"),
-        ("0", "1", "60.000%", "40.000%", "0"),
-        ("12", "2", "40.000%", "20.000%", "12"),
-        ("3", "0", "40.000%", "1.000%", ""),  # too short for its number, which its title still says
+        ("0", "0", "0.00%", "40.00%", "0"),
+        ("3", "0", "40.00%", "1.00%", ""),  # too short for its number, which the table still says
+        ("12", "2", "40.00%", "20.00%", "12"),
+        ("0", "1", "60.00%", "40.00%", "0"),
     ]
-    titles = [title.text for title in tree(chart.bars).iter("title")]
-    assert "Job 12, operation 0, machine 1: 40 to 60, another order" in titles
-    assert "Machine 1 stands still: 30 to 40" in titles
+    assert [row[1] for row in chart.table] == [job for job, *_ in bars(chart.bars)]
+    assert [title.text for title in tree(chart.bars).iter("title")] == ["Machine 1 stands still: 30 to 40"]
     assert chart.counted == "ends at 100; 2 of 4 operations moved, 1 of them to another place in line"
 
 
@@ -79,8 +78,8 @@ def test_the_drawing_says_in_words_what_it_shows() -> None:
 def test_charts_of_one_card_share_their_time_axis() -> None:
     longer = {"machines": 1, "operations": [[0, 0, 0, 0, 400, 0]]}
     first, second = drawn(DATA, longer)
-    assert bars(first.bars)[0][3] == "10.000%"
-    assert bars(second.bars)[0][3] == "100.000%"
+    assert bars(first.bars)[0][3] == "10.00%"
+    assert bars(second.bars)[0][3] == "100.00%"
     assert 'id="hatch-1"' in first.bars
     assert 'id="hatch-2"' in second.bars
 
@@ -90,7 +89,7 @@ def test_what_began_before_now_is_drawn_as_past() -> None:
     past = [group.get("data-job") for group in tree(chart.bars).iter("g") if "data-past" in group.attrib]
     assert past == ["0"]
     [shade] = [rect for rect in tree(chart.bars).iter("rect") if rect.get("class") == "past"]
-    assert shade.get("width") == "30.000%"
+    assert shade.get("width") == "30.00%"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,9 @@ def test_a_job_is_traced_through_both_charts_and_none_of_it_is_needed(new_page: 
     run = make_waiting_run()
     page = new_page(ann(run.team))
     page.goto(f"/gates/{open_gate(run).pk}/")
-    page.locator('hp-gantt .bar[data-job="1"]').first.hover()
+    bar = page.locator('hp-gantt .bar[data-job="1"]').first
+    bar.hover()
+    expect(bar.locator("title")).to_have_text(re.compile(r"^Machine \d+, Job 1, Operation \d+, Starts \d+, Ends \d+"))
     traced = page.locator("hp-gantt .bar[data-traced]")
     expect(traced).to_have_count(6)
     page.locator("h1").hover()
