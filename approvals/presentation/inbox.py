@@ -261,7 +261,7 @@ def summary(
     if filtered and whole is not None:
         return _("%(shown)s shown of %(whole)s open.") % {"shown": shown, "whole": whole}
     if not shown:
-        return _("Nothing waits for you.")
+        return _("None open.")
     more = whole is not None and (whole.more or whole.number > shown)
     words = _("%(open)s open.")
     if soon and more:

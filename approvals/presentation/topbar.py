@@ -58,6 +58,11 @@ def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:
 
 def here(request: HttpRequest, name: str) -> bool:
     """Tell whether the request is for the page `name` or a page below it."""
-    below = {"inbox": ("inbox", "gate"), "runs": ("run", "checkpoint"), "agents": ("agent",), "insights": ("insight",)}
+    below = {
+        "inbox": ("inbox", "gate", "bulk", "views"),
+        "runs": ("run", "checkpoint"),
+        "agents": ("agent",),
+        "insights": ("insight",),
+    }
     match = request.resolver_match
     return bool(match and match.url_name and match.url_name.startswith(below.get(name, (name,))))

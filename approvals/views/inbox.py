@@ -153,7 +153,8 @@ def grouped(asked: InboxFilters, rows: list[inbox.InboxRow], lingering: list[inb
     else:
         label = str(ORDERS[asked.wanted.sort])
     rows = [*rows, *lingering]
-    return [inbox.InboxGroup(key=asked.wanted.sort or DECIDED, label=label, rows=rows)] if rows else []
+    whole = Capped(len(rows), False) if asked.closed else None  # an undo window may still be open
+    return [inbox.InboxGroup(key=asked.wanted.sort or DECIDED, label=label, rows=rows, whole=whole)] if rows else []
 
 
 def bounds(asked: InboxFilters, last: str, now: datetime) -> list[tuple[str, QueueFilters]]:

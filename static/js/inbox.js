@@ -10,6 +10,7 @@ class Inbox extends HTMLElement {
     this.addEventListener("pointerover", (event) => this.hover(event.target.closest(".gate-row")));
     walk(() => this.rows().map((row) => row.querySelector("a")), () => this.rows().findIndex((row) => row.id === this.here));
     document.addEventListener("htmx:after:swap", () => this.swapped());
+    document.querySelector("#queues [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.fresh();
   }
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from playwright.sync_api import Page
 
 from approvals.models import Policy, PolicyChange
 from approvals.policy import required
 from approvals.policy_changes import changes
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
+from tests.harness.browser_checks import check, watched
 from tests.harness.signed_in_clients import signed_in
 
 LARGE = '[[rule]]\nname = "large"\nwhen = "amount >= 1000"\nstages = ["2 of {finance}", "1 of {legal} or @{mira}"]\n'
@@ -54,6 +57,12 @@ class World:
     def form(self) -> dict[str, Any]:
         address = reverse("admin:approvals_policy_change", args=[self.newest().pk])
         return dict(self.client.get(address).context["adminform"].form.initial)
+
+
+def test_axe_finds_no_fault_in_the_form(new_page: Callable[..., Page]) -> None:
+    page = new_page(make_user("Root", superuser=True))
+    said = watched(page)
+    assert check(page, "/admin/approvals/policy/add/", said) == []
 
 
 def test_stages_are_written_in_lines_and_told_in_words() -> None:
