@@ -25,7 +25,7 @@ LABEL = 12  # px, of letters
 NAME = 18  # letters of a name beside a bar that lies
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _DROPPED = frozenset({"defs", "desc", "title"})  # by their tags
-_OVERLAYS = frozenset({"plot tooltip-overlay", "plot text-overlay", "plot overlay", "titles"})  # by their classes
+_OVERLAYS = frozenset({"plot tooltip-overlay", "plot text-overlay", "titles"})  # by their classes
 _OTHERS = frozenset({"bar", "bars"})  # classes that mean something else in the page's CSS
 _STYLE = Style(label_font_size=LABEL, major_label_font_size=LABEL, value_font_size=LABEL, no_data_font_size=LABEL)
 
@@ -55,7 +55,7 @@ def _drawn(
     every = max(1, -(-len(names) // 6))  # names at the axis of many days
     drawing = chart(
         width=WIDTH, height=height, explicit_size=False, js=[], style=_STYLE, show_legend=False, margin=2, spacing=6,
-        show_x_guides=False, print_values=False, min_scale=2, max_scale=4, include_x_axis=True,
+        show_x_guides=False, print_values=False, min_scale=2, max_scale=4, include_x_axis=True, order_min=0,
         value_formatter=lambda number: f"{number:g} {unit}".strip(), no_data_text="", disable_xml_declaration=True,
         truncate_label=-1, **more,
     )  # fmt: skip

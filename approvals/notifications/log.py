@@ -16,12 +16,13 @@ from django.utils.translation import gettext_lazy
 
 from approvals.models import Notice
 from approvals.presentation.text.untrusted import person, plain
+from checkpoints.models import Run
 
 from . import channel
 from .message import NoticeKind
 
 CLEARED = 1000  # rows a transaction
-SHOWN = 50  # notices on one's own page
+SHOWN = 25  # notices on one's own page
 KINDS = {
     NoticeKind.ASKED: gettext_lazy("decision needed"),
     NoticeKind.REMINDER: gettext_lazy("reminder"),
@@ -75,6 +76,7 @@ class LogEntry:
     opened: datetime | None
     gate: int | None = None
     title: str = ""
+    run: Run | None = None  # of the gate, whose program chose the title
     due: datetime | None = None
 
 
@@ -97,11 +99,13 @@ def of_gate(rows: Iterable[Mapping[str, Any]]) -> list[LogEntry]:
 def of_person(user: User) -> list[LogEntry]:
     """Return what a person was told lately, the newest first."""
     now = timezone.now()
-    found = Notice.objects.filter(user=user).select_related("gate").order_by("-id")[:SHOWN]
+    found = Notice.objects.filter(user=user).select_related("gate__run__plan").defer("gate__run__plan__body")
+    found = found.order_by("-id")[:SHOWN]
     return [
         LogEntry(
             who="", channel=_label(each.channel), kind=_kind(each.kind), status=each.status, why=words(each.word),
             at=each.finished_at, opened=each.opened_at, gate=each.gate_id, title=each.gate.title if each.gate else "",
+            run=each.gate.run if each.gate else None,
             due=each.next_attempt_at if each.next_attempt_at and each.next_attempt_at > now else None,
         )
         for each in found

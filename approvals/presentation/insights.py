@@ -290,7 +290,9 @@ def _unit(longest: timedelta) -> tuple[str, int]:
         return _("d"), 24 * 60 * 60
     if longest >= timedelta(hours=2):
         return _("h"), 60 * 60
-    return _("min"), 60
+    if longest >= timedelta(minutes=2):
+        return _("min"), 60
+    return _("s"), 1
 
 
 def _count(span: timedelta | None, seconds: int) -> float | None:

@@ -128,5 +128,12 @@ def test_a_chart_has_nothing_that_a_strict_policy_refuses_and_its_words_are_text
     assert root.get("aria-hidden") == "true"
 
 
+def test_numbers_of_gates_are_told_at_whole_numbers() -> None:
+    root = ElementTree.fromstring(charts.lying_bars(["a"], {"One": [(2, "")]}))  # noqa: S314 - drawn here
+    assert [each.text for each in root.iter() if each.tag.endswith("}text")] == ["a", "0", "1", "2"]
+
+
 def test_a_line_of_gaps_alone_is_drawn() -> None:
+    one = charts.lines(["1 Nov", "2 Nov"], {"Median": [(None, ""), (5, "/x")]})
+    assert one.count("<circle") == one.count('href="/x"') == 1  # a day alone has no line
     assert charts.lines(["1 Nov", "2 Nov"], {"Median": [(None, ""), (None, "")]}).startswith("<svg")
