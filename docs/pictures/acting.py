@@ -48,6 +48,14 @@ def open_gate(page: Page, name: str) -> None:
     page.wait_for_selector("#decision")
 
 
+def confirm(page: Page) -> None:
+    """Confirm who the reader is, where the page asks for it."""
+    if page.locator("[name=password]").count():
+        page.fill("[name=password]", DEMO)
+        with page.expect_navigation():
+            page.get_by_role("button", name="Confirm", exact=True).click()
+
+
 def run_of(page: Page) -> str:
     """Return the address of the run that waits at the gate on the page."""
     found = page.locator("main a[href^='/runs/']").first.get_attribute("href") or ""

@@ -45,19 +45,20 @@ SCHEMA = {
     "required": ["to", "iban", "amount"],
     "additionalProperties": False,
 }
-LARGE, HELD = "large-wire", "held-wire"
+LARGE, HELD, TOGETHER = "large-wire", "held-wire", "two-teams"
 
 
 @dataclass(frozen=True)
 class Outside:
     """Addresses: a run that a program completed, with its gate; gates: one that waits, with a question and its answer,
-    one that needs a password, one whose approval may be undone, the assistant's."""
+    one that needs a password, one whose approval may be undone, one that two teams approve, the assistant's."""
 
     paid: str
     receipt: str
     asking: str
     large: str
     held: str
+    together: str
     assistant: str
 
 
@@ -80,6 +81,7 @@ def make(browser: Browser, stack: Stack) -> Outside:
     ann, bob, admin = (enter(browser, stack.base, 1440, "light", who=who).new_page() for who in ("ann", "bob", "admin"))
     _policy(admin, LARGE, step_up=True)
     _policy(admin, HELD, undo_window="1 d")
+    _policy(admin, TOGETHER, stages="1 of Finance and 1 of Support")
     _webhook(admin)
     _token(ann)
     with httpx.Client(base_url=f"{stack.base}/api", headers=_bearing(stack), timeout=PATIENCE) as program:
@@ -90,8 +92,9 @@ def make(browser: Browser, stack: Stack) -> Outside:
         held = _ask(program, title="Pay invoice 1021 of Bergen", to="Bergen Print", amount="75.00", policy=HELD)
         ann.goto(f"/gates/{held['gate']}/")
         decide(ann, "approve")
-    at = [f"/gates/{each['gate']}/" for each in (asking, large, held)]
-    found = Outside(paid, receipt, at[0], at[1], at[2], _assistant(bob))
+        two = _ask(program, title="Pay invoice 1022 of ACME", to="ACME Ltd", amount="1180.00", policy=TOGETHER)
+    at = [f"/gates/{each['gate']}/" for each in (asking, large, held, two)]
+    found = Outside(paid, receipt, at[0], at[1], at[2], at[3], _assistant(bob))
     for page in (ann, bob, admin):
         page.context.close()
     return found
@@ -154,12 +157,13 @@ def _ok(answer: httpx.Response) -> dict[str, Any]:
     return told
 
 
-def _policy(admin: Page, name: str, *, step_up: bool = False, undo_window: str = "") -> None:
+def _policy(admin: Page, name: str, *, step_up: bool = False, undo_window: str = "", stages: str = "") -> None:
     admin.goto("/admin/approvals/policy/add/")
     admin.locator("[name=team]").select_option(label="Support")
     admin.locator("[name=name]").fill(name)
     admin.locator("[name=step_up]").set_checked(step_up)
     admin.locator("[name=undo_window]").fill(undo_window)
+    admin.locator("[name=stages]").fill(stages)
     admin.locator("[name=_save]").click()
     expect(admin.locator(".messagelist, .success").first).to_be_visible()
 

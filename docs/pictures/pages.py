@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
-from .acting import DEMO, open_gate, seq_of
+from .acting import DEMO, confirm, open_gate, seq_of
+from .people import choose
 from .story import PAY, PROPOSE, History, open_rewind
 
 Show = Callable[[Page, History], str]  # prepares the page; returns the part to save, "" for the window
@@ -90,21 +91,14 @@ def _confirmed(address: str) -> Show:
 
     def show(page: Page, history: History) -> str:
         page.goto(address)
-        if page.locator("[name=password]").count():
-            page.fill("[name=password]", DEMO)
-            page.get_by_role("button", name="Confirm", exact=True).click()
-            page.wait_for_url(f"**{address}")
+        confirm(page)
         return "body"
 
     return show
 
 
 def _bulk(page: Page, history: History) -> str:
-    page.goto("/?agent=refunds&risk=low")
-    for box in page.locator("[name=gate]").all()[:3]:
-        box.check()
-    page.locator("[data-bulk=a]").click()
-    page.wait_for_url("**/inbox/bulk/")
+    choose(page)
     return "body"
 
 
@@ -128,6 +122,70 @@ def _first(address: str) -> Show:
         return "body"
 
     return show
+
+
+def _takeover(page: Page, history: History) -> str:
+    page.goto(history.people.claimed)
+    page.get_by_text("Take over…").click()
+    return "body"
+
+
+def _posted(address: str, token: str = "") -> Show:
+    """Show the answer to a form that is sent to `address`, with the page's own token unless another is given."""
+
+    def show(page: Page, history: History) -> str:
+        page.goto("/account/")
+        with page.expect_navigation():
+            page.locator("form[action$='/changes/']").evaluate(
+                """(form, [address, token]) => {
+                  form.action = address;
+                  if (token) form.elements.csrfmiddlewaretoken.value = token;
+                  form.submit();
+                }""",
+                [address, token],
+            )
+        return "body"
+
+    return show
+
+
+def _broken(name: str) -> Show:
+    """Show a page that the server sends where it or what it needs is broken."""
+
+    def show(page: Page, history: History) -> str:
+        def answer(route: Route) -> None:
+            route.fulfill(status=int(name[:3]), content_type="text/html", body=history.people.errors[name])
+
+        page.route("**/broken/", answer)
+        page.goto("/broken/")
+        return ""
+
+    return show
+
+
+def _new_codes(page: Page, history: History) -> str:
+    page.goto("/account/security/recovery-codes/")
+    confirm(page)
+    page.get_by_role("button", name="Make new codes").click()
+    expect(page.get_by_text("only time they are shown")).to_be_visible()
+    return "body"
+
+
+def _second_step(page: Page, history: History) -> str:
+    page.context.clear_cookies()
+    page.goto("/")
+    page.fill("[name=login]", "mira")
+    page.fill("[name=password]", DEMO)
+    page.press("[name=password]", "Enter")
+    page.wait_for_url("**/second-step/**")
+    return "body"
+
+
+def _provider(page: Page, history: History) -> str:
+    page.goto("/")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Sign in with Example Corp").click()
+    return "body"
 
 
 def _sign_in(page: Page, history: History) -> str:
@@ -179,7 +237,24 @@ ANN: dict[str, Show] = {
     "offline": _at("/offline/", ""),
     "palette": _palette,
     "keys": _keys,
+    "bulk-result": _of(lambda history: history.people.bulk),
+    "claimed-gate": _of(lambda history: history.people.claimed),
+    "takeover": _takeover,
+    "taken-over-gate": _of(lambda history: history.people.taken_over),
+    "merged-gate": _of(lambda history: history.people.merged),
     "missing": _at("/gates/999999/"),
+    "forbidden": _posted("/audit/events/1/erasures/"),
+    "form-expired": _posted("/account/changes/", "x" * 64),
+    "form-address": _at("/account/changes/"),
+    "broken": _broken("500"),
+    "no-database": _broken("503"),
+    "no-redis": _broken("503_redis"),
+    "disk-full": _broken("503_disk"),
+}
+MIRA: dict[str, Show] = {
+    "factors": _at("/account/security/"),
+    "recovery-codes": _new_codes,
+    "second-step": _second_step,  # it signs out
 }
 ADMIN: dict[str, Show] = {
     "audit": _at("/audit/"),
@@ -188,6 +263,7 @@ ADMIN: dict[str, Show] = {
     "policy": _at("/admin/approvals/policy/add/"),
     "policy-tried": _simulated,
     "policy-changes": _at("/admin/approvals/policychange/"),
+    "policy-change": _first("/admin/approvals/policychange/"),
     "calendar": _at("/admin/approvals/calendar/add/"),
     "chat-channel": _at("/admin/approvals/channeladdress/add/"),
     "notices": _at("/admin/approvals/notice/"),
@@ -201,4 +277,10 @@ ADMIN: dict[str, Show] = {
     "sign-in": _sign_in,  # it signs out, as those after it need
     "forgotten": _at("/accounts/password/reset/"),
     "forgotten-sent": _at("/accounts/password/reset/done/"),
+    "new-password": _of(lambda history: history.people.new_password),
+    "provider-away": _provider,
 }
+# Pages that come with a status of which the browser complains.
+REFUSED = {"missing": "404", "form-address": "405", "provider-away": "403"}
+REFUSED |= dict.fromkeys(["forbidden", "form-expired"], "403") | {"broken": "500"}
+REFUSED |= dict.fromkeys(["no-database", "no-redis", "disk-full"], "503")

@@ -13,9 +13,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.config.local.started_stack import Stack
 
-from . import outside
+from . import outside, people
 from .acting import commit, decide, enter, open_gate, run_of, seq_of, until
 from .outside import Outside
+from .people import People
 
 PROPOSE, PAY = "Propose the refund", "Pay the refund"  # steps, by their titles
 
@@ -29,16 +30,18 @@ class History:
     proposed: int  # the number of a checkpoint of `rewound`
     dry_run: str
     outside: Outside
+    people: People
 
 
 def make(browser: Browser, stack: Stack) -> History:
-    """Play the story: ann, the administrator, and external programs."""
+    """Play the story: ann, the administrator, external programs, and several people."""
     ann, admin = (enter(browser, stack.base, 1440, "light", who=who) for who in ("ann", "admin"))
     rewound, sent_back, proposed = _refunds(ann.new_page())
     dry_run = _retention(admin.new_page())
     for context in (ann, admin):
         context.close()
-    return History(rewound, sent_back, proposed, dry_run, outside.make(browser, stack))
+    asked = outside.make(browser, stack)
+    return History(rewound, sent_back, proposed, dry_run, asked, people.make(browser, stack, asked.together))
 
 
 def _retention(page: Page) -> str:
