@@ -182,7 +182,7 @@ def _second_step(page: Page, history: History) -> str:
 
 
 def _provider(page: Page, history: History) -> str:
-    page.goto("/")
+    _sign_in(page, history)
     with page.expect_navigation():
         page.get_by_role("button", name="Sign in with Example Corp").click()
     return "body"
