@@ -111,7 +111,8 @@ def _child(row: ChildLink, fate: ChildVerdict, done: Sequence[Effect]) -> Impact
 def _effects(runs: Sequence[int]) -> dict[int, list[Effect]]:
     """Return the effects of these runs that are done, or may be, by their runs."""
     found: dict[int, list[Effect]] = defaultdict(list)
-    done = Effect.objects.filter(run__in=runs, undoes__isnull=True, status__in=effects.OPEN)
-    for each in done.order_by("pk") if runs else ():
+    if not runs:
+        return found  # before a query is built
+    for each in Effect.objects.filter(run__in=runs, undoes__isnull=True, status__in=effects.OPEN).order_by("pk"):
         found[each.run_id].append(each)
     return found

@@ -190,6 +190,8 @@ class ImpactReader:
 
     def _children_at_gate(self, target: MoveTarget, found: Impact) -> tuple[ImpactChild, ...]:
         """Return what becomes of the run's children by a decision at its gate."""
+        if not self.children:
+            return ()  # as of most runs; a page asks for each way to decide
         head = self.lineage.path(self.run.head)
         if target.fails:
             return child_impact.of_failure(self.children, head)
