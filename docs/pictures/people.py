@@ -28,7 +28,7 @@ DEVICE = {
     "isUserVerified": True, "automaticPresenceSimulation": True,
 }  # fmt: skip
 # A provider of single sign-on that is away.
-PROVIDER = {
+PROVIDER: dict[str, Any] = {
     "HOLDPOINT_OIDC": "corp",
     "HOLDPOINT_OIDC_CORP_LABEL": "Example Corp",
     "HOLDPOINT_OIDC_CORP_ISSUER": "http://127.0.0.1:9",
@@ -210,9 +210,5 @@ def code_of(secret: str) -> str:
 
 def signed_in(browser: Browser, stack: Stack, people: People, width: int, scheme: str) -> BrowserContext:
     """Open a browser profile with mira's session, since a code of her app counts once."""
-    return browser.new_context(
-        base_url=stack.base,
-        viewport={"width": width, "height": 900},
-        color_scheme=scheme,
-        storage_state=people.mira,  # type: ignore[arg-type]
-    )
+    looks: Any = {"color_scheme": scheme, "storage_state": people.mira}
+    return browser.new_context(base_url=stack.base, viewport={"width": width, "height": 900}, **looks)
