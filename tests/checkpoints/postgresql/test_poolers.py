@@ -36,7 +36,7 @@ SERVICES = {
 
 def connects(url: str) -> bool:
     try:
-        psycopg.connect(url, connect_timeout=5).close()
+        psycopg.connect(url, connect_timeout=int(PATIENCE)).close()
     except psycopg.OperationalError:
         return False
     return True

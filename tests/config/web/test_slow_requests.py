@@ -60,11 +60,11 @@ def poured(connection: socket.socket, what: bytes, number: int) -> None:
 @pytest.mark.parametrize("start", ENDLESS_HEADS.values(), ids=ENDLESS_HEADS)
 def test_a_head_without_an_end_is_refused(dial: Callable[[], socket.socket], web: str, start: bytes) -> None:
     """Three of them left the whole server unanswering for half a minute: each piece was added to a growing text."""
-    connections = [dial() for _ in range(3)]
-    for each in connections:
-        each.sendall(start)
-    for each in connections:
-        poured(each, b"a" * 65536, ENDLESS // 65536)  # the system may take all of it before the server looks
+    connections = []
+    for _ in range(3):
+        connections.append(dial())  # just before it sends: a busy machine took longer than a request may
+        connections[-1].sendall(start)
+        poured(connections[-1], b"a" * 65536, ENDLESS // 65536)  # the system may take it before the server looks
     said = [answered(each) for each in connections]
     assert not any(b" 408 " in each for each in said), "refused for its size, and not once its time was over"
     assert httpx.get(f"{web}/healthz", timeout=PATIENCE).status_code == 200
