@@ -184,16 +184,16 @@ def _children(impact: Impact) -> list[ImpactLine]:
     lines = []
     for fate, effect, title, what in (
         (ChildVerdict.STANDS, "reuse", _("Children kept"), ""),
-        (ChildVerdict.MAY_UNDONE, "undo", _("Children"), _("taken over if started again alike, else undone")),
+        (ChildVerdict.MAY_UNDONE, "undo", _("Children"), _("taken over if started again with the same input, else undone")),
         (ChildVerdict.UNDONE, "undo", _("Children undone"), ""),
         (ChildVerdict.CANCELLED, "undo", _("Children cancelled"), ""),
-        (ChildVerdict.READ, "reuse", _("Children"), _("their results are read if started again alike")),
+        (ChildVerdict.READ, "reuse", _("Children"), _("their results are read if started again with the same input")),
         (ChildVerdict.ANEW, "run", _("Children"), _("started anew if the run comes to them again")),
     ):
         found = [child for child in impact.children if child.fate is fate]
         names = _first([f"R-{child.run}" for child in found])
         undone = dict.fromkeys(step for child in found for step in child.undone)
-        back = f"{_('undoes')} {quoted(map(in_words, undone))}" if undone else ""
+        back = f"{_('which undoes') if what else _('undoes')} {quoted(map(in_words, undone))}" if undone else ""
         said = ", ".join(filter(None, [what, back]))
         lines += [ImpactLine(effect=effect, title=title, names=names, said=said)] if found else []
     for ended, title in ((False, _("Cannot be undone")), (True, _("Stays done"))):
