@@ -49,7 +49,7 @@ def main(folder: Path = FOLDER) -> int:
     faults: Faults = []
     weights: Weights = {}
     with tempfile.TemporaryDirectory(prefix="hps-", dir="/tmp") as home, outside.model(Path(home) / "desk") as model:
-        stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=acting.DEMO, **model, **people.PROVIDER)
+        stack = Stack(Path(home), seeded=True, HOLDPOINT_DEMO_PASSWORD=acting.DEMO, **model | people.PROVIDER)
         try:
             stack.wait()
             stack.base = f"http://localhost:{stack.port}"  # passkeys are bound to names
@@ -64,6 +64,8 @@ def main(folder: Path = FOLDER) -> int:
                             else:
                                 context = acting.enter(browser, stack.base, width, scheme, who=who)
                             faults += take(context, folder, shown, f"{width}-{scheme}", history, weights)
+                            if who == "mira":  # confirming who she is gave her session another key
+                                history.people.mira.update(context.storage_state())
                             context.close()
                 faults += take_mail(browser, Path(stack.home) / "mail", folder)
                 browser.close()

@@ -254,7 +254,6 @@ ANN: dict[str, Show] = {
 MIRA: dict[str, Show] = {
     "factors": _at("/account/security/"),
     "recovery-codes": _new_codes,
-    "second-step": _second_step,  # it signs out
 }
 ADMIN: dict[str, Show] = {
     "audit": _at("/audit/"),
@@ -279,6 +278,7 @@ ADMIN: dict[str, Show] = {
     "forgotten-sent": _at("/accounts/password/reset/done/"),
     "new-password": _of(lambda history: history.people.new_password),
     "provider-away": _provider,
+    "second-step": _second_step,
 }
 # Pages that come with a status of which the browser complains.
 REFUSED = {"missing": "404", "form-address": "405", "provider-away": "403"}
