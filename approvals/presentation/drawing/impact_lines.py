@@ -184,10 +184,10 @@ def _children(impact: Impact) -> list[ImpactLine]:
     lines = []
     for fate, effect, title, what in (
         (ChildVerdict.STANDS, "reuse", _("Children kept"), ""),
-        (ChildVerdict.MAY_UNDONE, "undo", _("Children"), _("taken over if started again with the same input, else undone")),
+        (ChildVerdict.MAY_UNDONE, "undo", _("Children"), _("taken over if the same is started again, else undone")),
         (ChildVerdict.UNDONE, "undo", _("Children undone"), ""),
         (ChildVerdict.CANCELLED, "undo", _("Children cancelled"), ""),
-        (ChildVerdict.READ, "reuse", _("Children"), _("their results are read if started again with the same input")),
+        (ChildVerdict.READ, "reuse", _("Children"), _("their results are read if the same is started again")),
         (ChildVerdict.ANEW, "run", _("Children"), _("started anew if the run comes to them again")),
     ):
         found = [child for child in impact.children if child.fate is fate]

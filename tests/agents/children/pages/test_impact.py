@@ -92,7 +92,7 @@ def test_the_preview_and_the_api_say_it(run: Run) -> None:
     }
     page = client.post(f"/runs/{run.pk}/impacts/", {"kind": "rewind", "at": fan_out(run) + 1})
     said = " ".join(page.content.decode().split())
-    assert "taken over if started again with the same input, else undone, which undoes" in said
+    assert "taken over if the same is started again, else undone, which undoes" in said
     assert f"Tell of R-{child(run, 'b').pk}" in said
 
 
