@@ -1,3 +1,4 @@
+// What several pages need. A module of one page stands in that page's template.
 import "./theme.js";
 import "./times.js";
 import "./hotkeys.js";
@@ -7,10 +8,7 @@ import "./live.js";
 import "./attention.js";
 import "./installed.js";
 import "./signed-out.js";
-import "./inbox.js";
 import "./filters.js";
-import "./picks.js";
-import "./bulk.js";
 import "./confirm.js";
 import "./gate-form.js";
 import "./choice-sheet.js";
@@ -19,12 +17,7 @@ import "./conflict.js";
 import "./ask.js";
 import "./mention.js";
 import "./secret.js";
-import "./copy.js";
 import "./passkey.js";
-import "./recovery-codes.js";
 import "./gantt.js";
-import "./timeline.js";
 import "./order.js";
-import "./runs.js";
-import "./audit.js";
 import "./sending.js";
