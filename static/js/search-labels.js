@@ -1,5 +1,10 @@
-// Django's widget for choosing several labels a magnifying glass, which has no role: WAI-ARIA allows a label only to an
-// element with one. The widget is drawn when the page has loaded, by a listener that was there before this module.
+// Two of Django's widgets for choosing several lack a label: a magnifying glass has one and no role, to which alone
+// WAI-ARIA allows it, and the field in which one searches has none. Both widgets are drawn when the page has loaded, by
+// listeners that were there before this module.
 window.addEventListener("load", () => {
   for (const glass of document.querySelectorAll(".selector .search-label-icon")) glass.setAttribute("role", "img");
+  for (const field of document.querySelectorAll(".select2-search__field")) {
+    const [label] = field.closest(".select2").previousElementSibling.labels;
+    field.setAttribute("aria-label", label.textContent.trim());
+  }
 });

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page
 
 from approvals.notifications import notifying
-from tests.factories import ann, decide, make_card, make_gate, make_policy, make_team, make_user
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.mail_client import drawn
 
 from .mail_server import MailServer
@@ -21,9 +21,7 @@ def test_each_mail_fits_every_client_and_loads_nothing(mails: MailServer, browse
     policy.leaves = "all"
     policy.save()
     title = f"Refund {'unbroken' * 12} to Marit"
-    gate = make_gate(
-        policy=policy, team=team, card=make_card(title=title, risk="critical"), started_by=make_user("Bob")
-    )
+    gate = make_gate(policy=policy, team=team, card=make_card(title=title, risk="critical"), started_by=bob(team))
     notifying.run_slice()
     decide(gate, by=reviewer)
     for _ in range(7):
@@ -31,7 +29,7 @@ def test_each_mail_fits_every_client_and_loads_nothing(mails: MailServer, browse
     notifying.run_slice()
     subjects = [str(each["Subject"]) for each in mails.mails]
     assert "7 gates wait for your decision" in subjects
-    assert len(subjects) == 3, "asked, ended, a list"
+    assert len(subjects) == 4, "asked, ended, and a list for each of two"
 
     def look(number: int, page: Page, width: int, scheme: str) -> None:
         page.screenshot(path=str(tmp_path / f"mail-{number}-{width}-{scheme}.png"), full_page=True)
