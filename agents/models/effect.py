@@ -70,7 +70,7 @@ class Effect(models.Model):
         UNDONE = "undone", _("Undone")
         KEPT = "kept", _("Kept, on an abandoned branch")
 
-    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="effects")
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="effects", db_index=False)
     step = models.CharField(max_length=100)
     key = models.CharField(max_length=64, unique=True)  # the idempotency key, hex
     grant = models.OneToOneField("approvals.Grant", null=True, on_delete=models.PROTECT, related_name="effect_row")

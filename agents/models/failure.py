@@ -8,7 +8,7 @@ from django.db import models
 class Failure(models.Model):
     """One failed attempt of one step."""
 
-    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="failures")
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="failures", db_index=False)
     base = models.UUIDField()  # the head it started from
     step = models.CharField(max_length=100)
     attempt = models.SmallIntegerField()

@@ -8,7 +8,7 @@ from django.db import models
 class Memo(models.Model):
     """The result of one call in one execution of a step, kept however often that is tried."""
 
-    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="memos")
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="memos", db_index=False)
     base = models.UUIDField()  # the checkpoint that the step was sent on from; another one after "send back"
     step = models.CharField(max_length=100)
     name = models.CharField(max_length=100)

@@ -50,7 +50,7 @@ class RegistrationQuerySet(models.QuerySet["Registration"]):
 class Registration(models.Model):
     """One plan, registered for one team."""
 
-    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+", db_index=False)
     team = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="+")
     at = models.DateTimeField(db_default=Now())  # when it was last registered
 

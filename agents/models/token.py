@@ -65,7 +65,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
 class Token(models.Model):
     """A personal token, or an agent's; `user` is its owner either way."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tokens")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tokens", db_index=False)
     agent = models.CharField(max_length=100, default="", blank=True)  # empty: the person's own
     team = models.ForeignKey(Group, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     policy = models.CharField(max_length=60, default="", db_default="", blank=True)  # an agent's: its gates' only one

@@ -26,9 +26,9 @@ class Decision(models.Model):
         STOP = "stop", _("Stop the run")
         BACK = "back", _("Send it back")
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="decisions")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="decisions", db_index=False)
     proposal = models.ForeignKey("approvals.Proposal", on_delete=models.CASCADE, related_name="decisions")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     # Whose authority it uses, where that is not the voter's own: of a person who is away. No index: read with the gate.
     on_behalf_of = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False,

@@ -100,7 +100,9 @@ class Delivery(models.Model):
         DELIVERED = "delivered", gettext_lazy("Delivered")
         FAILED = "failed", gettext_lazy("Failed")
 
-    webhook = models.ForeignKey("approvals.Webhook", on_delete=models.PROTECT, related_name="deliveries")
+    webhook = models.ForeignKey(
+        "approvals.Webhook", on_delete=models.PROTECT, related_name="deliveries", db_index=False
+    )
     gate = models.ForeignKey("approvals.Gate", null=True, on_delete=models.CASCADE, related_name="+")  # null: a test
     message = models.CharField(max_length=40, unique=True)  # the message's id, for the receiver
     kind = models.CharField(max_length=30)  # gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test
@@ -191,7 +193,7 @@ class Delivery(models.Model):
 class Attempt(models.Model):
     """One attempt to send a message. Its row is written before it is sent, so that a lost attempt shows too."""
 
-    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="log")
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="log", db_index=False)
     number = models.IntegerField()
     at = models.DateTimeField(db_default=Now())
     result = models.CharField(max_length=20, default="", blank=True)  # empty: under way

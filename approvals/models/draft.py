@@ -75,7 +75,7 @@ class DraftQuerySet(models.QuerySet["Draft"]):
 class Draft(models.Model):
     """One reviewer's unsent form of one gate, as the browser would post it."""
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="drafts")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="drafts", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     proposal = models.IntegerField()  # the version that was on the screen
     body = models.BinaryField()  # canonical JSON: field name -> text, and the key of the form that was kept

@@ -127,8 +127,8 @@ class Gate(models.Model):
         HIGH = "high", _("High")
         CRITICAL = "critical", _("Critical")
 
-    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="gates")
-    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="gates")
+    run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="gates", db_index=False)
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="gates", db_index=False)
     policy = models.ForeignKey("approvals.Policy", on_delete=models.PROTECT, related_name="gates")
     checkpoint = models.UUIDField()  # the saved state it shows
     step = models.CharField(max_length=100)

@@ -145,7 +145,7 @@ class Outcome(models.Model):
 class Grant(models.Model):
     """The right to perform one effect once; the effect's intent row consumes it."""
 
-    outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="grants")
+    outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="grants", db_index=False)
     action = models.CharField(max_length=100, blank=True)  # empty where the card has no action
     effect = models.CharField(max_length=100)  # the effect step's name
     end: str | None = None  # see approvals.audit.evidence.with_end

@@ -116,8 +116,8 @@ class Policy(models.Model):
         LOW = "low", _("Low risk")
         MEDIUM = "medium", _("Low and medium risk")
 
-    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies")
-    name = models.SlugField(max_length=60)
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies", db_index=False)
+    name = models.SlugField(max_length=60, db_index=False)
     version = models.PositiveIntegerField(default=1)
     groups = models.ManyToManyField(Group, blank=True, related_name="+")  # empty: the team's own people
     people = models.ManyToManyField(User, blank=True, related_name="+")  # named beside the groups

@@ -27,7 +27,7 @@ class PolicyChange(models.Model):
         OUTDATED = "outdated", _("Outdated: another version was written meanwhile")
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+")
-    name = models.SlugField(max_length=60)
+    name = models.SlugField(max_length=60, db_index=False)
     base = models.ForeignKey(Policy, on_delete=models.PROTECT, related_name="changes")  # the version in force then
     settings = models.TextField()  # canonical JSON: setting -> value, durations in seconds
     team_ids = ArrayField(models.IntegerField(), default=list)  # the teams that decide

@@ -17,7 +17,7 @@ from checkpoints.values import canonical_json
 class Proposal(models.Model):
     """One version of what a gate asks. An edit makes the next; approvals count for one version only."""
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="proposals")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="proposals", db_index=False)
     number = models.IntegerField()
     body = models.BinaryField()  # canonical JSON of everything that the gate presents for a decision
     digest = models.BinaryField()  # of `body`, see approvals.cards.binding: what a decision binds

@@ -41,7 +41,7 @@ class ToolQuerySet(models.QuerySet["Tool"]):
 class Tool(models.Model):
     """One version of a tool. A change is a new version; a gate keeps the one that it was opened under."""
 
-    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="tools")
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="tools", db_index=False)
     name = models.CharField(
         max_length=100,
         validators=[RegexValidator(rf"\A(?:{IDENTIFIER.pattern})\Z", _("Write plain letters, digits and . : _ -"))],

@@ -67,7 +67,7 @@ class UploadQuerySet(models.QuerySet["Upload"]):
 class Upload(models.Model):
     """One file that somebody uploaded at a gate, by its content."""
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="uploads")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="uploads", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64)  # SHA-256, hex
     size = models.BigIntegerField()  # bytes, by which a person's quota counts

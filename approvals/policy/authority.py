@@ -27,7 +27,9 @@ from .separation import apart_from, why_apart
 SWITCHED_OFF = gettext_lazy("This account is switched off; ask an administrator.")
 FOR_NOBODY = gettext_lazy("You would decide this for somebody who is away, and who may not decide it.")
 
-_TEAMS = """(SELECT unnest($2::bigint[]) AS id
+# Each array stands in a SELECT of its own: PostgreSQL would else count its elements, take the plan for these few to be
+# cheaper than the one that it keeps, and plan the statement anew each time.
+_TEAMS = """(SELECT unnest((SELECT $2::bigint[])) AS id
     UNION SELECT added.team_id FROM approvals_addedteam added WHERE added.gate_id = $3)"""
 # $1 people, $2 the policy's teams, $3 the gate: who is active, in which teams each may decide, and who was named by
 # somebody to stand in. In whose name is read by a statement of its own: PostgreSQL plans it for several milliseconds,
@@ -37,13 +39,13 @@ SELECT one.id,
   ARRAY(SELECT team.id FROM {_TEAMS} team WHERE one.id IN {right_in("team.id", DECIDE_GATE)}),
   EXISTS (SELECT FROM approvals_delegation given WHERE given.delegate_id = one.id AND given.ended_at IS NULL
     AND given.starts_at <= statement_timestamp() AND given.ends_at > statement_timestamp())
-FROM auth_user one WHERE one.is_active AND one.id = ANY($1)
+FROM auth_user one WHERE one.is_active AND one.id = ANY((SELECT $1::bigint[])::bigint[])
 """  # noqa: S608 - constants
 # $4 the policy: in whose name each of these people may decide, in which team.
 _LENT = f"""
 SELECT lent.delegate_id, lent.person_id, lent.team_id
 FROM approvals_lent lent JOIN {_TEAMS} team ON team.id = lent.team_id
-WHERE lent.delegate_id = ANY($1) AND (
+WHERE lent.delegate_id = ANY((SELECT $1::bigint[])::bigint[]) AND (
   EXISTS (SELECT FROM approvals_lentpolicy p WHERE p.policy_id = $4 AND p.delegate_id = lent.delegate_id
     AND p.person_id = lent.person_id)
   OR EXISTS (SELECT FROM approvals_lentteam t JOIN approvals_addedteam added ON added.id = t.added_id

@@ -143,7 +143,7 @@ class Prune(models.Model):
 class PruneLine(models.Model):
     """A prune's line for one run: what to remove, what only holds keep, and the progress of the removal."""
 
-    prune = models.ForeignKey(Prune, on_delete=models.CASCADE, related_name="lines")
+    prune = models.ForeignKey(Prune, on_delete=models.CASCADE, related_name="lines", db_index=False)
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="+")
     agent = models.CharField(max_length=100)
     policy = models.ForeignKey(RetentionPolicy, on_delete=models.PROTECT, related_name="+")

@@ -123,7 +123,9 @@ def decide_gates(request: HttpRequest, order: DecideTogether, key: Key) -> HttpR
             second_look=order.second_look,
         )
         taken = orders.take(sent, by=reader)
-        found = carry_out(taken, by=reader, confirmed=confirmation_of(request))
+        carry_out(taken, by=reader, confirmed=confirmation_of(request))
+        taken.refresh_from_db()
+        found = orders.progress(taken, reader=reader)
         return answer(DecidedTogether.model_validate(_told(found)), http_status=201)
 
     return kept(request, key, say)

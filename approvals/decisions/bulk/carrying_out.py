@@ -20,13 +20,13 @@ from approvals.policy.bulk import NoSuchGate
 from approvals.policy.step_up import Confirmed
 from checkpoints import crash_points
 
-from .orders import BulkProgress, key_of, progress, touch
+from .orders import key_of, progress, touch
 
 NOTED = 1.0  # seconds between two notes that somebody still works on it
 
 
-def carry_out(order: BulkOrder, *, by: User, confirmed: Confirmed | None = None) -> BulkProgress:
-    """Decide the gates of an order that are left, and return how all of them ended."""
+def carry_out(order: BulkOrder, *, by: User, confirmed: Confirmed | None = None) -> None:
+    """Decide the gates of an order that are left."""
     before = progress(order, reader=by)
     gates = [each.gate for each in before.results if each.gate is not None]
     left = [each for each in before.results if each.state == "waiting"]
@@ -44,8 +44,6 @@ def carry_out(order: BulkOrder, *, by: User, confirmed: Confirmed | None = None)
             noted = monotonic()
     if order.finished_at is None:
         touch(order, finished_at=Now())
-    order.refresh_from_db()
-    return progress(order, reader=by) if left else BulkProgress(order=order, results=before.results)
 
 
 def _decide(

@@ -19,8 +19,8 @@ def office_hours() -> dict[str, list[list[str]]]:
 class Calendar(models.Model):
     """A team's working hours. A change counts for deadlines and escalations that are planned from then on."""
 
-    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+")
-    name = models.SlugField(max_length=60)
+    team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+", db_index=False)
+    name = models.SlugField(max_length=60, db_index=False)
     zone = models.CharField(_("time zone"), max_length=60, default="UTC", help_text=_("Such as Europe/Berlin."))
     hours = models.JSONField(_("working hours"), default=office_hours)  # {"mon": [["09:00", "17:00"]]}
     country = models.CharField(

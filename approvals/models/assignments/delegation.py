@@ -33,7 +33,9 @@ class Delegation(models.Model):
     """
 
     # planned -> so -> over, by the clock; ended_at cuts it short
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="delegations")
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="delegations", db_index=False
+    )
     delegate = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField()

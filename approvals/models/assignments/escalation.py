@@ -30,7 +30,7 @@ class Escalation(models.Model):
         DONE = "done", _("Done")
         DROPPED = "dropped", _("Not needed")
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="escalations")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="escalations", db_index=False)
     number = models.PositiveSmallIntegerField()  # from 1
     team = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="+")
     due_at = models.DateTimeField(null=True)  # null: at the gate's deadline

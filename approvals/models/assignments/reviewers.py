@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 class AddedTeam(models.Model):
     """A team that was added to one gate's reviewers, by an escalation or a person. It stays one of them."""
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="added")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="added", db_index=False)
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+")
     level = models.PositiveSmallIntegerField(null=True)  # of the escalation; null: a person added it
     by = models.CharField(max_length=120)

@@ -26,7 +26,7 @@ class BulkOrderQuerySet(models.QuerySet["BulkOrder"]):
 class BulkOrder(models.Model):
     """One person's bulk decision. Never changed but for `moved_at` and `finished_at`."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=80)  # of the form: the same key is the same order
     verdict = models.CharField(max_length=8, choices=Decision.Verdict.choices)
     then = models.CharField(max_length=8, default="", blank=True)  # of a rejection
@@ -54,7 +54,7 @@ class BulkOrder(models.Model):
 class BulkItem(models.Model):
     """One gate of a bulk decision, with the proposal that was on the list."""
 
-    order = models.ForeignKey(BulkOrder, on_delete=models.CASCADE, related_name="items")
+    order = models.ForeignKey(BulkOrder, on_delete=models.CASCADE, related_name="items", db_index=False)
     # The number that was sent, of which the sender need not know anything; no reference, so that any may be.
     gate_id = models.BigIntegerField()
     number = models.PositiveSmallIntegerField()  # its place in the list, from 0

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 class SavedView(models.Model):
     """One named view of the inbox."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=60)
     query = models.CharField(max_length=600, default="", blank=True)  # as in the address of the inbox
     # Shared with its people. Without a constraint, which would lock a second table while it is made.

@@ -23,7 +23,9 @@ class Snooze(models.Model):
     """One gate that one person does not want to see among their own before `until`. Over by itself."""
 
     # Without a constraint, which would lock a second table while it is made.
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="snoozes")
     until = models.DateTimeField()
 

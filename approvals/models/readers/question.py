@@ -48,7 +48,7 @@ class AgentQuestion(models.Model):
         ANSWERED = "answered"
         FAILED = "failed"
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="questions")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="questions", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     key = models.CharField(max_length=80)  # of the form that sent it
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.ASKED, db_default=Status.ASKED)

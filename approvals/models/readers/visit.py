@@ -33,7 +33,7 @@ class GateVisitQuerySet(models.QuerySet["GateVisit"]):
 class GateVisit(models.Model):
     """One person's last look at one gate. Private, and without events."""
 
-    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="visits")
+    gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="visits", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     proposal = models.IntegerField()  # the newest version that was on their screen
     at = models.DateTimeField()
