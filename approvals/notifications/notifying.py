@@ -21,6 +21,19 @@ ROUNDS = 40  # transactions of a slice that turn events into notices
 log = structlog.get_logger()
 _bells: list[Callable[[], bool]] = []
 
+# The channels by which something is to be sent now, and by which nobody sends.
+_DUE = """
+SELECT known.channel FROM unnest($1::text[]) known (channel)
+WHERE EXISTS (
+  SELECT FROM unnest(ARRAY[0, 1, 2]) level CROSS JOIN LATERAL (
+    SELECT id FROM approvals_notice notice
+    WHERE notice.channel = known.channel AND urgency = level AND status = 'pending'
+      AND next_attempt_at <= statement_timestamp() AND (busy_until IS NULL OR busy_until < statement_timestamp())
+    ORDER BY next_attempt_at LIMIT 1) due)
+AND NOT EXISTS (
+  SELECT FROM approvals_channelstate state WHERE state.channel = known.channel
+    AND greatest(busy_until, paused_until) > statement_timestamp())
+"""
 # A number that changes whenever somebody did something about it, and whether anything waits. Each part reads along an
 # index to the first row: with EXISTS in place of LIMIT, the first would read all events.
 _WAITING = f"""
@@ -30,16 +43,8 @@ SELECT coalesce((SELECT event FROM place), 0) + coalesce((SELECT sum(token) FROM
   OR (SELECT id FROM checkpoints_event WHERE NOT kind = 'checkpoint.saved' AND xid < {Horizon.template}
       AND (xid, id) > ((SELECT xid FROM place), (SELECT event FROM place)) ORDER BY xid, id LIMIT 1) IS NOT NULL
   OR EXISTS (SELECT FROM approvals_notificationpreference WHERE digest_next <= statement_timestamp())
-  OR EXISTS (
-    SELECT FROM unnest($1::text[]) known (channel) CROSS JOIN unnest(ARRAY[0, 1, 2]) level CROSS JOIN LATERAL (
-      SELECT id FROM approvals_notice notice
-      WHERE notice.channel = known.channel AND urgency = level AND status = 'pending'
-        AND next_attempt_at <= statement_timestamp() AND (busy_until IS NULL OR busy_until < statement_timestamp())
-      ORDER BY next_attempt_at LIMIT 1) due
-    WHERE NOT EXISTS (
-      SELECT FROM approvals_channelstate state WHERE state.channel = known.channel
-        AND greatest(busy_until, paused_until) > statement_timestamp()))
-"""  # noqa: S608 - a constant
+  OR EXISTS ({_DUE})
+"""  # noqa: S608 - constants
 
 
 def register(bell: Callable[[], bool]) -> None:
@@ -50,7 +55,7 @@ def register(bell: Callable[[], bool]) -> None:
 
 def waiting() -> list[tuple[int, int]]:
     """Return [(0, token)] where there is work, [] where there is none; the token changes as work is done."""
-    ((token, there),) = run_sql(_WAITING, [[each.name for each in channels()]])
+    ((token, there),) = run_sql(_WAITING, [_names()])
     return [(0, int(token))] if there else []
 
 
@@ -60,13 +65,17 @@ def run_slice() -> None:
         if not fan_out.fan_out():
             break
     digest.write_due()
-    for channel in channels():
+    for (channel,) in run_sql(_DUE, [_names()]):  # of most slices there is none: each one's lease takes three commits
         try:
-            delivering.deliver(channel.name, seconds=SLICE)
+            delivering.deliver(channel, seconds=SLICE)
         except Exception:  # one channel's fault keeps no other one from sending
-            log.exception("channel.failed", channel=channel.name)
+            log.exception("channel.failed", channel=channel)
     if waiting():
         ring()
+
+
+def _names() -> list[str]:
+    return [each.name for each in channels()]
 
 
 def ring() -> None:

@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.models import AddedTeam, Decision, Gate, LentPolicy
+from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
 from checkpoints.access.permissions import DECIDE_GATE, members_where, right_in
 from checkpoints.actors import of_user
 from checkpoints.postgresql.batch_query import typed
@@ -159,15 +159,17 @@ def on_behalf(lenders: Mapping[int, Collection[int]], gate: Gate, *, used: Colle
 def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
     """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs."""
     added: dict[int, set[int]] = {gate.pk: set() for gate in gates}
-    lent_here = set()
-    columns = ("gate", "team", "lent__delegate", "lent__person")
-    for pk, team, delegate, person in AddedTeam.objects.filter(gate__in=added).values_list(*columns):
+    added_here = AddedTeam.objects.filter(gate__in=added)
+    for pk, team in added_here.values_list("gate", "team"):
         added[pk].add(team)
-        lent_here.add((pk, delegate, person))
     there = members_where(DECIDE_GATE, teams={team for gate in gates for team in _teams(gate) | added[gate.pk]})
     named = {person for gate in gates for person in _named(gate)}
     active = set(User.objects.filter(pk__in=named, is_active=True).values_list("pk", flat=True)) if named else set()
-    lent = list(LentPolicy.objects.filter(policy__in=[gate.policy_id for gate in gates]).values_list("pk", flat=True))
+    lent, lent_here = [], []
+    if Delegation.objects.now().filter(delegate__isnull=False).exists():  # else PostgreSQL only plans what is lent
+        policies = [gate.policy_id for gate in gates]
+        lent = list(LentPolicy.objects.filter(policy__in=policies).values_list("pk", flat=True))
+        lent_here = list(added_here.values_list("gate", "lent__delegate", "lent__person"))
     found = {}
     for gate in gates:
         own = set(active & _named(gate)).union(*(there[team] for team in _teams(gate) | added[gate.pk]))

@@ -15,6 +15,7 @@ from approvals.models import ChannelState, Notice, NotificationPreference
 from approvals.notifications import delivering, notifying
 from approvals.notifications.email import Email
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, make_user, mira
+from tests.harness.sent_statements import sent
 
 from .mail_server import MailServer, text_of
 from .told import abandoned, due, fanned, rows
@@ -374,3 +375,18 @@ def test_a_row_that_cannot_be_read_keeps_no_other_message_waiting(mails: MailSer
     assert (broken.status, broken.word, other.status) == ("pending", "fault", "sent")
     assert broken.next_attempt_at
     assert broken.next_attempt_at > broken.created_at
+
+
+def test_a_slice_writes_nothing_of_a_channel_by_which_nothing_is_due(mails: MailServer) -> None:
+    team = make_team()
+    ann(team)
+    gate = make_gate(team=team)
+    fanned()
+    Notice.objects.pending().exclude(gate=gate).update(next_attempt_at=Now() + dt.timedelta(days=1))
+    before = dict(ChannelState.objects.values_list("channel", "token"))
+    notifying.run_slice()
+    after = dict(ChannelState.objects.values_list("channel", "token"))
+    assert {name for name, token in after.items() if token != before.get(name)} == {"email"}
+    with sent() as statements:
+        notifying.run_slice()
+    assert [each for each in statements if each.lstrip().startswith(("UPDATE", "INSERT"))] == []
