@@ -22,18 +22,24 @@ AT_ONCE = 200  # digests written in one transaction
 
 
 def write_due() -> int:
-    """Write a notice for each digest that is due, and plan the next one; return how many."""
+    """Write a notice for each digest that is due, and plan the next one; return how many were due.
+
+    Those of accounts that are switched off are planned on too: one that stayed due would be work that never ends.
+    """
     if named(CHANNEL) is None:
         return 0
     now = timezone.now()
     with transaction.atomic():
-        due = NotificationPreference.objects.digest_due().select_for_update(of=("self",), skip_locked=True)
-        found = list(due.order_by("digest_next")[:AT_ONCE])
+        due = NotificationPreference.objects.digest_due().select_related("user")
+        locked = due.select_for_update(of=("self",), skip_locked=True)
+        found = list(locked.order_by("digest_next")[:AT_ONCE])
         for each in found:
             each.digest_next = choices.next_digest(each, now)
         NotificationPreference.objects.bulk_update(found, ["digest_next"])
         Notice.objects.bulk_create(
-            Notice(kind=NoticeKind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW) for each in found
+            Notice(kind=NoticeKind.DIGEST, channel=CHANNEL, user_id=each.user_id, urgency=Urgency.LOW)
+            for each in found
+            if each.user.is_active
         )
     return len(found)
 

@@ -25,7 +25,7 @@ class NotificationPreferenceQuerySet(models.QuerySet["NotificationPreference"]):
 
     def digest_due(self) -> NotificationPreferenceQuerySet:
         """Select those whose digest is to be written now."""
-        return self.filter(digest_next__lte=Now(), user__is_active=True)
+        return self.filter(digest_next__lte=Now())
 
 
 class NotificationPreferenceManager(models.Manager.from_queryset(NotificationPreferenceQuerySet)):  # type: ignore[misc]

@@ -291,6 +291,17 @@ def test_a_digest_is_written_when_it_is_due_and_only_once() -> None:
     assert Notice.objects.filter(user=reader, kind="digest").count() == 1
 
 
+def test_a_digest_of_an_account_that_is_switched_off_is_planned_on_and_written_to_nobody() -> None:
+    """It stayed due for ever: each slice found work, rang for the next one, and a worker never rested."""
+    reader = ann(make_team())
+    chooses(reader, digest_at=[dt.time(9)], digest_days=list(range(7)), digest_next=dt.datetime.now(dt.UTC) - HOUR)
+    User.objects.filter(pk=reader.pk).update(is_active=False)
+    fanned()
+    digest.write_due()
+    assert notifying.waiting() == []
+    assert not Notice.objects.filter(user=reader).exists()
+
+
 def test_nothing_waits_where_nothing_happened_and_something_does_after_a_gate() -> None:
     fanned()
     assert notifying.waiting() == []
