@@ -56,8 +56,8 @@ def zone_of(settings: NotificationPreference | None) -> ZoneInfo:
 def quiet_until(settings: NotificationPreference | None, now: datetime, *, critical: bool) -> datetime | None:
     """Return the end of the person's quiet time, where `now` is in it; None where they may be told.
 
-    Quiet days and quiet hours that meet are one quiet time. Times that a change of the clock leaves out, or repeats,
-    are read as the zone reads them (PEP 495, fold 0).
+    Quiet days and quiet hours that meet are one quiet time. Where a change of the clock repeats an hour, both count
+    (PEP 495).
     """
     if settings is None or (critical and settings.critical_passes):
         return None
@@ -71,7 +71,9 @@ def quiet_until(settings: NotificationPreference | None, now: datetime, *, criti
 
 
 def _edges(settings: NotificationPreference) -> Sequence[time]:
-    return [time(), *([settings.quiet_until] if settings.quiet_until else [])]
+    """Return the times of day at which quiet time may end, each of them twice: some nights have an hour twice."""
+    ends = [time(), *([settings.quiet_until] if settings.quiet_until else [])]
+    return [each.replace(fold=fold) for each in ends for fold in (0, 1)]
 
 
 def _quiet(settings: NotificationPreference, at: datetime) -> bool:

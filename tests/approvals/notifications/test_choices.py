@@ -43,6 +43,13 @@ def test_quiet_hours_over_midnight(now: str, until: str | None) -> None:
     assert found == (at(until) if until else None)
 
 
+def test_quiet_hours_that_end_in_an_hour_that_comes_twice() -> None:
+    """Their first end had passed, so the second half hour put messages off by a whole day."""
+    early = settings(quiet_until=dt.time(2, 30))
+    assert choices.quiet_until(early, at("2026-10-25T00:10"), critical=False) == at("2026-10-25T00:30")  # 2:10
+    assert choices.quiet_until(early, at("2026-10-25T01:10"), critical=False) == at("2026-10-25T01:30")  # 2:10 again
+
+
 def test_quiet_hours_within_a_day() -> None:
     lunch = settings(quiet_from=dt.time(12), quiet_until=dt.time(13), zone="UTC")
     assert choices.quiet_until(lunch, at("2026-11-27T12:30"), critical=False) == at("2026-11-27T13:00")
