@@ -112,7 +112,8 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
     told = gate.entry("gate.decided", by=by, data=data, text=submission.comment)
     end, lapsed = ending(gate, proposal, needs, votes)
     claimed = assignments_ending.with_vote(gate.pk, by=decision.user_id)
-    settling.end_or_wait(gate, proposal, end, told=[told, *lapsed], beside=claimed)
+    anew = proposal.number != prepared.proposal.number
+    settling.end_or_wait(gate, proposal, end, told=[told, *lapsed], beside=claimed, anew=anew)
 
 
 def ending(

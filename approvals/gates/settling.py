@@ -26,18 +26,19 @@ def end_or_wait(
     *,
     told: Sequence[event_log.Entry],
     beside: Sequence[Statement] = (),
+    anew: bool = False,
 ) -> None:
     """End a gate that `move` has locked, or let it wait for the end of its undo window; None: it stays open.
 
-    A decision that would end it in the same way as the one that waits changes nothing about when. `told`: events to
-    write before; `beside`: statements for while it stays open.
+    A decision that would end it in the same way as the one that waits changes nothing about when, unless it is `anew`,
+    of a proposal that it made. `told`: events to write before; `beside`: statements for while it stays open.
     """
     window = gate.policy.undo_window
     if end is None:
         event_log.append([*told, *([reconsidered(gate, standing)] if gate.settles_at else [])], beside=beside)
     elif window is None:
         closing.close(gate, standing, end, told=told)
-    elif gate.settles_as == end.kind:
+    elif gate.settles_as == end.kind and not anew:
         event_log.append(told, beside=beside)
     else:
         event_log.append([*told, _waits(gate, standing, end, window)], beside=beside)

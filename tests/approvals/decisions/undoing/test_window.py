@@ -150,6 +150,19 @@ def test_one_more_approval_does_not_prolong_the_window_and_keeps_it_when_the_fir
     assert [each.user.first_name for each in Outcome.objects.get(gate=gate).decisions.all()] == ["Bob"]
 
 
+def test_an_edit_of_an_edit_has_a_window_of_its_own() -> None:
+    """It took effect at the end of the first one's window, a moment later, and could hardly be undone."""
+    team = make_team()
+    gate = make_held(team)
+    decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"))
+    change_gate(gate, settles_at=timezone.now() + dt.timedelta(seconds=5))
+    decide(gate, bob(team), "edit", arguments=edit_amount(gate, "8000.00"))
+    at = now(gate).settles_at
+    assert at is not None
+    assert at - timezone.now() > WINDOW / 2
+    assert kinds(gate)[-1] == "gate.settling"
+
+
 def test_an_edit_within_the_window_makes_a_new_proposal_that_the_others_have_to_approve() -> None:
     team = make_team()
     gate = make_held(team, quorum=2)
