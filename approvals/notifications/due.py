@@ -71,9 +71,9 @@ class PreparedNotices:
     def drop(self, notice: Notice, word: str) -> None:
         self.ends.append(NoticeEnd(notice, Notice.Status.DROPPED, word, tried=False))
 
-    def put_off(self, notice: Notice, until: datetime, now: datetime) -> None:
+    def put_off(self, notice: Notice, word: str, until: datetime, now: datetime) -> None:
         pause = max((until - now).total_seconds(), 1.0)
-        self.ends.append(NoticeEnd(notice, Notice.Status.PENDING, "quiet", pause=pause, tried=False))
+        self.ends.append(NoticeEnd(notice, Notice.Status.PENDING, word, pause=pause, tried=False))
 
 
 def prepare(channel: NoticeChannel, taken: Sequence[Notice]) -> PreparedNotices:
@@ -95,8 +95,10 @@ def _check(notice: Notice, channel: NoticeChannel, there: _Facts, done: Prepared
         done.drop(notice, "no_address")
     elif (word := there.needless(notice, channel)) != "":
         done.drop(notice, word)
+    elif (until := there.settles(notice)) is not None:
+        done.put_off(notice, "settling", until, now)
     elif (until := there.quiet(notice, now)) is not None:
-        done.put_off(notice, until, now)
+        done.put_off(notice, "quiet", until, now)
     elif (message := there.message(notice, now)) is None:
         done.drop(notice, "nothing")
     else:
@@ -191,6 +193,11 @@ class _Facts:
         if choices.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
             return ""
         return "" if kind == NoticeKind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
+
+    def settles(self, notice: Notice) -> datetime | None:
+        """Return when a decision takes effect that may be undone until then, where the notice asks for one."""
+        gate = self.gates.get(notice.gate_id or 0)
+        return gate.settles_at if gate is not None and notice.kind in ASKING else None
 
     def quiet(self, notice: Notice, now: datetime) -> datetime | None:
         """Return the end of the person's quiet time where it keeps this notice back."""

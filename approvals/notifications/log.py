@@ -44,6 +44,7 @@ WORDS: dict[str, str | Promise] = {
     "nothing": gettext_lazy("nothing was waiting"),
     "removed": gettext_lazy("the gate was removed"),
     "quiet": gettext_lazy("quiet hours"),
+    "settling": gettext_lazy("a decision may still be undone"),
     "bad_address": gettext_lazy("the address is not valid"),
     "refused": gettext_lazy("the server does not answer"),
     "dns_failed": gettext_lazy("the server's name could not be resolved"),

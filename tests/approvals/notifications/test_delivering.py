@@ -10,10 +10,12 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from approvals.decisions.undoing.take_back import take_back
 from approvals.gates import remarks
 from approvals.models import ChannelState, Notice, NotificationPreference
 from approvals.notifications import delivering, notifying
 from approvals.notifications.email import Email
+from tests.approvals.decisions.undoing.windows import make_held
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, make_user, mira
 from tests.harness.sent_statements import sent
 
@@ -61,6 +63,25 @@ def test_whoever_voted_is_not_reminded(mails: MailServer) -> None:
     }  # fmt: skip
     assert mails.recipients[-1] == other.email
     assert mails.mails[-1]["Subject"].startswith("Re: ")
+
+
+def test_nobody_is_asked_while_a_decision_may_still_be_undone(mails: MailServer) -> None:
+    """A mail said "Still waiting for a decision" though somebody had decided; the inbox showed nothing to do."""
+    team = make_team()
+    reviewer = ann(team)
+    gate = make_held(team, deadline=4 * HOUR)
+    fanned()
+    Notice.objects.filter(kind="asked").delete()
+    decider = bob(team)
+    decide(gate, by=decider)
+    due(kind="reminder")
+    send()
+    assert rows(gate) == [("reminder", "Ann", "pending", "settling")]
+    take_back(gate, by=decider)
+    due(kind="reminder")
+    send()
+    assert rows(gate) == [("reminder", "Ann", "sent", "")]
+    assert mails.recipients == [reviewer.email]
 
 
 @pytest.mark.parametrize("lost", ["team", "account", "address", "wish"])
