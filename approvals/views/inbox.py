@@ -71,11 +71,12 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
     looking = {} if asked.closed else Looking.objects.people([gate.pk for gate in shown], but=user)
     before = {} if asked.closed else impact_sources.beside(shown)
     awaits = {} if asked.closed else stage_words.awaited(shown)
-    decides = {policy for policy, *_ in reach.policies}
+    decides = {policy for policy, *_ in (*reach.policies, *reach.lent)}
     rows = [
         inbox.row(
             gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ()),
-            awaits=awaits.get(gate.pk, ""), decides=gate.policy_id in decides, found=matched.where(gate, asked.wanted),
+            awaits=awaits.get(gate.pk, ""), decides=asked.queue == MINE or gate.policy_id in decides,
+            found=matched.where(gate, asked.wanted),
         )
         for gate in shown
     ]  # fmt: skip

@@ -15,7 +15,8 @@ from django.utils.translation import gettext as _
 
 from approvals.decisions.submission import COMMENT_LIMIT, NO_THEN, Submission, Then, Verdict, check_key
 from approvals.errors import Invalid, NotAllowed, Problem, problem
-from approvals.models import BulkItem, BulkOrder, Decision, Gate, Policy
+from approvals.gates.lists.queues import ReaderReach
+from approvals.models import BulkItem, BulkOrder, Decision, Gate
 from approvals.policy.bulk import MOST
 from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.values import digests
@@ -99,7 +100,7 @@ def take(sent: BulkSubmission, *, by: User) -> BulkOrder:
     Raises NotAllowed for a person who may decide no gate, and Invalid for what no such decision can be, or a key that
     was used for another.
     """
-    if not Policy.objects.decided_by(by).exists():
+    if not ReaderReach.of(by).decides:
         raise NotAllowed
     check_key(Submission(seen=b"", key=sent.key))
     if faults := _faults(sent):

@@ -197,6 +197,11 @@ class ReaderReach:
             only=token_scope.of(user).team,
         )
 
+    @property
+    def decides(self) -> bool:
+        """Tell whether they may decide any gates, in their own name or for somebody who is away."""
+        return bool(self.policies or self.lent or self.added or self.lent_added)
+
     def ids(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[int]:
         """List the ids of the first `most` gates of a queue: the most urgent first, or the latest closed ones."""
         sql, values = self._select(queue, most, wanted or QueueFilters())

@@ -13,11 +13,12 @@ from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.errors import Invalid
-from approvals.models import BulkOrder, Decision, Gate
+from approvals.models import AddedTeam, BulkOrder, Decision, Gate
 from approvals.views.lists.bulk import choices_in
 from checkpoints import crash_points
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
+from tests.approvals.assignments.test_away import lend
 from tests.approvals.bulk.bulk_forms import REASON, alike, form, make_stuck_plan, preview, send
 from tests.approvals.decisions.undoing.windows import WINDOW
 from tests.factories import (
@@ -31,6 +32,8 @@ from tests.factories import (
     make_policy,
     make_question,
     make_team,
+    make_user,
+    mira,
 )
 from tests.harness.services import run
 from tests.harness.signed_in_clients import signed_in
@@ -213,6 +216,23 @@ def test_a_bulk_decision_counts_as_looked_at_so_that_the_count_of_fast_ones_begi
     assert set(Decision.objects.filter(gate__in=gates).values_list("second_look", flat=True)) == {True}
     decide(single, reviewer)
     assert statuses([single]) == ["decided"]
+
+
+@pytest.mark.parametrize("way", ["away", "added"])
+def test_whoever_decides_under_no_policy_of_their_own_decides_together_too(way: str) -> None:
+    """The list offered them the gates, and the order was refused (403)."""
+    team = make_team()
+    gates = alike(2, policy=make_policy(team))
+    if way == "away":
+        lend(ann(team), other := make_user("Bo Elsewhere"))
+    else:
+        other = mira(leads := make_team("Leads"))
+        for gate in gates:
+            AddedTeam.objects.create(gate=gate, team=leads, by="system")
+    client = signed_in(other)
+    assert client.get("/").content.count(b'name="gate"') == 2
+    assert "You approved 2 gates" in send(client, form(preview(client, gates)))
+    assert statuses(gates) == ["decided"] * 2
 
 
 def test_two_reviewers_at_once_decide_each_gate_once() -> None:
