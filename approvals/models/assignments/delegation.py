@@ -3,6 +3,7 @@
 The rule is in three views of the database, joined by every query that asks who may decide: `approvals_lent` has the
 teams in which a delegate may decide for somebody, now; the other two have the policies and the added teams that follow.
 A delegate gets what the person may do in their own name, never what others lent to them: no chain can form.
+Nothing is lent to somebody who is in no team of the person any more.
 """
 
 from __future__ import annotations

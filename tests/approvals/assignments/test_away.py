@@ -31,7 +31,10 @@ from tests.harness.racing_threads import race
 
 
 def lend(person: User, to: User, **scope: Any) -> Delegation:
-    """A delegation that is so now."""
+    """A delegation that is so now, between people of one team, which has no permissions."""
+    together = make_team("All hands", may=())
+    person.groups.add(together)
+    to.groups.add(together)
     now = timezone.now()
     return Delegation.objects.create(
         person=person, delegate=to, starts_at=now - timedelta(days=1), ends_at=now + timedelta(days=1), **scope
@@ -176,6 +179,21 @@ def test_a_delegate_of_two_decides_for_the_one_who_is_asked_now() -> None:
     assert decide(gate, other).on_behalf_of_id == lee.pk
     decide(gate, bob(support))
     assert Gate.objects.get(pk=gate.pk).status == "decided"
+
+
+def test_whoever_left_the_persons_teams_decides_for_them_no_more() -> None:
+    """Taken out of all teams, they went on deciding the gates of the person who had named them, for up to a year."""
+    team = make_team()
+    gate, one, other = make_gate(policy=make_policy(team, quorum=2)), ann(team), make_user("Bo Elsewhere")
+    lend(one, other)
+    decide(gate, other)
+    other.groups.clear()
+    fresh = make_gate(policy=gate.policy)
+    assert not agrees(fresh, other)
+    with pytest.raises(NotAllowed):
+        decide(fresh, other)
+    decide(gate, bob(team))
+    assert Gate.objects.get(pk=gate.pk).status == "open"  # the vote that they had has lapsed
 
 
 def test_neither_of_the_two_may_have_started_the_run() -> None:
