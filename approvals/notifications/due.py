@@ -27,7 +27,7 @@ from checkpoints.models import Event, Run
 
 from . import building, choices, digest
 from .channel import NoticeAddress, NoticeChannel
-from .fan_out import LAPSED, NOT_RUN
+from .fan_out import HANDED, LAPSED, NOT_RUN, ToldEvent
 from .message import NoticeKind, NoticeMessage, Urgency
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
@@ -219,16 +219,18 @@ class _Facts:
             run = self.runs.get(notice.run or 0)
             return building.of_run(run) if run else None
         event = self.events.get(notice.event or 0)
-        by = event.actor_name if event and kind == NoticeKind.MENTION else ""
+        named = event is not None and notice.user_id in ToldEvent(event, gate.pk).users
+        handed = event is not None and event.kind == HANDED and named
+        by = event.actor_name if event and (handed or kind == NoticeKind.MENTION) else ""
         stuck = event is not None and event.kind == NOT_RUN
         again = event is not None and event.kind in LAPSED
-        key = (gate.pk, kind, notice.urgency, f"{by}{stuck}{again}")
+        key = (gate.pk, kind, notice.urgency, f"{by}{stuck}{again}{handed}")
         if key not in self.built:
             told = self.outcomes.get(gate.pk) if kind not in ASKING else None
             built = building.of_gate(
                 gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by, stuck=stuck
             )
-            self.built[key] = replace(built, reason=_reason(kind, gate, again=again))
+            self.built[key] = replace(built, reason=_reason(kind, gate, again=again, by=by))
         return self.built[key]
 
 
@@ -244,11 +246,13 @@ def _readers(gates: Set[int], people: Set[int]) -> set[tuple[int, int]]:
     }
 
 
-def _reason(kind: NoticeKind, gate: Gate, *, again: bool) -> str:
-    names = {"team": plain(gate.team.name, limit=80)}
+def _reason(kind: NoticeKind, gate: Gate, *, again: bool, by: str) -> str:
+    names = {"team": plain(gate.team.name, limit=80), "by": plain(by, limit=80)}
     match kind:
         case NoticeKind.ASKED if again:
             return _("You get this because your earlier decision on this gate of %(team)s no longer counts.") % names
+        case NoticeKind.ASKED if by:
+            return _("You get this because %(by)s asked you to act on this gate of %(team)s.") % names
         case NoticeKind.ASKED | NoticeKind.REMINDER:
             return _("You get this because you may decide this gate of %(team)s.") % names
         case NoticeKind.DECIDED:

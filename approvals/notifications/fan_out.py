@@ -35,8 +35,9 @@ OPENED = "gate.opened"
 ENDED = ("gate.closed", "gate.expired", "gate.withdrawn")
 FAILED = "run.failed"
 # Others may decide from now on, or by another time: those who were not told yet are told now.
-CHANGED = ("gate.escalated", "gate.reassigned", "gate.delegated", "gate.rescheduled")
-# Events whose data names, as `users`, the people who hear of it: whose name was written, and whose vote counts no more.
+HANDED = "gate.reassigned"
+CHANGED = ("gate.escalated", HANDED, "gate.rescheduled")
+# Events whose data names the people who hear of it: whose name was written, and whose vote counts no more.
 MENTIONED = "gate.mentioned"
 LAPSED = ("gate.lapsed", "gate.edited")
 NOT_RUN = "gate.not_run"  # it was approved, and nothing has run
@@ -52,9 +53,10 @@ class ToldEvent:
     @property
     def users(self) -> list[int]:
         """Return the ids of the people whom it names."""
-        if self.event.kind not in (MENTIONED, *LAPSED):
+        if self.event.kind not in (MENTIONED, HANDED, *LAPSED):
             return []
-        named = canonical_json.decode(bytes(self.event.data)).get("users", [])
+        said = canonical_json.decode(bytes(self.event.data))
+        named = [said.get("to")] if self.event.kind == HANDED else said.get("users", [])
         found = [each if isinstance(each, int) else _user(each) for each in named] if isinstance(named, list) else []
         return [each for each in found if each is not None]
 
@@ -169,8 +171,8 @@ class NoticeBatch:
         if kind == MENTIONED:
             for person in set(told.users) - {told.actor}:
                 yield from self._each(told, gate, NoticeKind.MENTION, person)
-        if kind in LAPSED and gate.status == Gate.Status.OPEN:
-            for person in sorted(set(told.users) & self.deciders[gate.pk]):
+        if kind in (HANDED, *LAPSED) and gate.status == Gate.Status.OPEN:
+            for person in sorted((set(told.users) & self.deciders[gate.pk]) - {told.actor}):
                 yield from self._each(told, gate, NoticeKind.ASKED, person)
         if kind == NOT_RUN:
             for person in {who for at, who in self.voted if at == gate.pk} | {_starter(gate.run) or 0}:

@@ -19,7 +19,10 @@ from approvals.notifications.message import NoticeKind
 register = template.Library()
 
 KINDS: dict[NoticeKind, dict[str, str | Promise]] = {
-    NoticeKind.ASKED: {"title": _("Decision needed"), "when": _("when a gate opens that you may decide")},
+    NoticeKind.ASKED: {
+        "title": _("Decision needed"),
+        "when": _("when a gate opens that you may decide, or is handed over to you"),
+    },
     NoticeKind.REMINDER: {"title": _("Reminder"), "when": _("when its deadline is near and you have not decided")},
     NoticeKind.DECIDED: {"title": _("How it ended"), "when": _("when a gate that you were asked about ends")},
     NoticeKind.MENTION: {"title": _("Mention"), "when": _("when somebody writes your name at a gate")},

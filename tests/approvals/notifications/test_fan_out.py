@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 
+from approvals.assignments.reassigning import reassign
 from approvals.gates import closing
 from approvals.models import Notice, NoticeCursor, NotificationPreference
 from approvals.notifications import channel, digest, due, fan_out, notifying
@@ -207,6 +208,29 @@ def test_whose_approval_an_edit_ends_is_asked_again_and_told_why() -> None:
     assert (notice.kind, notice.user) == ("asked", first)
     [out] = due.prepare(Email(), [notice]).outgoing
     assert "your earlier decision on this gate" in out.message.reason
+
+
+def test_whoever_a_gate_is_handed_to_is_told_though_they_were_asked_before() -> None:
+    """They heard nothing: everybody who may decide had been asked as it opened."""
+    team, leads = make_team(), make_team("Leads")
+    giver, taker, lead = ann(team), bob(team), mira(leads)
+    gate = make_gate(team=team)
+    fanned()
+    Notice.objects.filter(gate=gate).update(status="sent", next_attempt_at=None)
+    reassign(gate, to=taker, reason="You know this customer.", by=giver)
+    fanned()
+    [notice] = Notice.objects.pending()
+    assert (notice.kind, notice.user) == ("asked", taker)
+    [out] = due.prepare(Email(), [notice]).outgoing
+    assert "Ann Okafor asked you to act on this gate" in out.message.reason
+    Notice.objects.pending().delete()
+    giver.user_permissions.add(Permission.objects.get(codename="add_reviewers"))
+    reassign(gate, to=leads, reason="Too much for us.", by=giver)
+    fanned()
+    [notice] = Notice.objects.pending()
+    assert (notice.kind, notice.user) == ("asked", lead)
+    [out] = due.prepare(Email(), [notice]).outgoing
+    assert "because you may decide this gate" in out.message.reason
 
 
 def test_what_was_approved_and_does_not_run_is_told_to_who_decided_and_who_started_it() -> None:
