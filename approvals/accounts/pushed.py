@@ -30,11 +30,12 @@ def turned_on(request: HttpRequest, response: HttpResponseBase, number: int) -> 
     )  # fmt: skip
 
 
-def signed_in(request: HttpRequest) -> None:
-    """Hand this browser's number to the session that begins."""
+def signed_in(request: HttpRequest, user: User) -> None:
+    """Hand this browser's number to the session that begins; whoever was signed in before is told nothing there."""
     number = request.get_signed_cookie(COOKIE, default="", salt=COOKIE, max_age=LASTS)
     if number:
         request.session[NUMBER] = int(number)
+        _usable().filter(pk=int(number)).exclude(user=user).lose(SIGNED_OUT)
 
 
 def end(user: User, sessions: Iterable[Mapping[str, Any]]) -> None:
@@ -49,4 +50,8 @@ def end_all(user: User, *, but: Mapping[str, Any] | None) -> None:
 
 
 def _of(user: User) -> Any:
-    return ChannelAddress.objects.usable(CHANNEL).filter(user=user)
+    return _usable().filter(user=user)
+
+
+def _usable() -> Any:
+    return ChannelAddress.objects.usable(CHANNEL)

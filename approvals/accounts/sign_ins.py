@@ -54,7 +54,7 @@ def begin(request: HttpRequest, user: User, *, methods: Iterable[str], by: Actor
         )  # fmt: skip
         event_log.record("user.signed_in", subject=by.id, by=by, data={"address": address, "method": method})
     request.session[MARK] = True
-    pushed.signed_in(request)
+    pushed.signed_in(request, user)
     _note(request.session.session_key or "")
 
 
