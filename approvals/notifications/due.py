@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import structlog
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -22,8 +23,8 @@ from approvals.models.gate import WAYS
 from approvals.models.notifications.notice import NoticeEnd, fields_of
 from approvals.policy import authority
 from approvals.presentation.text.untrusted import plain
-from checkpoints.access.permissions import shown_in, teams_of
-from checkpoints.models import Event, Run
+from checkpoints.access.permissions import Ways, shown_in, teams_of
+from checkpoints.models import Event, Run, run
 
 from . import building, choices, digest
 from .channel import NoticeAddress, NoticeChannel
@@ -131,6 +132,7 @@ class _Facts:
     outcomes: dict[int, Outcome]
     deciders: dict[int, set[int]]
     readers: set[tuple[int, int]]  # (gate, person) who may see it, of those who are told and not asked
+    run_readers: set[tuple[int, int]]  # the same by run, of messages about runs
     voted: set[tuple[int, int]]  # (gate, person) whose vote for the current proposal counts
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int | None, int | None, int | None], NoticeAddress]  # by person, team and row
@@ -156,13 +158,14 @@ class _Facts:
             standing={each.gate_id: each for each in current},
             outcomes={each.gate_id: each for each in Outcome.objects.filter(gate__in=gates)},
             deciders=authority.may_decide(asking) if asking else {},
-            readers=_readers(told_of, people) if told_of and people else set(),
+            readers=_readers(Gate.objects.filter(pk__in=told_of), WAYS, people) if told_of and people else set(),
+            run_readers=_readers(Run.objects.filter(pk__in=runs), run.WAYS, people) if runs else set(),
             voted=set(votes.values_list("gate_id", "user_id")) if asking else set(),
             settings=NotificationPreference.objects.in_bulk(people),
             addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
             references=Notice.objects.references(gates),
             events=Event.objects.in_bulk(told) if told else {},
-            runs={run.pk: run for run in Run.objects.filter(pk__in=runs).select_related("plan")} if runs else {},
+            runs={each.pk: each for each in Run.objects.filter(pk__in=runs).select_related("plan")} if runs else {},
         )
 
     def address(self, notice: Notice) -> NoticeAddress | None:
@@ -186,13 +189,19 @@ class _Facts:
                 return "not_asked"
             if (gate.pk, notice.user_id) in self.voted:
                 return "voted"
-        elif gate is not None and notice.user_id and (gate.pk, notice.user_id) not in self.readers:
+        elif notice.user_id and not self._sees(notice):
             return "not_seen"
         if notice.user_id is None or kind not in choices.CHOSEN:
             return ""
         if choices.wants(settings, kind, notice.channel, gate.risk if gate else "medium"):
             return ""
         return "" if kind == NoticeKind.DECIDED and channel.updates and self.earlier(notice) else "not_wanted"
+
+    def _sees(self, notice: Notice) -> bool:
+        """Tell whether the person may see what the notice tells of."""
+        if notice.gate_id:
+            return (notice.gate_id, notice.user_id) in self.readers
+        return not notice.run or (notice.run, notice.user_id) in self.run_readers
 
     def settles(self, notice: Notice) -> datetime | None:
         """Return when a decision takes effect that may be undone until then, where the notice asks for one."""
@@ -216,8 +225,8 @@ class _Facts:
             return test()
         gate = self.gates.get(notice.gate_id or 0)
         if gate is None:
-            run = self.runs.get(notice.run or 0)
-            return building.of_run(run) if run else None
+            failed = self.runs.get(notice.run or 0)
+            return building.of_run(failed) if failed else None
         event = self.events.get(notice.event or 0)
         named = event is not None and notice.user_id in ToldEvent(event, gate.pk).users
         handed = event is not None and event.kind == HANDED and named
@@ -234,13 +243,13 @@ class _Facts:
         return self.built[key]
 
 
-def _readers(gates: Set[int], people: Set[int]) -> set[tuple[int, int]]:
-    """Return each (gate, person) of these who may see it now. Two statements."""
-    shown = shown_in(Gate.objects.filter(pk__in=gates), WAYS)
-    teams = teams_of(people, *{needs for _path, needs in WAYS})
+def _readers(rows: QuerySet[Any], through: Ways, people: Set[int]) -> set[tuple[int, int]]:
+    """Return each (row, person) of these who may see it now. Two statements."""
+    shown = shown_in(rows, through)
+    teams = teams_of(people, *{needs for _path, needs in through})
     return {
-        (gate, person)
-        for gate, ways in shown.items()
+        (row, person)
+        for row, ways in shown.items()
         for person in people
         if any(team in teams[person, needs] for needs, team in ways)
     }

@@ -38,7 +38,7 @@ WORDS: dict[str, str | Promise] = {
     "expired": gettext_lazy("its deadline passed before"),
     "voted": gettext_lazy("they had decided already"),
     "not_asked": gettext_lazy("they may not decide it any more"),
-    "not_seen": gettext_lazy("they may not see the gate any more"),
+    "not_seen": gettext_lazy("they may not see it any more"),
     "not_wanted": gettext_lazy("they chose otherwise"),
     "no_address": gettext_lazy("there is no address any more"),
     "nothing": gettext_lazy("nothing was waiting"),

@@ -15,8 +15,10 @@ from approvals.gates import remarks
 from approvals.models import ChannelState, Notice, NotificationPreference
 from approvals.notifications import delivering, notifying
 from approvals.notifications.email import Email
+from checkpoints.actors import SYSTEM
+from checkpoints.events import event_log
 from tests.approvals.decisions.undoing.windows import make_held
-from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team, make_user, mira
+from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_run, make_team, make_user, mira
 from tests.harness.sent_statements import sent
 
 from .mail_server import MailServer, text_of
@@ -122,6 +124,19 @@ def test_whoever_may_see_the_gate_no_more_is_not_told_how_it_goes_on(mails: Mail
         ("mention", "Ann", "dropped", "not_seen"), ("mention", "Mira", "sent", ""),
         ("my_run", "Ann", "dropped", "not_seen"),
     ]  # fmt: skip
+
+
+def test_whoever_left_the_team_of_their_run_is_not_told_that_it_failed(mails: MailServer) -> None:
+    team = make_team()
+    stays, gone = ann(team), bob(team)
+    runs = [make_run(team=team, started_by=starter) for starter in (stays, gone)]
+    for run in runs:
+        event_log.record("run.failed", subject=f"run:{run.pk}", by=SYSTEM, run=run)
+    fanned()
+    gone.groups.clear()
+    send()
+    told = Notice.objects.filter(run__in=[run.pk for run in runs]).order_by("run")
+    assert list(told.values_list("status", "word")) == [("sent", ""), ("dropped", "not_seen")]
 
 
 def test_quiet_hours_put_it_off_and_what_is_critical_passes(mails: MailServer) -> None:
