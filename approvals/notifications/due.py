@@ -133,7 +133,7 @@ class _Facts:
     deciders: dict[int, set[int]]
     readers: set[tuple[int, int]]  # (gate, person) who may see it, of those who are told and not asked
     run_readers: set[tuple[int, int]]  # the same by run, of messages about runs
-    voted: set[tuple[int, int]]  # (gate, person) whose vote for the current proposal counts
+    voted: set[tuple[int, int]]  # (gate, person) whose vote for the current proposal counts, or one in their name
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int | None, int | None, int | None], NoticeAddress]  # by person, team and row
     references: dict[tuple[int, str, int | None, int | None], str]
@@ -160,7 +160,7 @@ class _Facts:
             deciders=authority.may_decide(asking) if asking else {},
             readers=_readers(Gate.objects.filter(pk__in=told_of), WAYS, people) if told_of and people else set(),
             run_readers=_readers(Run.objects.filter(pk__in=runs), run.WAYS, people) if runs else set(),
-            voted=set(votes.values_list("gate_id", "user_id")) if asking else set(),
+            voted=_voters(votes) if asking else set(),
             settings=NotificationPreference.objects.in_bulk(people),
             addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
             references=Notice.objects.references(gates),
@@ -241,6 +241,12 @@ class _Facts:
             )
             self.built[key] = replace(built, reason=_reason(kind, gate, again=again, by=by))
         return self.built[key]
+
+
+def _voters(votes: QuerySet[Decision]) -> set[tuple[int, int]]:
+    """Return each (gate, person) who voted or in whose name somebody did."""
+    rows = votes.values_list("gate_id", "user_id", "on_behalf_of_id")
+    return {(gate, person) for gate, *both in rows for person in both if person}
 
 
 def _readers(rows: QuerySet[Any], through: Ways, people: Set[int]) -> set[tuple[int, int]]:

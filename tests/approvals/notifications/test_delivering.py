@@ -17,6 +17,7 @@ from approvals.notifications import delivering, notifying
 from approvals.notifications.email import Email
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
+from tests.approvals.assignments.test_away import lend
 from tests.approvals.decisions.undoing.windows import make_held
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_run, make_team, make_user, mira
 from tests.harness.sent_statements import sent
@@ -65,6 +66,20 @@ def test_whoever_voted_is_not_reminded(mails: MailServer) -> None:
     }  # fmt: skip
     assert mails.recipients[-1] == other.email
     assert mails.mails[-1]["Subject"].startswith("Re: ")
+
+
+def test_whose_vote_was_given_in_their_name_is_not_reminded(mails: MailServer) -> None:
+    """Ann was told to decide what Bo had decided for her, and could not."""
+    team = make_team()
+    person, other = ann(team), make_user("Bo Elsewhere")
+    lend(person, other)
+    gate = make_gate(policy=make_policy(team, name="default", quorum=2, deadline=4 * HOUR), team=team)
+    fanned()
+    decide(gate, by=other)
+    due(kind="reminder")
+    send()
+    found = Notice.objects.filter(gate=gate, kind="reminder").values_list("user", "status", "word")
+    assert set(found) == {(person.pk, "dropped", "voted"), (other.pk, "dropped", "voted")}
 
 
 def test_nobody_is_asked_while_a_decision_may_still_be_undone(mails: MailServer) -> None:
