@@ -125,6 +125,8 @@ class ResultLine:
         """Return the state that colours it."""
         if self.result.decision is None:
             return "withdrawn" if self.result.item.code else "open"
+        if not self.result.decision.counts:
+            return "withdrawn"
         return "rejected" if self.result.decision.verdict == Verdict.REJECT else "approved"
 
     @property
@@ -136,6 +138,8 @@ class ResultLine:
         """Say the result in a few words."""
         if self.result.decision is None:
             return _("Not decided") if self.result.item.code else _("Waiting")
+        if not self.result.decision.counts:
+            return _("Taken back, or counts no more")
         rejected, gate = self.state == "rejected", self.result.gate
         if gate is None or gate.status != Gate.Status.OPEN:
             return _("Rejected") if rejected else _("Approved")

@@ -12,6 +12,7 @@ import pytest
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
+from approvals.decisions.undoing.take_back import take_back
 from approvals.errors import Invalid
 from approvals.models import AddedTeam, BulkOrder, Decision, Gate
 from approvals.views.lists.bulk import choices_in
@@ -121,6 +122,17 @@ def test_the_result_of_a_gate_with_an_undo_window_says_that_it_can_be_undone() -
     gates, client = alike(2, policy=make_policy(team, undo_window=WINDOW)), signed_in(ann(team))
     results = send(client, form(preview(client, gates)))
     assert results.count("Approved, and can still be undone") == 2
+
+
+def test_the_result_of_a_gate_says_where_its_decision_counts_no_more() -> None:
+    """After an undo the page still said "Approved by you"."""
+    team = make_team()
+    gates, person = alike(2, policy=make_policy(team, undo_window=WINDOW)), ann(team)
+    send(client := signed_in(person), form(preview(client, gates)))
+    take_back(gates[0], by=person)
+    results = client.get(f"/inbox/bulk/{BulkOrder.objects.latest('pk').pk}/").content.decode()
+    assert STATUS.findall(results) == ["withdrawn", "approved"]
+    assert results.count("Taken back, or counts no more") == 1
     assert "others must too" not in results
 
 
