@@ -23,11 +23,13 @@ SELECT json_build_object('id', o.id, 'title', o.title, 'agent', p.agent, 'extern
   'opened_at', o.opened_at, 'same', q.same, 'run', o.run_id)
 FROM approvals_gate g CROSS JOIN LATERAL (
   (SELECT s.id, true AS same FROM approvals_gate s WHERE s.team_id = g.team_id AND s.status = 'open'
-    AND s.request_digest <> '' AND s.request_digest = g.request_digest AND s.proposal = 1 AND s.id <> g.id
+    AND s.request_digest <> '' AND s.request_digest = g.request_digest AND s.id <> g.id
+    AND s.proposal = 1 AND g.proposal = 1
     ORDER BY s.opened_at, s.id LIMIT %s)
   UNION ALL
   (SELECT s.id, false FROM approvals_gate s WHERE s.team_id = g.team_id AND s.status = 'open'
-    AND s.resource <> '' AND s.resource = g.resource AND s.request_digest <> g.request_digest AND s.id <> g.id
+    AND s.resource <> '' AND s.resource = g.resource AND s.id <> g.id
+    AND (s.request_digest <> g.request_digest OR s.proposal > 1 OR g.proposal > 1)
     ORDER BY s.opened_at, s.id LIMIT %s)) q
 JOIN approvals_gate o ON o.id = q.id
 JOIN checkpoints_run r ON r.id = o.run_id JOIN checkpoints_plan p ON p.id = r.plan_id

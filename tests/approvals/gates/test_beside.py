@@ -61,6 +61,15 @@ def test_one_that_was_edited_asks_for_something_else(team: Group) -> None:
     assert beside(two) == []
 
 
+def test_one_that_was_edited_is_a_conflict_where_both_are_about_one_resource(team: Group) -> None:
+    """The edit took it out of those that ask for the same, and it was in no list: nobody saw the other one."""
+    policy = make_policy(team, quorum=2)
+    one, two = (opened(policy, resource="order 7") for _ in range(2))
+    decide(one, ann(team), "edit", arguments=edit_amount(one, "80.00"))
+    assert beside(two) == [(one.pk, False)]
+    assert beside(one) == [(two.pk, False)]
+
+
 def test_another_tool_on_the_same_resource_is_a_conflict(team: Group) -> None:
     policy = make_policy(team)
     one = opened(policy, resource="order 7")
