@@ -1,8 +1,8 @@
 """The Slack channel: to people by the app's bot, to a team's channel by the bot or by an incoming webhook.
 
-A message of the bot is changed in place when its gate ends. An incoming webhook cannot change what it sent, so the end
-is a message of its own. A person is found in Slack by the e-mail address of their account, once; their row then keeps
-who that is.
+The messages of the bot are changed in place when their gate ends. An incoming webhook cannot change what it sent, so
+the end is a message of its own. A person is found in Slack by the e-mail address of their account, once; their row then
+keeps who that is.
 """
 
 from __future__ import annotations
@@ -77,16 +77,17 @@ class SlackSender:
         self.known: dict[str, str] = {}  # who somebody is, by their e-mail address
 
     def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
-        """Send one message, or change the earlier one where the gate has ended."""
+        """Send one message, or change the earlier ones where the gate has ended."""
         if to.team is not None and not IN_SLACK.fullmatch(to.value):
             url = sealed.unseal(to.value)
             return self.slack.post(url, body_of(message, to.zone)) if url else Receipt(Result.REFUSED, "secret_lost")
         if not settings.HOLDPOINT_SLACK_TOKEN:
             return refused("not_authed")
         if earlier and (message.ended or message.kind == NoticeKind.DECIDED):
-            changed = self._change(message, to, earlier)
-            if changed.word.removeprefix("slack_") not in UNCHANGEABLE:
-                return changed
+            changed = [self._change(message, to, each) for each in earlier.split()]
+            kept = [each for each in changed if each.word.removeprefix("slack_") not in UNCHANGEABLE]
+            if kept:
+                return next((each for each in kept if each.result != Result.SENT), kept[-1])
         whom, found = (to.value, Receipt(Result.SENT)) if IN_SLACK.fullmatch(to.value) else self._look_up(to)
         came = self._post(message, to, whom) if whom else found
         if came.result == Result.GONE and to.person is not None:

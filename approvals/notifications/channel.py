@@ -34,7 +34,8 @@ class Receipt:
     """The receipt of one attempt.
 
     `word` is a code that pages and metrics show ("smtp_550", "http_503", "dns_failed"; "" where it was sent).
-    `reference` is what the channel needs to find the message again, as Slack's "channel:ts"; at most 200 characters.
+    `reference` is what the channel needs to find the message again, as Slack's "channel:ts"; at most 200 characters,
+    without a blank.
     """
 
     result: Result
@@ -68,8 +69,8 @@ class ChannelSender(Protocol):
     def send(self, message: NoticeMessage, to: NoticeAddress, *, key: str, earlier: str = "") -> Receipt:
         """Send one message and return its receipt; raise nothing for what the other side does.
 
-        `key` is the same at each attempt of one notice, so that the other side can drop a second copy. `earlier` is the
-        reference of the last message about the same gate to the same address; "" where there was none.
+        `key` is the same at each attempt of one notice, so that the other side can drop a second copy. `earlier`: the
+        references of the messages about the same gate to the same address, the oldest first, separated by blanks.
         """
         ...
 

@@ -152,7 +152,7 @@ def compose(
     headers = {**OURS, "Message-ID": f"<{key}@{host}>", "List-Unsubscribe": f"<{message.settings_link}>"}
     if message.thread:
         root = f"<{message.thread}@{host}>"
-        headers["In-Reply-To"] = earlier or root
+        headers["In-Reply-To"] = earlier.rpartition(" ")[2] or root
         headers["References"] = f"{root} {earlier}".strip()
     text, html = bodies
     subject = " ".join(subject_of(message, follows=bool(earlier)).split())

@@ -105,10 +105,16 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
         run_sql(_OPENED, [gate_id, by.pk])
 
     def references(self, gates: Collection[int]) -> dict[tuple[int, str, int | None, int | None], str]:
-        """Return, by (gate, channel, person, address), the reference of the last message about each of these gates."""
+        """Return, by (gate, channel, person, address), the references of the messages about each of these gates.
+
+        The oldest first, separated by blanks.
+        """
         sent = self.filter(gate__in=list(gates), status=Notice.Status.SENT).exclude(reference="").order_by("pk")
         columns = sent.values_list("gate_id", "channel", "user_id", "address_id", "reference")
-        return {(gate, channel, user, address): reference for gate, channel, user, address, reference in columns}
+        found: dict[tuple[int, str, int | None, int | None], dict[str, None]] = {}
+        for *whose, reference in columns:
+            found.setdefault(tuple(whose), {})[reference] = None
+        return {whose: " ".join(references) for whose, references in found.items()}
 
 
 class NoticeEnd:

@@ -35,6 +35,16 @@ def test_the_message_changes_in_place_when_the_gate_is_decided(slack: SlackServe
     assert "Pay a refund" not in said, "what was asked is over"
 
 
+def test_all_messages_about_the_gate_change_and_not_the_last_alone(slack: SlackServer) -> None:
+    """After a reminder the first message went on saying that a decision is needed."""
+    first, reminder = send(OPS), send(OPS, asked(kind="reminder"))
+    assert send(OPS, decided(), f"{first.reference} {reminder.reference}") == reminder
+    for shown in slack.messages.values():
+        assert "Approved by Ann Okafor." in [each["text"] for each in texts(shown)]
+    assert send(OPS, decided(), f"C0000OPS:1.2 {reminder.reference}") == reminder
+    assert slack.called.count("chat.postMessage") == 2, "one that somebody deleted is not sent anew"
+
+
 def test_the_button_is_a_link_to_the_gate(slack: SlackServer) -> None:
     send(OPS)
     [shown] = slack.messages.values()

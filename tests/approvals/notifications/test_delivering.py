@@ -82,6 +82,20 @@ def test_whose_vote_was_given_in_their_name_is_not_reminded(mails: MailServer) -
     assert set(found) == {(person.pk, "dropped", "voted"), (other.pk, "dropped", "voted")}
 
 
+def test_the_references_of_all_earlier_messages_are_kept(mails: MailServer) -> None:
+    team = make_team()
+    ann(team)
+    gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
+    fanned()
+    send()
+    due(kind="reminder")
+    send()
+    [told] = Notice.objects.references([gate.pk]).values()
+    first, second = mails.mails
+    assert told == f"{first['Message-ID']} {second['Message-ID']}"
+    assert second["In-Reply-To"] == first["Message-ID"]
+
+
 def test_nobody_is_asked_while_a_decision_may_still_be_undone(mails: MailServer) -> None:
     """A mail said "Still waiting for a decision" though somebody had decided; the inbox showed nothing to do."""
     team = make_team()
