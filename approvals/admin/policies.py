@@ -176,10 +176,21 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         """Log nothing of a version that is not written."""
         return None if hasattr(request, "waiting") else super().log_change(request, obj, message)
 
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Log nothing of a version that is not written."""
+        return None if hasattr(request, "waiting") else super().log_addition(request, obj, message)
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+        """Lead to the change that waits, where one does: the name may be of a policy that is there."""
+        return self._waiting(request) or super().response_add(request, obj, post_url_continue)
+
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
         """Lead to the change that waits, where one does."""
+        return self._waiting(request) or super().response_change(request, obj)
+
+    def _waiting(self, request: HttpRequest) -> HttpResponse | None:
         if not hasattr(request, "waiting"):
-            return super().response_change(request, obj)
+            return None
         words = _("Not in force yet: it is milder than version %(version)s, so a second person has to confirm it.")
         messages.warning(request, words % {"version": request.waiting.base.version})
         return redirect("admin:approvals_policychange_change", request.waiting.pk)

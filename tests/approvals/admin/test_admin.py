@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client, RequestFactory
 from django.urls import reverse
@@ -102,6 +103,21 @@ def test_changing_a_policy_makes_a_version_and_leaves_the_one_that_gates_use() -
     assert (policy.version, policy.quorum, list(policy.groups.all())) == (1, 1, [])
     assert Gate.objects.get(pk=gate.pk).policy_id == policy.pk
     assert Event.objects.filter(kind="policy.changed", subject=f"policy:{newest.pk}", team_id=team.pk).count() == 1
+
+
+def test_a_milder_version_from_the_page_of_a_new_policy_is_said_to_wait() -> None:
+    """The page said that the policy was added, and its history too, though nothing counted yet."""
+    team = make_team(may=REVIEWER)
+    ann(team), bob(team), mira(team)
+    policy = make_policy(team, quorum=2)
+    client = as_root()
+    posted = form_of(policy, team=team.pk, name="refunds", quorum=1)
+    page = client.post(reverse("admin:approvals_policy_add"), posted, follow=True).content.decode()
+    change = PolicyChange.objects.get(team=team, status="waiting")
+    assert f"/approvals/policychange/{change.pk}/" in page
+    assert "a second person has to confirm it" in page
+    assert "added successfully" not in page
+    assert not LogEntry.objects.filter(object_id=str(policy.pk)).exists()
 
 
 def test_a_new_policy_starts_at_version_one() -> None:
