@@ -22,6 +22,7 @@ REGULAR = (
     "revoke", "schedule", "ship", "start", "submit", "transfer", "unlock", "update", "upload", "wire",
 )  # fmt: skip
 DOUBLING = ("ship", "submit", "transfer")  # transferred
+CHANGING = ("change", "raise", "reprice", "reset", "set", "update")  # to an amount; any other is done with one
 DETERMINERS = ("a", "an", "the", "this", "one", "all", "every", "each")
 
 
@@ -54,6 +55,13 @@ def third(title: str) -> str:
     verb, _, rest = title.strip().partition(" ")
     known = VERBS.get(verb.lower())
     return " ".join(filter(None, [known.third, rest])) if known else f"“{title.strip()}”"
+
+
+def with_amounts(words: str, amounts: Sequence[str]) -> str:
+    """Return `pays a refund €5.25`, or `changes a price to €13.09`, of words that begin with a verb."""
+    first = words.partition(" ")[0].lower()
+    to = any(first in (base, VERBS[base].third) for base in CHANGING)
+    return " ".join([words, *(["to"] if to and amounts else []), *amounts])
 
 
 def _third(base: str) -> str:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND, Action
 from approvals.cards.card import Card
-from approvals.consequences.verbs import third
+from approvals.consequences.verbs import third, with_amounts
 from approvals.english import listed
 from approvals.presentation.text import amounts, exact_call, untrusted
 from checkpoints.runs.plans import PlanSpec
@@ -75,7 +75,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
                 "does": does,
             }
         known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
-        said.append(" ".join([does, *amounts_of(known)]))
+        said.append(with_amounts(does, amounts_of(known)))
     return ", ".join(said)
 
 
@@ -90,7 +90,7 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
             said.append(_("runs “%(step)s”") % {"step": untrusted.plain(plan.title_of(effect), limit=60)})
             continue
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
-        said.append(" ".join([listed(third(title) for title in titles), *amounts_of(mine)]))
+        said.append(with_amounts(listed(third(title) for title in titles), amounts_of(mine)))
     if not said:
         return _("Nothing runs. Finished actions are not undone") if stands else _("Runs nothing")
     listing = listed(said)

@@ -53,3 +53,11 @@ def test_the_first_title_that_can_be_taken_apart_is_used_and_another_is_quoted()
 )  # fmt: skip
 def test_a_title_says_what_a_yes_does(title: str, third: str) -> None:
     assert verbs.third(title) == third
+
+
+def test_a_price_is_changed_to_an_amount_and_a_refund_is_paid() -> None:
+    """It said "Changes a price €13.09"."""
+    assert verbs.with_amounts("changes a price", ["€13.09"]) == "changes a price to €13.09"
+    assert verbs.with_amounts("change the price", ["€13.09"]) == "change the price to €13.09"
+    assert verbs.with_amounts("pays a refund", ["€5.25"]) == "pays a refund €5.25"
+    assert verbs.with_amounts("changes a price", []) == "changes a price"

@@ -24,8 +24,8 @@ from .restock_runs import made, make_restock
 NewPage = Callable[..., Page]
 QUANTITY = "[name='args.order/lines/1/quantity']"
 REASON = "[name='reason.message']"
-ALL = re.compile(r"Approve with edit: place the order, change the price €[\d.]+, tell the customers")
-MIX = re.compile(r"Approve with edit: place the order, change the price €[\d.]+; reject 1")
+ALL = re.compile(r"Approve with edit: place the order, change the price to €[\d.]+, tell the customers")
+MIX = re.compile(r"Approve with edit: place the order, change the price to €[\d.]+; reject 1")
 
 
 def opened(new_page: NewPage, **context: Any) -> tuple[Gate, Page]:
