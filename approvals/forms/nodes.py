@@ -10,6 +10,7 @@ from typing import Any
 from .places import FormPlace
 
 EDITABLE = 60_000  # characters
+NARROW = 24  # characters that the narrowest column shows
 MISSING: Any = object()  # the value of a place that an object does not have
 
 
@@ -118,6 +119,11 @@ class FormField(FormNode):
     @property
     def wide(self) -> bool:
         return self.kind in ("long", "json", "file") or self.too_long
+
+    @property
+    def cut_off(self) -> bool:
+        """Tell whether a narrow column would cut its text off."""
+        return not (self.wide or self.choices) and len(self.rendered) > NARROW
 
     def touched(self) -> Iterator[tuple[str, str]]:
         if self.text != self.rendered:

@@ -297,3 +297,10 @@ def test_a_default_is_told_and_not_drawn_as_if_it_were_there(part: dict[str, Any
 def test_a_default_that_somebody_types_is_there() -> None:
     schema = {"type": "object", "properties": {"limit": {"type": "integer", "default": 100}}}
     assert build(schema, {}, prefix="p", posted={"p/limit": "100"}).value == {"limit": 100}
+
+
+def test_a_text_that_a_narrow_column_would_cut_off_asks_for_two() -> None:
+    """An address was cut off on the page of an edit, in four columns."""
+    schema = {"type": "object", "properties": {"to": {"type": "string"}, "cc": {"type": "string"}}}
+    form = build(schema, {"to": "kaethe.muehlbauer@gruenstrasse.example", "cc": "ann@holdpoint.example"}, prefix="args")
+    assert [each.cut_off for each in form.fields] == [True, False]
