@@ -121,7 +121,7 @@ def show(
         "policies": list(policies.order_by("name").values_list("name", flat=True).distinct()),
         "key": secrets.token_hex(16), "password": password(reader, step_up.of_session(request)),
         "own_teams": own, "startable": startable, "agents": list(stored) if startable else [],
-        "longest": tokens.LONGEST.days,
+        "longest": tokens.LONGEST.days, "section": "tokens",
     }  # fmt: skip
     return render(request, "tokens/page.html", context, status=status)
 

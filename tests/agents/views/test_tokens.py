@@ -211,6 +211,12 @@ def test_others_tokens_are_not_there() -> None:
     assert bearing(sent).get("/api/runs").status_code == 200
 
 
+def test_it_stands_beside_the_other_pages_of_the_account() -> None:
+    said = signed_in(ann(make_team())).get("/tokens/").content.decode()
+    assert '<a href="/account/sessions/">' in said
+    assert '<a href="/tokens/" aria-current="page">' in said
+
+
 def test_the_menu_leads_there() -> None:
     assert 'href="/tokens/"' in signed_in(ann(make_team())).get("/").content.decode()
 
