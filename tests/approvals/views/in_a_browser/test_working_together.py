@@ -120,8 +120,11 @@ def test_a_stretch_is_left_out_and_that_is_my_edit(page_at: Callable[[Gate], Pag
     page = page_at(gate)
     said = watched(page)
     box, edit = page.locator("[name='drop.args.pay/note.2']"), page.locator("[name=verdict][value=edit]")
+    as_proposed = page.get_by_text("as proposed").first
+    expect(as_proposed).to_be_visible()
     box.check()
     expect(edit).to_be_checked()
+    expect(as_proposed).to_be_hidden()
     expect(page.locator(".my-edit:visible")).to_contain_text("line 10")
     look(page, "stretches")
     assert check_each_look(page, "", said) == []
