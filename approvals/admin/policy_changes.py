@@ -61,17 +61,17 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
         mine = row is not None and row.proposed_by_id == request.user.pk
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "row": row, "mine": mine})
 
-    @admin.display(description=gettext_lazy("Milder"))
+    @admin.display(description=gettext_lazy("How it is milder"))
     def less(self, change: PolicyChange) -> str:
         """Say how it is milder."""
         return lines(change.reasons)
 
-    @admin.display(description=gettext_lazy("The version in force then"))
+    @admin.display(description=gettext_lazy("Version that it changes"))
     def now(self, change: PolicyChange) -> str:
         """Say in words what the version asks that it is based on."""
         return in_words(change.base, Names.of(change.base))
 
-    @admin.display(description=gettext_lazy("Proposed"))
+    @admin.display(description=gettext_lazy("Proposed version"))
     def then(self, change: PolicyChange) -> str:
         """Say in words what it would ask."""
         return in_words(drafted(change), Directory.now().names)

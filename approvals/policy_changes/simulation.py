@@ -62,14 +62,14 @@ class Simulation:
 
     @property
     def sentences(self) -> list[str]:
-        """Write it: `Of the last 200 gates 31 would have asked two people.`."""
+        """Write it: `31 of the last 200 gates would have asked two people.`."""
         if not self.gates:
             return [_("No gate has been opened under a policy of this name, so there is nothing to compare with.")]
         asked = Counter(each.after.slots for each in self.gates)
         said = [
             ngettext(
-                "Of the last %(all)s gates %(count)s would have asked one person.",
-                "Of the last %(all)s gates %(count)s would have asked %(people)s people.",
+                "%(count)s of the last %(all)s gates would have asked one person.",
+                "%(count)s of the last %(all)s gates would have asked %(people)s people.",
                 people,
             )
             % {"all": len(self.gates), "count": count, "people": stage_words.number(people)}
@@ -77,8 +77,11 @@ class Simulation:
         ]
         milder = sum(each.milder for each in self.changed)
         other = len(self.changed) - milder
-        words = _("%(milder)s would have needed less than they did; %(other)s would have needed more, or other people.")
-        return [*said, words % {"milder": milder, "other": other}]
+        if milder:
+            said.append(_("%(count)s would have needed less than was asked.") % {"count": milder})
+        if other:
+            said.append(_("%(count)s would have needed more, or other people.") % {"count": other})
+        return said if self.changed else [*said, _("Nothing else than was asked.")]
 
     def rows(self) -> list[tuple[Gate, str, str]]:
         """List (gate, what it needed, what it would have needed) of the first gates that would have changed."""

@@ -152,7 +152,7 @@ def test_it_is_tried_on_the_last_gates_with_nothing_saved() -> None:
     page = world.post(quorum=2, _simulate="Try it on the last gates")
     assert "Nothing is saved yet. On the last gates this would have meant:" in page
     assert all(f'href="/gates/{each.gate_id}/"' in page for each in decided)
-    assert "Of the last 2 gates 2 would have asked two people." in page
+    assert "2 of the last 2 gates would have asked two people." in page
     assert world.newest() == world.policy
 
 
