@@ -48,7 +48,7 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve 3 gates")
     assert check_each_look(page, "", said) == []
     page.get_by_label("Why these together?").fill(REASON)
-    page.get_by_label("I have read what each of these 3 approves").check()
+    page.get_by_label("I have read what each of the 3 approvals does").check()
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/inbox/bulk/*/")
     expect(page.get_by_role("heading", level=1)).to_have_text("You approved 3 gates")
@@ -79,7 +79,7 @@ def test_forty_alike_are_cleared_together_and_two_say_why_they_are_not(new_page:
     expect(page.locator(".bulk-pins .figure").first).to_have_css("padding", "0px")  # a chart's, once
     assert check_each_look(page, "", said) == []
     page.get_by_label("Why these together?").fill(REASON)
-    page.get_by_label("I have read what each of these 38 approves").check()
+    page.get_by_label("I have read what each of the 38 approvals does").check()
     page.get_by_role("button", name="Approve 38 gates").dblclick()
     page.wait_for_url("**/inbox/bulk/*/")
     expect(page.get_by_role("heading", level=1)).to_have_text("You approved 38 gates")
