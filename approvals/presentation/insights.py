@@ -171,13 +171,14 @@ def automatic(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
 def edits(fields: Mapping[str, Sequence[int]], wanted: InsightFilters) -> Figure:
     """Show which fields people edited before they approved."""
     shown = list(fields.items())
-    names = [untrusted.plain(name, limit=60) for name, _ in shown]
+    names = [untrusted.plain(untrusted.place(name), limit=60) for name, _ in shown]
+    ends = [name if len(name) <= charts.NAME else f"…{name[1 - charts.NAME :]}" for name in names]
     marks = [(len(gates), gates_at(wanted, field=name)) for name, gates in shown]
     pairs = list(zip(names, marks, strict=True))
     return Figure(
         "edits", _("Edits by field"), _("What people changed before they approved: where proposals are often wrong."),
         [_("Field"), _("Gates")], [[Cell(name), Cell(str(number), to)] for name, (number, to) in pairs[:LISTED]],
-        charts.lying_bars(names[:CHARTED], {_("Gates"): marks[:CHARTED]}) if names else "",
+        charts.lying_bars(ends[:CHARTED], {_("Gates"): marks[:CHARTED]}) if names else "",
         empty=_("People edited nothing in this period."),
         notes=_more(len(pairs) - LISTED),
     )  # fmt: skip
@@ -187,7 +188,7 @@ def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
     """Show how many gates waited at the end of each day, and how long those that wait now have waited."""
     names = [day_words(day) for day, _ in found.days]
     words = {key: str(words) for key, (words, _) in durations.SPANS.items()}
-    every = _("All, %(time)s of waiting in sum") % {"time": lasting(found.waited)}
+    every = _("All, %(time)s in total") % {"time": lasting(found.waited)}
     return Figure(
         "backlog", _("Waiting"), _("Gates that were open at the end of each day."),
         [_("Waiting now"), _("Gates")],

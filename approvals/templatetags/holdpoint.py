@@ -25,7 +25,6 @@ from approvals.presentation.text import amounts, files, icons, invisible, lookal
 from approvals.presentation.text import state_tree as tree
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import PlanSpec, spec_of
-from checkpoints.values import json_pointer
 
 register = template.Library()
 register.simple_tag(icons.icon)
@@ -212,9 +211,8 @@ def unmarked(name: str) -> str:
 
 @register.filter
 def pointer_label(pointer: str) -> SafeString:
-    """Write a JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
-    tokens = json_pointer.tokens(pointer) if pointer.startswith("/") else []
-    return untrusted.line(" \u203a ".join(tokens) or gettext("all of it"))
+    """Write a JSON Pointer for people."""
+    return untrusted.line(untrusted.place(pointer))
 
 
 @register.simple_tag

@@ -9,7 +9,10 @@ from hashlib import blake2s
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+
+from checkpoints.values import json_pointer
 
 from . import lookalikes, size_limit
 from .icons import icon
@@ -138,6 +141,12 @@ def exact(text: str, *, limit: int = 300) -> SafeString:
 def letters(wrong: str) -> SafeString:
     """Render the badge of a character that only looks like another."""
     return format_html('<span class="codepoint">{}look-alike letters, {}</span>', icon("warn", "s"), wrong)
+
+
+def place(pointer: str) -> str:
+    """Write a JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
+    tokens = json_pointer.tokens(pointer) if pointer.startswith("/") else []
+    return " \u203a ".join(tokens) or _("all of it")
 
 
 def person(user: AbstractBaseUser | AnonymousUser | str) -> str:

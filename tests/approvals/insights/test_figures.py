@@ -14,6 +14,7 @@ from approvals.insights import backlog, charts, durations, edits, figures
 from approvals.insights.closed_gates import CountedGate, part
 from approvals.insights.filters import InsightFilters
 from approvals.policy.requirements import Requirements
+from approvals.presentation import insights as presentation
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -100,6 +101,13 @@ def test_places_in_a_list_are_one_field() -> None:
         {"op": "test", "path": "/order", "value": 1},
     ]
     assert edits.of_patch(patch) == {"/lines/*/price", "/lines/*"}
+
+
+def test_a_field_is_named_for_people_and_a_bar_by_the_end_of_a_long_name() -> None:
+    """The bar was named "/proposal/refund/…"."""
+    drawn = presentation.edits({"/proposal/refund/amount": [1]}, InsightFilters())
+    assert drawn.rows[0][0].text == "proposal \u203a refund \u203a amount"
+    assert "…\u203a refund \u203a amount" in drawn.chart
 
 
 @pytest.mark.parametrize("junk", ["x", "-1", "9" * 30, "²", ""])
