@@ -144,10 +144,10 @@ def next_asked(count: Tally, names: Names) -> str:
 
 
 def then_asked(count: Tally, names: Names) -> str:
-    """Say who is needed after a vote: `Then one of Finance, then one of Legal`; "" where nobody is."""
+    """Say who is needed after a vote: `Still needed: one of Finance, then one of Legal`; "" where nobody is."""
     if not count.left:
         return ""
-    return _("Then %(whom)s") % {
+    return _("Still needed: %(whom)s") % {
         "whom": _(", then ").join(stage(each, names) for each in [Stage(roles=tuple(count.needed)), *count.later])
     }
 

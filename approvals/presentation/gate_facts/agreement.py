@@ -96,7 +96,7 @@ class Agreement:
         return after.left if after else self.quorum - (self.agreed + 1 if current else 1)
 
     def then_asked(self, *, current: bool) -> str:
-        """Say who is needed after the reader: `Then one of Legal`; "" where everybody is asked alike."""
+        """Say who is needed after the reader: `Still needed: one of Legal`; "" where everybody is asked alike."""
         after = self.would if current else self.anew
         return self.words_after[not current] if after else ""
 

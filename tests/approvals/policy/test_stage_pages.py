@@ -27,7 +27,7 @@ def test_the_gate_says_who_is_needed_now_and_later_and_whose_turn_comes_later() 
     mine = read(chain.ann, address)
     assert f"One of {finance} and one of {support}, then one of {legal}. Two rejections reject." in mine
     assert f"Now one of {support}. Then one of {legal}." in mine
-    assert f"Yours is approval 2 of 3. Nothing runs until one more person approves. Then one of {legal}" in mine
+    assert f"Nothing runs until one more person approves. Still needed: one of {legal}" in mine
     assert "Yours is rejection 1 of 2. The gate stays open until one more person rejects" in mine
     assert f"Your turn comes later. First one of {support} must approve." in read(chain.lee, address)
     assert f"waits for {support}" in read(chain.ann, "/")
