@@ -140,22 +140,15 @@ def deciders(outcome: Outcome) -> str:
 def sentence(outcome: Outcome, plan: PlanSpec) -> str:
     """Say what the run does next."""
     effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
-    once = len(effects) == outcome.grants.count()
+    grants = outcome.grants.count()
+    often = _("once") if grants == 1 else _("once each") if grants == len(effects) else _("once for each action")
     if not effects:
         runs = _("The run continues.")
     elif outcome.counted:
-        runs = (
-            _("The run continues: %(steps)s may run, once each, if its preconditions still hold.")
-            if once
-            else _("The run continues: %(steps)s may run, once for each action, if its preconditions still hold.")
-        )
+        runs = _("The run continues: %(steps)s may run, %(often)s, if the safety checks still hold.")
     else:
-        runs = (
-            _("The run continues: %(steps)s may run, once each.")
-            if once
-            else _("The run continues: %(steps)s may run, once for each action.")
-        )
-    runs %= {"steps": quoted(map(plan.title_of, effects))}
+        runs = _("The run continues: %(steps)s may run, %(often)s.")
+    runs %= {"steps": quoted(map(plan.title_of, effects)), "often": often}
     back = (
         _("The run goes back to “%(step)s”, with the feedback.")
         if outcome.words

@@ -12,7 +12,7 @@ from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.models import Decision, Gate
 from approvals.presentation.decision_form import actions, posted
-from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
+from tests.factories import ann, bob, decide, edit_amount, eve, make_card, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
 
@@ -28,6 +28,13 @@ def test_an_approval_leads_back_to_the_gate_which_says_what_runs_now() -> None:
     page = signed_in(reviewer).get(answer["Location"]).content.decode()
     assert "Approved by Ann Okafor" in page
     assert "“Pay” and “Reply” may run, once each" in page
+
+
+def test_one_effect_may_run_once_and_not_once_each() -> None:
+    team = make_team()
+    gate = make_gate(team=team, card=make_card(allows=["pay"]))
+    decide(gate, ann(team))
+    assert "“Pay” may run, once." in signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
 
 
 def test_an_edit_binds_what_was_typed() -> None:
