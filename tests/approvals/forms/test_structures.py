@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
+from django.template.loader import render_to_string
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
@@ -356,3 +358,14 @@ def test_an_object_that_is_not_there_is_told_of_beside_the_fields_that_it_needs(
     begun = untouched | {"p/proposal/reply": "Dear Marit"}
     told = build(schema, {}, prefix="p", posted=begun, errors={"/proposal": "They contradict each other."})
     assert {node.pointer for node in told.nodes if node.error} == {"/proposal"}
+
+
+def test_a_list_says_in_words_how_many_items_it_has() -> None:
+    """ "Command 3 check first" read as if the third were checked; "Problems 0" stood over "Empty."."""
+    schema = {"type": "object", "properties": {"lines": {"type": "array", "items": {"type": "string"}}}}
+    said = []
+    for values in (["a", "b"], ["a"], []):
+        [node] = build(schema, {"lines": values}, prefix="args").root.children
+        page = render_to_string("forms/rows.html", {"node": node, "form": "decision", "change_url": "/x/"})
+        said.append(" ".join(re.sub("<[^>]*>", " ", page.partition("</legend>")[0]).split()))
+    assert said == ["Lines 2 items", "Lines 1 item", "Lines"]
