@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, Route, expect
 
-from .acting import DEMO, confirm, open_gate, seq_of
+from .acting import DEMO, commit, confirm, open_gate, seq_of
 from .people import choose
 from .story import PAY, PROPOSE, History, open_rewind
 
@@ -188,6 +188,14 @@ def _provider(page: Page, history: History) -> str:
     return "body"
 
 
+def _too_many(page: Page, history: History) -> str:
+    while not page.get_by_text("Too many tries").count():
+        page.goto("/accounts/password/reset/")
+        page.fill("[name=email]", "nobody@holdpoint.example")
+        commit(page)
+    return "body"
+
+
 def _sign_in(page: Page, history: History) -> str:
     page.context.clear_cookies()
     page.goto("/")
@@ -276,11 +284,12 @@ ADMIN: dict[str, Show] = {
     "sign-in": _sign_in,  # it signs out, as those after it need
     "forgotten": _at("/accounts/password/reset/"),
     "forgotten-sent": _at("/accounts/password/reset/done/"),
+    "too-many-tries": _too_many,
     "new-password": _of(lambda history: history.people.new_password),
     "provider-away": _provider,
     "second-step": _second_step,
 }
 # Pages that come with a status of which the browser complains.
-REFUSED = {"missing": "404", "form-address": "405", "provider-away": "403"}
+REFUSED = {"missing": "404", "form-address": "405", "provider-away": "403", "too-many-tries": "429"}
 REFUSED |= dict.fromkeys(["forbidden", "form-expired"], "403") | {"broken": "500"}
 REFUSED |= dict.fromkeys(["no-database", "no-redis", "disk-full"], "503")
