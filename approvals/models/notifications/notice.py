@@ -112,8 +112,8 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
         sent = self.filter(gate__in=list(gates), status=Notice.Status.SENT).exclude(reference="").order_by("pk")
         columns = sent.values_list("gate_id", "channel", "user_id", "address_id", "reference")
         found: dict[tuple[int, str, int | None, int | None], dict[str, None]] = {}
-        for *whose, reference in columns:
-            found.setdefault(tuple(whose), {})[reference] = None
+        for gate, channel, user, address, reference in columns:
+            found.setdefault((gate, channel, user, address), {})[reference] = None
         return {whose: " ".join(references) for whose, references in found.items()}
 
 
