@@ -58,6 +58,12 @@ def shifted(sql: str, *, by: int) -> str:
     return _PLACE.sub(lambda place: f"${int(place[1]) + by}", sql)
 
 
+def numbered(sql: str) -> str:
+    """Write the `%s` of a statement that Django's cursor would take as $1, $2 and so on."""
+    first, *others = sql.split("%s")
+    return "".join([first, *(f"${number}{part}" for number, part in enumerate(others, 1))]).replace("%%", "%")
+
+
 def storable(text: str) -> str:
     """Return `text` with U+0000 and lone surrogates, which text columns refuse, replaced."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -22,8 +22,10 @@ from approvals.models.assignments.claim import holders
 from approvals.policy import separation
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import DECIDE_GATE, VIEW_RUN, held, teams_where, teams_with
+from checkpoints.postgresql.batch_query import typed
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.sql import numbered, run_sql
 from checkpoints.postgresql.text_search import looked_for
 
 from .queue_orders import AFTER, COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT
@@ -96,29 +98,30 @@ WHERE lent.delegate_id = %s AND EXISTS (SELECT FROM approvals_addedteam a WHERE 
 """
 # The first gates of each policy or team, along the index of its gates in that order.
 _STRETCH = """(
-SELECT q.* FROM unnest(%s::bigint[], %s::boolean[], %s::boolean[]) s(id, separation, lent) CROSS JOIN LATERAL (
+SELECT q.* FROM unnest((SELECT %s::bigint[]), (SELECT %s::boolean[]), (SELECT %s::boolean[])) s(id, separation, lent)
+CROSS JOIN LATERAL (
   SELECT {columns} FROM approvals_gate g WHERE g.{where} = s.id AND {which}{condition}
-  ORDER BY {order} LIMIT %s) q)"""
+  ORDER BY {order} LIMIT {most}) q)"""
 # Those of each team that was added to gates' reviewers: few, so they are read through the rows that add it.
 _ADDED_STRETCH = """(
-SELECT q.* FROM unnest(%s::bigint[], %s::boolean[]) t(id, lent) CROSS JOIN LATERAL (
+SELECT q.* FROM unnest((SELECT %s::bigint[]), (SELECT %s::boolean[])) t(id, lent) CROSS JOIN LATERAL (
   SELECT {columns} FROM approvals_addedteam a
   JOIN approvals_gate g ON g.id = a.gate_id AND g.team_id = coalesce(%s, g.team_id)
   JOIN LATERAL (SELECT p.separation, t.lent FROM approvals_policy p WHERE p.id = g.policy_id) s ON true
   WHERE a.team_id = t.id AND {where} AND {which}{condition}
-  ORDER BY {order} LIMIT %s) q)"""
+  ORDER BY {order} LIMIT {most}) q)"""
 _SEEN = """(g.team_id = ANY(%s::bigint[]) OR g.policy_id = ANY(%s::bigint[])
   OR EXISTS (SELECT FROM approvals_addedteam a WHERE a.gate_id = g.id AND a.team_id = ANY(%s::bigint[])))"""
 # The gates to which rows of the reader's own lead, as far as they still see them.
 _OWN = f"""(
 SELECT {{columns}} {{rows}} AND {{which}} AND {_SEEN}{{condition}}
-ORDER BY {{order}} LIMIT %s)"""
+ORDER BY {{order}} LIMIT {{most}})"""
 _SAID = f"""(
 SELECT {{columns}}, d.id AS said FROM approvals_decision d JOIN approvals_gate g ON g.id = d.gate_id
 WHERE d.user_id = %s AND NOT EXISTS (
   SELECT FROM approvals_decision n WHERE n.gate_id = d.gate_id AND n.user_id = d.user_id AND n.id > d.id)
   AND {_SEEN}{{condition}}
-ORDER BY {{order}} LIMIT %s)"""  # noqa: S608 - constants
+ORDER BY {{order}} LIMIT {{most}})"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,10 +207,8 @@ class ReaderReach:
 
     def ids(self, queue: str, *, most: int, wanted: QueueFilters | None = None) -> list[int]:
         """List the ids of the first `most` gates of a queue: the most urgent first, or the latest closed ones."""
-        sql, values = self._select(queue, most, wanted or QueueFilters())
-        with connection.cursor() as cursor:
-            cursor.execute(sql, values)
-            return [row[0] for row in cursor.fetchall()]
+        wanted = wanted or QueueFilters()
+        return [each for (each,) in _rows(*self._select(queue, most, wanted), of=[wanted])]
 
     def figures(
         self, counted: Collection[tuple[str, QueueFilters]], *, agents_of: str
@@ -220,7 +221,7 @@ class ReaderReach:
         first, last = self._select(agents_of, NAMED, QueueFilters())
         columns = [f"(SELECT count(*) FROM ({sql}) q)" for sql, _ in selects]  # noqa: S608 - values apart
         columns.append(f"ARRAY({_AGENTS.format(first)})")
-        *numbers, agents = _row(columns, [*(values for _, values in selects), last])
+        *numbers, agents = _row(columns, [*(values for _, values in selects), last], of=[each for _, each in counted])
         counts = [Capped(min(number, MOST), number > MOST) for number in numbers]
         return dict(zip(counted, counts, strict=True)), agents
 
@@ -231,7 +232,8 @@ class ReaderReach:
     def lists(self, *asked: tuple[str, int, QueueFilters]) -> list[list[Gate]]:
         """List for each (queue, most, filters) what `gates` does, as of one moment; two statements for all."""
         selects = [self._select(*each) for each in asked]
-        orders = _row([f"ARRAY({sql})" for sql, _ in selects], [values for _, values in selects])
+        columns = [f"ARRAY({sql})" for sql, _ in selects]
+        orders = _row(columns, [values for _, values in selects], of=[wanted for *_, wanted in asked])
         every = list(chain.from_iterable(orders))
         found = {gate.pk: gate for gate in self.named(every)}
         return [[found[each] for each in order if each in found] for order in orders]
@@ -248,11 +250,11 @@ class ReaderReach:
         values: list[Any] = []
         for sql, named, own in self._stretches(queue):
             for condition, more in wanted.conditions(order):
-                parts.append(sql.format(columns=COLUMNS, condition=condition, order=order, **named))
-                values += [*own, *more, most]
+                parts.append(sql.format(columns=COLUMNS, condition=condition, order=order, most=most, **named))
+                values += [*own, *more]
         # A gate may be in several sources: of its team's, and of one that was added.
         together = (" UNION " if self.added or self.lent or self.lent_added else " UNION ALL ").join(parts)
-        return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT %s", [*values, most]  # noqa: S608 - values apart
+        return f"SELECT id FROM ({together}) q ORDER BY {order} LIMIT {most}", values  # noqa: S608 - values apart
 
     @staticmethod
     def _order(queue: str, wanted: QueueFilters) -> str:
@@ -317,11 +319,17 @@ class _Source:
         return self.where_closed or self.where
 
 
-def _row(columns: Collection[str], values: Collection[list[Any]]) -> tuple[Any, ...]:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(columns)}", list(chain.from_iterable(values)))
-        row: tuple[Any, ...] = cursor.fetchone()
-        return row
+def _row(columns: Collection[str], values: Collection[list[Any]], *, of: Collection[QueueFilters]) -> tuple[Any, ...]:
+    return _rows(f"SELECT {', '.join(columns)}", list(chain.from_iterable(values)), of=of)[0]
+
+
+def _rows(sql: str, values: Sequence[Any], *, of: Collection[QueueFilters]) -> list[tuple[Any, ...]]:
+    """Run a statement over queues with these filters.
+
+    Planning one takes longer than running it, so that its plan is kept: but not with words, which may be rare or
+    frequent, and are then found along different indexes.
+    """
+    return run_sql(numbered(sql), list(map(typed, values)), prepare=not any(each.words for each in of))
 
 
 @prepared
