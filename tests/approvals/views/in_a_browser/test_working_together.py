@@ -120,7 +120,7 @@ def test_a_stretch_is_left_out_and_that_is_my_edit(page_at: Callable[[Gate], Pag
     page = page_at(gate)
     said = watched(page)
     box, edit = page.locator("[name='drop.args.pay/note.2']"), page.locator("[name=verdict][value=edit]")
-    as_proposed = page.get_by_text("as proposed").first
+    as_proposed = page.locator(".item-note").get_by_text("as proposed").first
     expect(as_proposed).to_be_visible()
     box.check()
     expect(edit).to_be_checked()
