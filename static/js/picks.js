@@ -111,7 +111,7 @@ function money(value, currency) {
 
 function why(together, alone, others) {
   const said = [];
-  if (together.length) said.push(gettext("Same agent, step and policy, and no higher risk than it allows, so they may be decided together."));
+  if (together.length) said.push(gettext("Same agent, step and policy. The policy lets you decide this risk together."));
   if (alone.length) {
     const reasons = [...new Set(alone.map((row) => row.dataset.alone))].join(" ");
     said.push(ngettext("%(count)s has to be decided by itself. %(reasons)s", "%(count)s have to be decided by themselves. %(reasons)s", alone.length, { reasons }));

@@ -33,7 +33,7 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     page.keyboard.press("X")
     expect(page.locator("[data-bulk-count]")).to_have_text("4 gates selected")
     expect(page.locator("[data-bulk-sum]")).to_have_text("· €480.00")
-    expect(why).to_contain_text("so they may be decided together")
+    expect(why).to_contain_text("The policy lets you decide this risk together")
     for gate, words in ((risky, "1 has to be decided by itself. The risk is high"), (other, "1 is of another kind")):
         page.keyboard.press("j")
         page.keyboard.press("x")
