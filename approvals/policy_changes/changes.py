@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Calendar, Policy, PolicyChange, versions
-from approvals.models.policy import SETTINGS
+from approvals.models.policy import DEFAULT, SETTINGS
 from approvals.policy import required
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
@@ -55,7 +55,7 @@ def save(policy: Policy, *, groups: Iterable[Group], people: Iterable[User], by:
     chosen, named = list(groups), list(people)
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=policy.team_id)
-        base, reasons = in_force(policy), compared(policy, chosen, named)
+        base, reasons = base_of(policy), compared(policy, chosen, named)
         if base and reasons:
             return _propose(policy, base, chosen, named, reasons, by)
         versions.write(policy, by=actors.of_user(by), groups=chosen, people=named)
@@ -67,7 +67,7 @@ def confirm(change: PolicyChange, *, by: User) -> Policy:
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=change.team_id)
         _check(change, by)
-        current = versions.newest(change.base).pk == change.base_id
+        current = base_of(Policy(team=change.team, name=change.name)) == change.base
         status = PolicyChange.Status.CONFIRMED if current else PolicyChange.Status.OUTDATED
         ended = change.end(status, by=by)
         if ended and current:
@@ -93,9 +93,23 @@ def in_force(policy: Policy) -> Policy | None:
     return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version").first()
 
 
+def base_of(policy: Policy) -> Policy | None:
+    """Find the version by which gates of this name are decided until now.
+
+    Where the team has only a default, gates that ask for any other name are the default's. The built-in one, which
+    nobody wrote, is no measure.
+    """
+    found = in_force(policy)
+    if found or Policy.objects.filter(team=policy.team_id).exclude(name=DEFAULT).exists():
+        return found
+    built_in = Policy(team=policy.team, name=DEFAULT)
+    default = in_force(built_in)
+    return default if default and terms_of(default) != terms(built_in, [], []) else None
+
+
 def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> list[str]:
-    """List in words how an unsaved version is milder than the one in force; [] where it is not, or is the first."""
-    base = in_force(policy)
+    """List in words how an unsaved version is milder than its base; [] where it is not, or has none."""
+    base = base_of(policy)
     return milder(terms_of(base), terms(policy, groups, people)) if base else []
 
 

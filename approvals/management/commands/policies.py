@@ -80,16 +80,20 @@ class Command(BaseCommand):
         stored = changes.in_force(draft)
         if stored is None:
             self.stdout.write(f"{named}: new")
+            self._milder(changes.compared(draft, groups, people))
             return
         before, after = changes.terms_of(stored), changes.terms(draft, groups, people)
         if before == after:
             self.stdout.write(f"{named}: unchanged")
             return
         self.stdout.write(f"{named}: changed, would be version {stored.version + 1}")
-        for reason in milder(before, after):
-            self.stdout.write(f"  milder, a second person has to confirm: {reason}")
+        self._milder(milder(before, after))
         for sentence in simulate(draft, groups=groups, people=people).sentences:
             self.stdout.write(f"  {sentence}")
+
+    def _milder(self, reasons: list[str]) -> None:
+        for reason in reasons:
+            self.stdout.write(f"  milder, a second person has to confirm: {reason}")
 
     def _write(self, draft: Policy, groups: list[Group], people: list[User], by: User) -> None:
         stored = changes.in_force(draft)

@@ -61,6 +61,28 @@ def test_a_milder_one_waits_until_somebody_else_confirms_it(team: Group) -> None
     assert list(kinds.order_by("id")) == [("policy.proposed", f"user:{ann.pk}"), ("policy.changed", f"user:{mira.pk}")]
 
 
+def test_the_first_policy_beside_a_default_that_people_wrote_is_compared_with_it() -> None:
+    """Gates that ask for a name which is not there yet are the default's: one person alone let them pass with fewer."""
+    team, ann, mira = make_team(), writer("Ann"), writer("Mira")
+    default = make_policy(team, name="default", quorum=2)
+    stricter = saved(team, ann, quorum=2, step_up=True)
+    assert isinstance(stricter, Policy)
+    Policy.objects.filter(pk=stricter.pk).delete()
+    change, other = saved(team, ann, quorum=1), saved(team, ann, quorum=1, denials=2)
+    assert isinstance(change, PolicyChange)
+    assert isinstance(other, PolicyChange)
+    assert change.base == default
+    assert changes.confirm(change, by=mira) == in_force(team)
+    with pytest.raises(ChangeEnded):
+        changes.confirm(other, by=mira)
+
+
+def test_beside_the_built_in_default_the_first_policy_counts_at_once() -> None:
+    team = make_team()
+    Policy.objects.named("", team=team)
+    assert isinstance(saved(team, writer("Ann"), quorum=1, denials=2), Policy)
+
+
 def test_who_may_not_write_policies_confirms_none(team: Group) -> None:
     change = saved(team, writer("Ann"), quorum=1)
     assert isinstance(change, PolicyChange)
