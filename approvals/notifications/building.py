@@ -51,7 +51,8 @@ def of_gate(
     `outcome`: how it ended. `by`: who mentioned the person. `stuck`: it was approved, and nothing has run.
     """
     title = plain(gate.title, limit=TITLE) if _may(gate, Leaves.TITLE) else ""
-    ended = how_it_ended(outcome) if outcome else ""
+    by = by if may_name(gate) else ""
+    ended = (how_it_ended(outcome) if may_name(gate) else _("This gate has ended.")) if outcome else ""
     ended = _("%(ended)s Nothing has run since.") % {"ended": ended} if stuck else ended
     return NoticeMessage(
         kind=kind,
@@ -107,12 +108,21 @@ def of_many(kind: NoticeKind, items: Sequence[NoticeMessage], *, reason: str, mo
     )
 
 
+def may_name(gate: Gate) -> bool:
+    """Tell whether messages about the gate may name people, and say what they decided."""
+    return _may(gate, Leaves.TITLE)
+
+
 def _may(gate: Gate, wanted: Policy.Leaves) -> bool:
     return RANK.index(Leaves(gate.policy.leaves)) >= RANK.index(wanted)
 
 
 def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str) -> str:
-    names = {"title": title or _("gate %(number)s") % {"number": gate.pk}, "by": plain(by, limit=80), "ended": ended}
+    names = {
+        "title": title or _("gate %(number)s") % {"number": gate.pk},
+        "by": plain(by, limit=80) or _("Somebody"),
+        "ended": ended,
+    }
     match kind:
         case NoticeKind.ASKED:
             return _("Decision needed: %(title)s") % names

@@ -229,7 +229,7 @@ class _Facts:
             return building.of_run(failed) if failed else None
         event = self.events.get(notice.event or 0)
         named = event is not None and notice.user_id in ToldEvent(event, gate.pk).users
-        handed = event is not None and event.kind == HANDED and named
+        handed = event is not None and event.kind == HANDED and named and building.may_name(gate)
         by = event.actor_name if event and (handed or kind == NoticeKind.MENTION) else ""
         stuck = event is not None and event.kind == NOT_RUN
         again = event is not None and event.kind in LAPSED

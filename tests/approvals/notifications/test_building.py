@@ -97,6 +97,15 @@ def test_an_end_says_who_and_how_and_asks_for_nothing() -> None:
     assert (message.ended, message.deadline, message.button) == ("Approved by Ann Okafor.", None, "See the gate")
 
 
+def test_where_only_the_number_may_leave_nobody_is_named_and_no_verdict() -> None:
+    """The mail said who had rejected the gate, and a mention by whom."""
+    gate = gate_that_lets("number")
+    decide(gate, ann(gate.team), "reject")
+    message = built(gate, NoticeKind.DECIDED, outcome=Outcome.objects.get(gate=gate))
+    assert (message.ended, message.subject) == ("This gate has ended.", f"This gate has ended. gate {gate.pk}")
+    assert built(gate, NoticeKind.MENTION, by="Bob").subject == f"Somebody mentioned you: gate {gate.pk}"
+
+
 @pytest.mark.parametrize("kind", list(Outcome.Kind), ids=str)
 def test_every_end_has_its_words(kind: Outcome.Kind) -> None:
     words = building.how_it_ended(Outcome(kind=kind, by="user:7", by_name="Ann"))
