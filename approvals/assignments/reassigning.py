@@ -41,9 +41,9 @@ def choices(gate: Gate, *, by: User) -> Choices:
     reading = read(gate.pk, user_id=by.pk)
     adds = _check(reading, by)
     members = members_where(DECIDE_GATE, teams=reading.gate.reviewer_ids)
-    deciders = set().union(*members.values()) - {by.pk} if members else set()
-    apart = separation.apart_from(reading.gate)
-    people = User.objects.filter(pk__in=deciders - apart).order_by("first_name", "last_name", "pk")
+    deciders = set(reading.gate.policy.person_ids).union(*members.values()) - {by.pk}
+    able = User.objects.filter(pk__in=deciders - separation.apart_from(reading.gate), is_active=True)
+    people = able.order_by("first_name", "last_name", "pk")
     review = Group.objects.filter(pk__in=reading.gate.reviewer_ids).order_by("name")
     others = Group.objects.exclude(pk__in=reading.gate.reviewer_ids).order_by("name") if adds else Group.objects.none()
     deciding = members_where(DECIDE_GATE, teams=others.values_list("pk", flat=True)) if adds else {}

@@ -145,6 +145,15 @@ def test_the_form_offers_those_who_may_and_keeps_what_was_typed() -> None:
     assert asked(gate) == other
 
 
+def test_people_whom_the_policy_names_are_in_the_list() -> None:
+    """They could be named by the API alone."""
+    team, named, gone = make_team(), make_user("Nora Named"), make_user("Olaf Off")
+    gate, one = make_gate(policy=make_policy(team, groups=(team,), people=(named, gone))), ann(team)
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    assert reassigning.choices(gate, by=one).people == [named]
+    assert reassigning.choices(gate, by=named).people == [one]
+
+
 def test_whoever_may_add_reviewers_and_not_decide_finds_the_page_too() -> None:
     team, directors = make_team(may=(*READER, "approvals.add_reviewers")), make_team("Directors")
     gate = make_gate(policy=make_policy(team, groups=(directors,)))
