@@ -13,7 +13,7 @@ from django.db.models import Q
 from approvals.models import Gate
 from approvals.models.gate import WAYS
 from checkpoints import actors
-from checkpoints.access.permissions import members_where, shown_in
+from checkpoints.access import permissions
 
 NAMED = re.compile(r"(?<![\w@.+-])@([\w.@+-]+)")  # the characters of a username
 MOST = 20  # people whom one comment mentions
@@ -21,18 +21,19 @@ OFFERED = 8
 
 
 def people(gate: Gate) -> set[int]:
-    """Return the ids of those who may see the gate through a team. Two or three statements."""
+    """Return the ids of those who may see the gate: through a team, or as the policy names them or they stand in."""
     teams: dict[str, list[int]] = {}
-    for permission, team in shown_in(Gate.objects.filter(pk=gate.pk), WAYS)[gate.pk]:
+    for permission, team in permissions.shown_in(Gate.objects.filter(pk=gate.pk), WAYS)[gate.pk]:
         teams.setdefault(permission, []).append(team)
-    found = [members_where(permission, teams=of).values() for permission, of in teams.items()]
-    return {person for by_team in found for members in by_team for person in members}
+    named = {person for person in teams.pop(permissions.NAMED, ()) if person}  # None where there are none
+    found = [permissions.members_where(permission, teams=of).values() for permission, of in teams.items()]
+    return named.union(*(members for by_team in found for members in by_team))
 
 
 def offered(gate: Gate, start: str, *, to: User) -> list[User]:
     """List the people whose name or username begins with `start`, for completion; never the reader."""
     begins = Q(username__istartswith=start) | Q(first_name__istartswith=start) | Q(last_name__istartswith=start)
-    known = User.objects.filter(begins, pk__in=people(gate)).exclude(pk=to.pk)
+    known = User.objects.filter(begins, pk__in=people(gate), is_active=True).exclude(pk=to.pk)
     return list(known.order_by("first_name", "last_name", "pk")[:OFFERED])
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 
 from approvals.gates import mentions, remarks
 from approvals.models import Gate
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
+from tests.approvals.assignments.test_away import lend
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import signed_in
 
@@ -55,3 +57,15 @@ def test_completion_offers_the_same_people_and_an_outsider_gets_none(gate: Gate)
 
 def test_words_without_a_name_ask_the_database_nothing(gate: Gate) -> None:
     assert mentions.tell(gate, "plain words", by=ann(gate.team)) == []
+
+
+def test_people_whom_the_policy_names_and_who_stands_in_are_mentioned_too() -> None:
+    """They decide the gate, and could not be called to it."""
+    team, named, gone, other = make_team(), make_user("Nora Named"), make_user("Nora Off"), make_user("Noah Elsewhere")
+    one = ann(team)
+    lend(one, other)
+    gate = make_gate(policy=make_policy(team, groups=(team,), people=(named, gone)))
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    assert mentions.offered(gate, "no", to=one) == [other, named]
+    words = " ".join(f"@{each.username}" for each in (named, gone, other, make_user("Eve Marlow")))
+    assert set(mentions.tell(gate, words, by=one)) == {named.pk, other.pk}
