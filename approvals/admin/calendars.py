@@ -11,6 +11,7 @@ from django import forms
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -117,7 +118,7 @@ class CalendarForm(ModelForm[Calendar]):
         country = str(self.cleaned_data["country"] or "").upper()
         try:
             if country:
-                public_holidays(country)
+                public_holidays(country, timezone.localdate().year)
         except NotImplementedError as unknown:
             raise forms.ValidationError(
                 _("The holidays of %(country)s are not known. Write a country such as DE, or a part such as DE-BY.")

@@ -6,7 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from holidays import HolidayBase
 
+from approvals.models import Calendar
+from approvals.policy import calendars
 from approvals.policy.calendars import public_holidays
 from approvals.policy.working_time import FARTHEST, WorkingTime, read_hours
 
@@ -70,13 +73,29 @@ def test_hours_that_begin_or_end_in_the_skipped_hour_do_so_as_it_ends() -> None:
     assert found.between(at("2026-03-29 00:00"), at("2026-03-29 12:00")) == timedelta(minutes=90)
 
 
+def test_holidays_of_a_year_that_another_thread_reads_just_now_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of a worker shared a list. While one filled in a year, its holidays were working days to another."""
+    christmas, populate, said = date(2051, 12, 25), HolidayBase._populate, list[bool]()
+    time = calendars.working_time(Calendar(hours=OFFICE, country="DE"))
+
+    def slow(days: HolidayBase, year: int) -> None:
+        if not said:
+            said.append(False)
+            said[0] = time.is_off(christmas)  # as another thread asks meanwhile
+        populate(days, year)
+
+    monkeypatch.setattr(HolidayBase, "_populate", slow)
+    assert time.is_off(christmas)
+    assert said == [True]
+
+
 def test_public_holidays_are_those_of_the_country_and_of_its_part() -> None:
-    assert date(2026, 12, 25) in public_holidays("DE")
-    assert date(2026, 1, 6) not in public_holidays("DE")
-    assert date(2026, 1, 6) in public_holidays("DE-BY")
-    assert date(2040, 7, 4) in public_holidays("US")
+    assert date(2026, 12, 25) in public_holidays("DE", 2026)
+    assert date(2026, 1, 6) not in public_holidays("DE", 2026)
+    assert date(2026, 1, 6) in public_holidays("DE-BY", 2026)
+    assert date(2040, 7, 4) in public_holidays("US", 2040)
     with pytest.raises(NotImplementedError):
-        public_holidays("XX")
+        public_holidays("XX", 2026)
 
 
 def test_where_nobody_ever_works_the_answer_is_far_away_and_comes() -> None:
