@@ -41,7 +41,7 @@ from checkpoints.postgresql.sql import storable
 from . import next_gate
 from .access import page_or_404, private, verified
 from .files import form_with_files
-from .gates import show
+from .gates import new_key, show
 from .impacts import fill_in, typed
 
 NOT_SENT = gettext_lazy("Your decision was not sent.")
@@ -80,13 +80,15 @@ def decide(request: HttpRequest, gate_id: int) -> HttpResponse:
         return refused(request, page, sent, looked_at, errors.Invalid(sent.typed.errors))
     seen, key = digest_of(request), request.POST.get("key", "")
     try:
-        deciding.decide(
+        decision = deciding.decide(
             gate, Submission(seen=seen, key=key, **sent.decision), by=user, saved=saved,
             confirmed=step_up.of_session(request),
         )  # fmt: skip
     except errors.DecisionRefused as refusal:
         led = ask_confirmation(looked_at, form, by=user) if isinstance(refusal, errors.NotConfirmed) else None
         return led or refused(request, page_or_404(request, gate_id), sent, looked_at, refusal)
+    if not decision.counts:
+        return sent_before(request, page_or_404(request, gate_id), sent, looked_at)
     Draft.objects.drop(gate, by=user)  # after the decision, so that it does not wait for this
     return next_gate.after(request, gate_id)
 
@@ -170,6 +172,15 @@ def refused(
         told["comment"] = sent.comment
         told["each"] = words_on_each(looked_at, sent) if sent.chosen == posted.EACH else []
     return show(request, page, status=errors.STATUSES.get(refusal.code, 409), refusal=told)
+
+
+def sent_before(request: HttpRequest, page: GatePage, sent: PostedDecision, looked_at: Proposal) -> HttpResponse:
+    """Show the gate where the form made a decision before that counts no more, with a form that makes another one."""
+    if looked_at.number == page.gate.proposal:
+        fill(page, sent)
+    said = _("This form was sent before, and its decision was taken back or counts no more. Send it again to decide.")
+    told = {"title": NOT_SENT, "said": said, "tone": "hold", "icon": "reply"}
+    return show(request, page, status=409, refusal=told, key=new_key())
 
 
 def fill_impact(page: GatePage, request: HttpRequest, sent: PostedDecision, refusal: errors.DecisionRefused) -> None:

@@ -54,21 +54,26 @@ def is_visit(request: HttpRequest) -> bool:
 
 
 def show(
-    request: HttpRequest, page: GatePage, *, status: int = 200, refusal: dict[str, Any] | None = None
+    request: HttpRequest, page: GatePage, *, status: int = 200, refusal: dict[str, Any] | None = None, key: str = ""
 ) -> HttpResponse:
-    """Show a gate's page, also after a decision that was not recorded."""
+    """Show a gate's page, also after a decision that was not recorded. `key`: the form's, where it gets a new one."""
     page.read_ahead()
     page.confirmed = step_up.of_session(request)
     known = page.read.draft if page.read else None  # an emptied one too, which no late request may overwrite
     context = {
         "page": page, "refusal": refusal,
         # After a password confirmation the key is in the address, so that the same form is sent again.
-        "key": request.POST.get("key") or request.GET.get("key") or uuid.uuid4().hex,
+        "key": key or request.POST.get("key") or request.GET.get("key") or new_key(),
         "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
         "place": place(request, page.gate.pk), "follows": next_gate.wanted(request),
         "followed": next_gate.decided(request), "told": log.of_gate(page.read.told),
     }  # fmt: skip
     return render(request, "approvals/gate/page.html", context, status=status)
+
+
+def new_key() -> str:
+    """Return a key for a form: what is sent under the same one is recorded once."""
+    return uuid.uuid4().hex
 
 
 def place(request: HttpRequest, gate_id: int) -> dict[str, int | str | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -63,6 +65,26 @@ def test_the_form_takes_it_back_and_leads_to_the_decision_again() -> None:
     again = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
     assert again.status_code == 409
     assert "There is nothing to undo." in again.content.decode()
+
+
+def test_a_form_that_is_sent_again_after_the_undo_says_that_it_decided_nothing() -> None:
+    """Back in the browser and sent once more, it led on to the next gate as if it had been recorded."""
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    client = signed_in(person)
+    filled = form_of(gate)
+    assert client.post(f"/gates/{gate.pk}/decisions/", filled).status_code == 303
+    assert now(gate).settles_as == "approved"
+    client.post(f"/gates/{gate.pk}/undos/")
+    answer = client.post(f"/gates/{gate.pk}/decisions/", filled)
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    assert "This form was sent before" in page
+    assert now(gate).settles_at is None
+    [key] = set(re.findall(r'name="key" value="(\w+)"', page))
+    assert key != filled["key"]
+    assert client.post(f"/gates/{gate.pk}/decisions/", {**filled, "key": key}).status_code == 303
+    assert now(gate).settles_as == "approved"
 
 
 def test_too_late_it_says_so_on_the_page_of_the_closed_gate() -> None:
