@@ -6,6 +6,7 @@ export function watched() {
 }
 
 export function concerns(element, fact) {
+  if (fact.kind === "reset") return true; // too much happened to be told one by one
   const [first, last] = (element.dataset.among ?? "").split(" ").map(Number);
   const run = Number(fact.run?.slice(4));
   if (first <= run && run <= last) return true;

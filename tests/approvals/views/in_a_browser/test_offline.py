@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from approvals.models import Gate
+from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.browser_checks import LOOKS, check, is_live, watched
@@ -100,6 +101,19 @@ def test_what_could_not_be_fetched_while_it_was_away_is_fetched_when_it_is_back(
         gate = make_gate(team=team)
     page.unroute_all(behavior="wait")
     page.evaluate("document.querySelector('hp-live').socket.close()")
+    expect(page.locator(f"#gate-{gate.pk}")).to_be_visible()
+
+
+def test_a_page_that_missed_too_much_to_be_told_draws_all_of_itself_again(new_page: NewPage) -> None:
+    """It said that it was live, and showed what had been when it was cut off."""
+    team = make_team()
+    page = new_page(ann(team))
+    page.goto("/")
+    is_live(page)
+    cut(page)
+    gate = make_gate(team=team)
+    page.evaluate("(cursor) => (document.querySelector('hp-live').cursor = cursor)", str(Cursor(2**60, 1)))
+    page.context.set_offline(False)
     expect(page.locator(f"#gate-{gate.pk}")).to_be_visible()
 
 
