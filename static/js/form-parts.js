@@ -6,6 +6,14 @@ export class Parts {
     [this.scope, this.form, this.refreshed] = [scope, form, refreshed];
     scope.addEventListener("click", (event) => this.pressed(event, event.target.closest("[data-change]")));
     scope.addEventListener("change", (event) => this.switched(event.target));
+    scope.addEventListener("keydown", (event) => this.enter(event));
+  }
+
+  // Enter in a field sends nothing: the form's first button is disabled. But in a choice or a date, Chromium presses the
+  // next one that is not.
+  enter(event) {
+    const { form, type } = event.target;
+    if (event.key === "Enter" && form === this.form && /^(radio|checkbox|date|time|datetime-local)$/.test(type)) event.preventDefault();
   }
 
   pressed(event, button) {

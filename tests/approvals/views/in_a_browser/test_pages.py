@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Route, expect
 
 from approvals.models import Draft, Gate
 from checkpoints.values.canonical_json import canonical
+from tests.approvals.views.test_files import plan
 from tests.factories import (
     ann,
     bob,
@@ -22,6 +23,8 @@ from tests.factories import (
     make_card,
     make_gate,
     make_policy,
+    make_run,
+    make_state,
     make_team,
     make_user,
 )
@@ -355,6 +358,24 @@ def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
     page.locator("label[data-choice=reject]").click()
     expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
     assert sent == []
+
+
+@pytest.mark.parametrize("field", ["[name=verdict][value=approve]", "[name=follow]", "[type=date]"])
+def test_enter_in_a_choice_or_a_date_sends_no_decision(new_page: NewPage, field: str) -> None:
+    """There Chromium presses the first button that is not disabled, which was the one to approve."""
+    team = make_team()
+    edited = plan(due={"type": "string", "format": "date"})
+    run = make_run(team=team, plan=edited, state=make_state(order={"due": "2026-12-01"}))
+    action = make_action(id="refund", pointer="/order", tool="mail.send", edits=True)
+    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
+    make_gate(team=team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    page.locator("label[data-choice=approve]").click()
+    page.press(field, "Enter")
+    assert page.locator(".sending").count() == 0
+    assert fresh(gate).status == "open"
 
 
 def test_without_script_a_gate_is_edited_refused_and_decided(new_page: NewPage) -> None:
