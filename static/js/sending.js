@@ -93,13 +93,21 @@ function tell(form, submitter, lead, more) {
   const [said, strong, words, again] = ["p", "b", "span", "button"].map((name) => document.createElement(name));
   [strong.textContent, words.textContent, again.textContent] = [lead, more, gettext("Try again")];
   [again.type, again.className, again.dataset.size] = ["button", "button", "s"];
-  again.addEventListener("click", () => form.requestSubmit(form.contains(submitter) ? submitter : null));
+  again.addEventListener("click", () => sendAgain(form, submitter));
   said.append(strong, " ", words);
   note.append(said, again);
   note.submitter = submitter;
   if (submitter?.matches(".commit") && form.contains(submitter)) submitter.after(note);
   else form.append(note);
   note.scrollIntoView({ block: "nearest" });
+}
+
+// By the same button, which may stand outside the form. Of one that sends the form elsewhere, and was drawn again
+// meanwhile, nothing is left to press: without it the form would be sent as a decision.
+function sendAgain(form, submitter) {
+  const there = submitter?.form === form;
+  if (there || !submitter?.hasAttribute("formaction")) form.requestSubmit(there ? submitter : null);
+  else form.querySelector(".not-sent").remove();
 }
 
 function answered(status) {

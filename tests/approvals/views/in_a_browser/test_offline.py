@@ -11,7 +11,19 @@ from playwright.sync_api import Page, Route, WebSocketRoute, expect
 from approvals.models import Gate
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
-from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
+from tests.approvals.views.test_files import plan
+from tests.factories import (
+    ann,
+    bob,
+    decide,
+    make_action,
+    make_card,
+    make_gate,
+    make_policy,
+    make_run,
+    make_state,
+    make_team,
+)
 from tests.harness.browser_checks import LOOKS, check, is_live, watched
 from tests.harness.waiting import until
 
@@ -302,6 +314,27 @@ def test_over_plain_http_what_was_taken_leaves_the_page_and_a_second_word_is_sai
     with page.expect_navigation():
         page.locator("[data-commit]:visible").click()
     expect(page.locator("#gate-news")).to_contain_text("Approved by Ann Okafor")
+
+
+def test_a_line_that_could_not_be_added_is_added_later_and_no_decision_is_sent(new_page: NewPage) -> None:
+    """Try again forgot the button that was pressed, and sent the form as the decision that was chosen in it."""
+    team = make_team()
+    edited = plan(to={"type": "array", "items": {"type": "string"}})
+    run = make_run(team=team, plan=edited, state=make_state(order={"to": ["a@example.org"]}))
+    action = make_action(id="refund", pointer="/order", tool="mail.send", edits=True)
+    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
+    page = opened(new_page, gate)
+    page.fill('[name="args.refund/to/0"]', "b@example.org")
+    cut(page)
+    page.locator('[data-change][value$=":add"]').click()
+    note = page.locator(".not-sent")
+    expect(note).to_contain_text("Not sent: you are offline.")
+    page.context.set_offline(False)
+    is_live(page)
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator('[name^="args.refund/to/~new"]')).to_be_visible()
+    expect(page.locator('[name="args.refund/to/0"]')).to_have_value("b@example.org")
+    assert fresh(gate).status == "open"
 
 
 def test_an_order_that_has_no_key_is_not_sent_into_nothing(new_page: NewPage) -> None:
