@@ -5,7 +5,7 @@ import { fields, forget, recall, remember } from "./keeping.js";
 import { draw, parsed } from "./redrawn.js";
 
 const TAB = () => sessionStorage;
-const NAME = `hp-unsent:${location.pathname}${location.search}`;
+const name = () => `hp-unsent:${location.pathname}${location.search}`; // a run's page changes its own address
 const entered = new WeakSet();
 let over = false;
 
@@ -18,19 +18,19 @@ export function keepEntered(sent) {
   const forms = [...document.querySelectorAll("#main form[method=post]:not(#decision)")];
   const kept = forms.filter((form) => form === sent || entered.has(form) || (form.dataset.redraw && form.closest("[data-redrawn]")));
   const said = kept.map((form) => ({ action: form.getAttribute("action"), redraw: form.dataset.redraw, fields: fields(form) }));
-  if (said.length) remember(TAB, NAME, { reader: document.body.dataset.reader, forms: said });
+  if (said.length) remember(TAB, name(), { reader: document.body.dataset.reader, forms: said });
 }
 
 async function putBack() {
-  const left = recall(TAB, NAME);
+  const left = recall(TAB, name());
   const { reader } = document.body.dataset;
   if (!left || !reader) return;
-  forget(TAB, NAME);
+  forget(TAB, name());
   if (left.reader !== reader) return;
   const unreached = [];
   for (const each of left.forms.filter(({ redraw }) => redraw)) if (!(await redrawn(each))) unreached.push(each);
   for (const each of left.forms.filter(({ redraw }) => !redraw)) fill(each);
-  if (unreached.length) remember(TAB, NAME, { reader, forms: unreached });
+  if (unreached.length) remember(TAB, name(), { reader, forms: unreached });
 }
 
 // Returns whether the server was reached: a form that it does not render now, it would not render next time either.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -78,6 +79,22 @@ def test_a_note_that_is_sent_after_the_session_ended_is_there_to_be_sent_again(n
     expect(page.locator("#note-text")).to_have_value(WORDS)
     page.reload()
     expect(page.locator("#note-text")).to_have_value(WORDS)
+
+
+def test_a_rewind_comes_back_that_was_typed_where_the_address_named_no_checkpoint(
+    new_page: NewPage, ledger: str
+) -> None:
+    """Typing puts the checkpoint into the address: what was entered was kept for the old one, and was gone."""
+    run = booked(ledger)
+    user = somebody(run)
+    page = opened(new_page, run, user)
+    page.get_by_text("Rewind the run…").click()
+    page.get_by_label("Why").fill("The wrong room.")
+    expect(page).to_have_url(re.compile(r"\?at=\d+$"))
+    end_session(page)
+    page.evaluate(LOOK)
+    sign_in(page, user)
+    expect(page.get_by_label("Why")).to_have_value("The wrong room.")
 
 
 @each_width
