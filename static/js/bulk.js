@@ -26,7 +26,7 @@ class Bulk extends HTMLElement {
     address.searchParams.set("key", this.form.elements.key.value);
     try {
       const answer = await fetch(address, { headers: { "HX-Request": "true" } });
-      if (answer.ok) this.place.innerHTML = await answer.text();
+      if (answer.ok && !answer.redirected) this.place.innerHTML = await answer.text();
     } catch {
       return; // the form itself says that nothing is reached
     }

@@ -151,6 +151,21 @@ def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(1)
 
 
+def test_progress_shows_no_page_to_sign_in(new_page: NewPage) -> None:
+    """A session that ended while gates were decided put that page, with its form, into this one."""
+    team = make_team()
+    alike(1, policy=make_policy(team))
+    page = new_page(ann(team))
+    page.goto("/")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("a")
+    page.wait_for_url("**/inbox/bulk/")
+    page.context.clear_cookies(name="sessionid")
+    page.evaluate("document.querySelector('hp-bulk').look()")
+    expect(page.locator(".bulk-progress")).to_be_empty()
+
+
 def test_a_range_without_a_beginning_is_one_row(new_page: NewPage) -> None:
     team = make_team()
     gates = alike(3, policy=make_policy(team))
