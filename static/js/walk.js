@@ -7,7 +7,7 @@ export function walk(links, here, arrive = focus) {
   document.addEventListener("keydown", (event) => {
     if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (event.target.closest?.("input, textarea, select") || !["j", "k"].includes(event.key)) return;
+    if (event.target.closest?.('textarea, select, input:not([type="checkbox"])') || !["j", "k"].includes(event.key)) return;
     const all = links();
     const next = all[Math.min(Math.max(here(all) + (event.key === "j" ? 1 : -1), 0), all.length - 1)];
     event.preventDefault();

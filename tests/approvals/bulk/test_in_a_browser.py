@@ -151,6 +151,17 @@ def test_a_gate_is_snoozed_and_brought_back_with_a_key_each(new_page: NewPage) -
     expect(page.locator(f"#gate-{gate.pk}")).to_have_count(1)
 
 
+def test_keys_move_on_from_a_box_that_was_clicked(new_page: NewPage) -> None:
+    """`j` did nothing before something else had the focus."""
+    team = make_team()
+    alike(2, policy=make_policy(team))
+    page = new_page(ann(team))
+    page.goto("/")
+    page.locator("[name=gate]").first.click()
+    page.keyboard.press("j")
+    expect(page.locator(".gate-row a").last).to_be_focused()
+
+
 def test_progress_shows_no_page_to_sign_in(new_page: NewPage) -> None:
     """A session that ended while gates were decided put that page, with its form, into this one."""
     team = make_team()
