@@ -6,7 +6,7 @@ const NARROW = matchMedia("(max-width: 67.99rem)");
 class ChoiceSheet {
   constructor() {
     document.addEventListener("click", (event) => this.pressed(event));
-    document.addEventListener("keydown", (event) => this.panel && event.key === "Escape" && this.escaped(event));
+    document.addEventListener("keydown", (event) => this.panel && event.key === "Escape" && !event.isComposing && this.escaped(event));
     document.addEventListener("change", ({ target }) => this.panel?.contains(target) && this.chosen(target));
     document.addEventListener("htmx:after:swap", () => this.panel && !this.panel.isConnected && this.shut());
     NARROW.addEventListener("change", () => this.shut());

@@ -27,7 +27,7 @@ class Jump extends HTMLElement {
 
   move(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
+    if (!step || event.isComposing) return;
     event.preventDefault();
     const stops = [this.field, ...this.links()];
     stops[Math.min(Math.max(stops.indexOf(document.activeElement) + step, 0), stops.length - 1)].focus();

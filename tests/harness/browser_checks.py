@@ -38,6 +38,12 @@ def watched(page: Page) -> list[str]:
     return said
 
 
+def composing(page: Page, text: str) -> None:
+    """Begin a word as an input method does, in the field that has the focus."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)})
+
+
 def is_live(page: Page) -> None:
     expect(page.locator("hp-live")).to_have_attribute("data-live", "on")
 

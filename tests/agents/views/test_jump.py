@@ -9,6 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from checkpoints.postgresql.text_search import beginnings
 from tests.factories import ann, eve, make_card, make_gate, make_team
+from tests.harness.browser_checks import composing
 from tests.harness.signed_in_clients import signed_in
 
 NewPage = Callable[..., Page]
@@ -57,6 +58,17 @@ def test_by_keyboard_alone_from_the_inbox_to_a_gate(new_page: NewPage) -> None:
     page.keyboard.type(f"R-{gate.run_id}")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/runs/{gate.run_id}/")
+
+
+def test_the_arrows_choose_among_the_words_of_an_input_method_first(new_page: NewPage) -> None:
+    """They moved the focus to a result, in the middle of a word."""
+    page = new_page(ann(make_team()))
+    page.goto("/")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#places a").first).to_be_visible()
+    composing(page, "か")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#jump-q")).to_be_focused()
 
 
 def test_what_is_typed_last_is_looked_for_however_slow_the_answers_before_it_are(new_page: NewPage) -> None:

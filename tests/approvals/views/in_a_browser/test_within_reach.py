@@ -12,7 +12,7 @@ from approvals.models import Gate
 from tests.agents.serving.test_unrun import begin
 from tests.approvals.decisions.undoing.windows import make_held, now
 from tests.factories import ann, decide, make_card, make_gate, make_team
-from tests.harness.browser_checks import check, is_live, watched
+from tests.harness.browser_checks import check, composing, is_live, watched
 
 NewPage = Callable[..., Page]
 UPRIGHT, ON_ITS_SIDE = {"width": 390, "height": 844}, {"width": 844, "height": 390}
@@ -88,6 +88,17 @@ def test_escape_and_close_put_the_reader_back_where_they_were_with_nothing_chose
         assert page.locator("[inert]").count() == 0
         assert abs(page.evaluate("scrollY") - at) < 2
         expect(dock.get_by_role("link", name="Reject")).to_be_focused()
+
+
+def test_escape_out_of_a_half_composed_word_leaves_the_sheet_open(new_page: NewPage) -> None:
+    """It closed the sheet and took the choice back; an input method takes Escape for itself."""
+    page = opened(new_page, long_gate(), UPRIGHT)
+    page.locator(".decide-dock").get_by_role("link", name="Reject").click()
+    page.locator("#feedback").focus()
+    composing(page, "か")
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-sheet] #feedback")).to_be_visible()
+    expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
 
 
 def test_what_has_the_focus_in_the_sheet_is_not_under_its_button(new_page: NewPage) -> None:
