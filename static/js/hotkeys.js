@@ -31,7 +31,7 @@ class Hotkeys extends HTMLElement {
     // the page. A key that only such parts have belongs to the first of them.
     const wanted = `[data-hotkey="${CSS.escape(event.key)}"]`;
     const here = event.target.closest?.("[data-hotkeys]")?.querySelector(wanted);
-    const all = [...document.querySelectorAll(wanted)];
+    const all = [...document.querySelectorAll(wanted)].filter((each) => !each.closest("[inert]"));
     const target = here ?? all.find((each) => !each.closest("[data-hotkeys]") || each.matches("a")) ?? all[0];
     if (!target) return;
     event.preventDefault();

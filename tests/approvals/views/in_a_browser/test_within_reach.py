@@ -8,10 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.decisions.undoing.take_back import take_back
+from approvals.gates import remarks
 from approvals.models import Gate
 from tests.agents.serving.test_unrun import begin
 from tests.approvals.decisions.undoing.windows import make_held, now
-from tests.factories import ann, decide, make_card, make_gate, make_team
+from tests.factories import ann, bob, decide, make_card, make_gate, make_team
 from tests.harness.browser_checks import check, composing, is_live, watched
 
 NewPage = Callable[..., Page]
@@ -88,6 +89,21 @@ def test_escape_and_close_put_the_reader_back_where_they_were_with_nothing_chose
         assert page.locator("[inert]").count() == 0
         assert abs(page.evaluate("scrollY") - at) < 2
         expect(dock.get_by_role("link", name="Reject")).to_be_focused()
+
+
+def test_what_the_sheet_covers_is_out_of_reach(new_page: NewPage) -> None:
+    """A key pressed it all the same, and a part of it that was drawn again could have the focus."""
+    gate = long_gate()
+    page = opened(new_page, gate, UPRIGHT)
+    is_live(page)
+    page.locator(".decide-dock").get_by_role("link", name="Reject").click()
+    page.locator("#decide [name=then]").first.focus()
+    page.evaluate("addEventListener('click', ({ target }) => (window.pressed = target.dataset.hotkey), true)")
+    page.keyboard.press("g")
+    assert page.evaluate("window.pressed") is None
+    remarks.remark(gate, by=bob(gate.team), text="Look at this.", key="1")
+    expect(page.locator("#gate-remarks")).to_contain_text("Look at this.")
+    assert page.evaluate("document.querySelector('#gate-agreement').inert")
 
 
 def test_escape_out_of_a_half_composed_word_leaves_the_sheet_open(new_page: NewPage) -> None:
