@@ -41,14 +41,14 @@ class Hotkeys extends HTMLElement {
   }
 
   // Works while typing too, as it is not a single key. It sends the form that has the focus, and from anywhere else the
-  // decision, by its visible button.
+  // decision, by its visible button. A key that is still held down from the page before sends nothing.
   commit(event) {
     const form = event.target.form ?? event.target.closest?.("dialog, form");
     const own = form && !form.querySelector("[data-commit]");
     if (own && !typing(event.target)) return; // leave a button alone
     const button = own ? first(form) : [...document.querySelectorAll("[data-commit]")].find((each) => each.checkVisibility());
     event.preventDefault();
-    if (button && !button.disabled) button.click();
+    if (button && !button.disabled && !event.repeat) button.click();
   }
 }
 

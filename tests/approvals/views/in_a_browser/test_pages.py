@@ -317,6 +317,20 @@ def test_a_gate_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     assert bytes(fresh(gate).outcome.feedback).decode() == "a e r ? stay words"
 
 
+def test_a_key_that_is_held_down_sends_no_decision(new_page: NewPage) -> None:
+    """Held on from the decision before, it sent the next gate's too where a draft had chosen one."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    page.keyboard.press("a")
+    page.evaluate("document.activeElement.blur()")
+    for key in ("Enter", "Control", "Enter"):
+        page.keyboard.down(key)
+    assert page.locator(".sending").count() == 0
+    assert fresh(gate).status == "open"
+
+
 def test_single_keys_can_be_switched_off_and_are_listed(new_page: NewPage) -> None:
     team = make_team()
     gate = make_gate(team=team)
