@@ -14,7 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from approvals.models import Notice
+from approvals.models import Gate, Notice
 from approvals.presentation.text.untrusted import person, plain
 from checkpoints.models import Run
 
@@ -98,18 +98,20 @@ def of_gate(rows: Iterable[Mapping[str, Any]]) -> list[LogEntry]:
 
 
 def of_person(user: User) -> list[LogEntry]:
-    """Return what a person was told lately, the newest first."""
+    """Return what a person was told lately, the newest first; of a gate that they may not see any more its kind."""
     now = timezone.now()
-    found = Notice.objects.filter(user=user).select_related("gate__run__plan").defer("gate__run__plan__body")
-    found = found.order_by("-id")[:SHOWN]
+    found = list(Notice.objects.filter(user=user).order_by("-id")[:SHOWN])
+    gates = Gate.objects.visible_to(user).select_related("run__plan").defer("run__plan__body")
+    seen = gates.in_bulk({each.gate_id for each in found if each.gate_id})
     return [
         LogEntry(
             who="", channel=_label(each.channel), kind=_kind(each.kind), status=each.status, why=words(each.word),
-            at=each.finished_at, opened=each.opened_at, gate=each.gate_id, title=each.gate.title if each.gate else "",
-            run=each.gate.run if each.gate else None,
+            at=each.finished_at, opened=each.opened_at, gate=gate.pk if gate else None,
+            title=gate.title if gate else "", run=gate.run if gate else None,
             due=each.next_attempt_at if each.next_attempt_at and each.next_attempt_at > now else None,
         )
         for each in found
+        for gate in [seen.get(each.gate_id or 0)]
     ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from tests.factories import ann, make_gate, make_team
 from tests.harness.signed_in_clients import signed_in
 
 from .mail_server import MailServer
+from .told import fanned
 
 PAGE = "/account/notifications/"
 FORM = {
@@ -87,6 +88,21 @@ def test_a_test_message_is_sent_and_is_in_the_log(mails: MailServer) -> None:
         assert client.post(PAGE + "tests/", {"channel": "email"}).status_code == 303
     assert client.post(PAGE + "tests/", {"channel": "email"}).status_code == 422
     assert Notice.objects.filter(user=reader, kind="test").count() == 5
+
+
+def test_the_log_names_no_gate_that_its_reader_may_not_see_any_more() -> None:
+    """Also one whose message was held back, because they had left the team by then, was there with its title."""
+    team = make_team()
+    reader = ann(team)
+    gate = make_gate(team=team)
+    fanned()
+    client = signed_in(reader)
+    assert gate.title in client.get(PAGE).content.decode()
+    reader.groups.clear()
+    page = client.get(PAGE).content.decode()
+    assert gate.title not in page
+    assert f"/gates/{gate.pk}/" not in page
+    assert "Decision needed" in page
 
 
 @pytest.mark.parametrize("channel", ["", "pigeon"])
