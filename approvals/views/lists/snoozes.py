@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.queues import MINE
 from approvals.gates.lists.snoozing import NotPutOff
-from approvals.models import Snooze
+from approvals.models import Gate, Snooze
 from approvals.policy import authority
 from approvals.views.access import gate_or_404, private, reader_of, verified
 
@@ -61,5 +61,7 @@ def just_put_off(request: HttpRequest) -> Snooze | None:
     said = request.GET.get("snoozed", "")
     if not (said.isascii() and said.isdigit() and len(said) < 19):
         return None
-    found = Snooze.objects.running().filter(user=reader_of(request), gate=int(said))
+    reader = reader_of(request)
+    seen = Gate.objects.visible_to(reader).filter(pk=int(said))
+    found = Snooze.objects.running().filter(user=reader, gate__in=seen)
     return found.select_related("gate__run__plan").first()

@@ -98,3 +98,13 @@ def test_the_counts_of_all_queues_come_with_the_list() -> None:
     counts = [line.strip() for line in part.splitlines() if '<span class="count">' in line]
     assert counts[-4:] == ['<span class="count">1</span>', '<span class="count">2</span>',
                            '<span class="count">2</span>', '<span class="count">1</span>']  # fmt: skip
+
+
+def test_the_notice_names_no_gate_that_the_reader_may_not_see_any_more() -> None:
+    team = make_team()
+    reader, gate = ann(team), make_gate(team=team)
+    client = signed_in(reader)
+    there = client.post(f"/gates/{gate.pk}/snoozes/", {"for": "hour"})["Location"]
+    assert gate.title in client.get(there).content.decode()
+    reader.groups.clear()
+    assert gate.title not in client.get(there).content.decode()
