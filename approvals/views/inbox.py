@@ -23,7 +23,7 @@ from approvals.gates.lists.queues import (
     MINE,
     MINE_DECIDED,
     MINE_HELD,
-    SNOOZED,
+    PERSONAL,
     QueueFilters,
     ReaderReach,
 )
@@ -41,7 +41,7 @@ from .lists.snoozes import just_put_off
 
 SHOWN = 40
 NAMED = 3  # approved gates that have not run, by their titles
-COUNTED = (MINE, GROUPS, ALL, SNOOZED)
+COUNTED = (MINE, GROUPS, ALL, *PERSONAL)
 VIEWS = 8  # saved views whose gates are counted
 
 
@@ -134,12 +134,12 @@ def _counted(view: SavedView) -> tuple[str, QueueFilters]:
 
 
 def rail(asked: InboxFilters, counts: dict[str, Capped]) -> list[dict[str, Any]]:
-    """List the queues; the snoozed ones only where there are any."""
+    """List the queues; the reader's own rows, claimed or snoozed, only where there are any."""
     return [
         {"key": key, "label": label, "icon": icon, "count": counts.get(key),
          "current": key == asked.queue and not asked.view}
         for key, (label, icon, _) in QUEUES.items()
-        if key != SNOOZED or counts[SNOOZED] or asked.queue == SNOOZED
+        if key not in PERSONAL or counts[key] or asked.queue == key
     ]  # fmt: skip
 
 

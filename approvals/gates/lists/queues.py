@@ -40,7 +40,7 @@ SNOOZED = "snoozed"  # open gates that the reader put off
 # Queue of open gates -> the reader's own rows that lead to them.
 PERSONAL = {
     CLAIMED: """
-      FROM approvals_claim p JOIN approvals_gate g ON g.id = p.gate_id
+      FROM approvals_gateclaim p JOIN approvals_gate g ON g.id = p.gate_id
       WHERE p.user_id = %s AND p.until > statement_timestamp()""",
     SNOOZED: """
       FROM approvals_snooze p JOIN approvals_gate g ON g.id = p.gate_id

@@ -20,7 +20,18 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from approvals.gates.lists.queue_orders import SORTS
-from approvals.gates.lists.queues import ALL, BY_ME, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
+from approvals.gates.lists.queues import (
+    ALL,
+    BY_ME,
+    CLAIMED,
+    CLOSED,
+    DECIDED,
+    GROUPS,
+    MINE,
+    SNOOZED,
+    QueueFilters,
+    ReaderReach,
+)
 from approvals.models import BulkOrder, Gate, SavedView
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
@@ -31,6 +42,7 @@ QUEUES: dict[str, tuple[Promise, str, Promise]] = {
     MINE: (gettext_lazy("Mine"), "inbox", gettext_lazy("You are all caught up")),
     GROUPS: (gettext_lazy("My groups"), "people", gettext_lazy("Nothing waits for your groups")),
     ALL: (gettext_lazy("All visible to me"), "list", gettext_lazy("No gate is open just now")),
+    CLAIMED: (gettext_lazy("Claimed by me"), "person", gettext_lazy("You are on no gate")),
     SNOOZED: (gettext_lazy("Snoozed"), "clock", gettext_lazy("You have put nothing off")),
     BY_ME: (gettext_lazy("Decided by me"), "check", gettext_lazy("You have not decided anything yet")),
     DECIDED: (gettext_lazy("Decided"), "audit", gettext_lazy("Nothing has been decided yet")),

@@ -8,12 +8,13 @@ from decimal import Decimal
 import pytest
 from django.db import connection, transaction
 
+from approvals.assignments import claims
 from approvals.cards import amount
 from approvals.cards.amount import NONE, Amount
 from approvals.errors import CardRefused
 from approvals.gates.lists.queue_orders import SORTS
-from approvals.gates.lists.queues import ALL, BY_ME, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
-from approvals.models import Gate, Snooze
+from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
+from approvals.models import Gate, GateClaim, Snooze
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.signed_in_clients import signed_in
 
@@ -136,6 +137,23 @@ def test_what_i_decided_is_a_queue_the_last_one_first() -> None:
     assert reach.ids(BY_ME, most=9, wanted=QueueFilters(risk="low")) == []
     reader.groups.clear()
     assert ReaderReach.of(type(reader).objects.get(pk=reader.pk)).ids(BY_ME, most=9) == []
+
+
+def test_what_i_am_on_is_a_queue_while_there_is_any() -> None:
+    """It was in no rail, and its statement named a table that is not there."""
+    team = make_team()
+    reader, other = ann(team), bob(team)
+    mine, theirs = make_gate(team=team), make_gate(team=team)
+    client = signed_in(reader)
+    assert "queue=claimed" not in client.get("/").content.decode()
+    claims.claim(mine, by=reader)
+    claims.claim(theirs, by=other)
+    assert 'href="/?queue=claimed"' in client.get("/").content.decode()
+    page = client.get("/?queue=claimed").content.decode()
+    assert page.count('<li class="gate-row') == 1
+    assert ReaderReach.of(reader).ids(CLAIMED, most=9) == [mine.pk]
+    GateClaim.objects.update(until=mine.opened_at)
+    assert ReaderReach.of(reader).ids(CLAIMED, most=9) == []
 
 
 def test_my_groups_gates_are_there_though_they_do_not_wait_for_me() -> None:
