@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from approvals.gates.reading import with_reviewers
-from approvals.models import Decision, Gate, Notice, NoticeCursor, NotificationPreference
+from approvals.models import AddedTeam, Decision, Gate, Notice, NoticeCursor, NotificationPreference
 from approvals.models.notifications.notice import known_to
 from approvals.policy import authority
 from checkpoints import crash_points
@@ -109,6 +109,7 @@ class NoticeBatch:
     known: dict[int, set[tuple[int, str, int | None]]]  # by gate: who was asked, by which channel and address
     settings: dict[int, NotificationPreference]
     addresses: dict[tuple[int, str], list[NoticeAddress]]  # by person and channel
+    teams: dict[int, list[int]]  # by gate: its own, and those added to its reviewers
     shared: dict[tuple[int, str], list[NoticeAddress]]  # by team and channel
     channels: Sequence[NoticeChannel]
     now: datetime
@@ -134,13 +135,17 @@ class NoticeBatch:
         people |= {person for _, person in voted}
         people |= {starter for gate in gates.values() if (starter := _starter(gate.run))}
         people |= {starter for run in runs.values() if (starter := _starter(run))}
+        places = {gate.pk: [gate.team_id] for gate in gates.values()}
+        for pk, team in AddedTeam.objects.filter(gate__in=gates).order_by("pk").values_list("gate", "team"):
+            places[pk] += [team] if team not in places[pk] else []
         fit = channels() if people or gates else []
         found = [each for channel in fit for each in channel.addresses(people=people)]
-        teams = [each for channel in fit for each in channel.addresses(teams={gate.team_id for gate in gates.values()})]
+        known_teams = {team for there in places.values() for team in there}
+        teams = [each for channel in fit for each in channel.addresses(teams=known_teams)]
         rows = NotificationPreference.objects.in_bulk(people) if people else {}
         return cls(
             told=told, gates=gates, runs=runs, deciders=deciders, voted=voted, known=known, settings=rows,
-            addresses=_grouped((each.person, each) for each in found),
+            addresses=_grouped((each.person, each) for each in found), teams=places,
             shared=_grouped((each.team, each) for each in teams), channels=fit, now=timezone.now(),
         )  # fmt: skip
 
@@ -190,7 +195,7 @@ class NoticeBatch:
             if due and due > self.now and fresh:
                 yield from self._each(told, gate, NoticeKind.REMINDER, person, due=due)
         for channel in self.channels:
-            for each in self.shared.get((gate.team_id, channel.name), ()):
+            for each in self._shared(gate, channel.name):
                 if not any(at == each.id for _, name, at in known if name == channel.name):
                     yield self._notice(told, NoticeKind.ASKED, each, gate)
         known |= {(person, "", None) for person in self.deciders[gate.pk]}
@@ -221,8 +226,12 @@ class NoticeBatch:
                 continue
             for person, name, at in sorted(asked, key=str):
                 if name == channel.name:
-                    where = [*self.addresses.get((person, name), ()), *self.shared.get((gate.team_id, name), ())]
+                    where = [*self.addresses.get((person, name), ()), *self._shared(gate, name)]
                     yield from (self._notice(told, NoticeKind.DECIDED, each, gate) for each in where if each.id == at)
+
+    def _shared(self, gate: Gate, name: str) -> list[NoticeAddress]:
+        """List the places in a channel where the gate is told to its team and to those added to its reviewers."""
+        return [each for team in self.teams[gate.pk] for each in self.shared.get((team, name), ())]
 
     def _failed(self, told: ToldEvent) -> Iterator[Notice]:
         run = self.runs.get(told.event.run_id or 0)

@@ -7,9 +7,10 @@ import datetime as dt
 import pytest
 from django.contrib.auth.models import Permission, User
 
+from approvals.assignments.escalating import escalate
 from approvals.assignments.reassigning import reassign
 from approvals.gates import closing
-from approvals.models import Notice, NoticeCursor, NotificationPreference
+from approvals.models import Escalation, Notice, NoticeCursor, NotificationPreference, Policy
 from approvals.notifications import channel, digest, due, fan_out, notifying
 from approvals.notifications.channel import NoticeAddress
 from approvals.notifications.email import Email
@@ -373,3 +374,25 @@ def test_a_teams_place_is_told_when_it_opens_and_when_it_ends(monkeypatch: pytes
     fanned()
     told = Notice.objects.filter(gate=gate, channel="board").order_by("pk")
     assert [(each.kind, each.team, each.address) for each in told] == [("asked", team, made), ("decided", team, made)]
+
+
+def test_the_place_of_a_team_that_was_added_is_told_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that was escalated to the directors was told in their own mailboxes alone, and not in their channel."""
+    from approvals.models import ChannelAddress
+
+    team, directors, others = make_team(), make_team("Directors"), make_team("Others")
+    board, teams = Board(), (team, directors, others)
+    made = {each.pk: ChannelAddress.objects.add("board", "x", label="#board", team=each).pk for each in teams}
+    board.there = made
+    monkeypatch.setitem(channel._channels, "board", board)
+    policy = make_policy(team, name="default")
+    Policy.objects.filter(pk=policy.pk).update(escalation=[{"team": directors.pk, "after": 3600, "extend": None}])
+    gate = make_gate(policy=Policy.objects.get(pk=policy.pk), team=team)
+    fanned()
+    assert escalate(Escalation.objects.get(gate=gate))
+    fanned()
+    decide(gate, by=ann(team))
+    fanned()
+    told = Notice.objects.filter(gate=gate, channel="board").order_by("pk")
+    assert [(each.kind, each.team) for each in told][:2] == [("asked", team), ("asked", directors)]
+    assert {(each.kind, each.team) for each in told[2:]} == {("decided", team), ("decided", directors)}
