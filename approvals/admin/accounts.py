@@ -158,10 +158,15 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
         return columns | {"teams": teams, "may": held(fresh.user_permissions)}
 
     def tell(self, request: HttpRequest, obj: User, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """Write the event with the names of the columns that changed, not their values, which are personal."""
+        """Write the event with the names of the columns that changed, not their values, which are personal.
+
+        The sessions of an account that was switched off end, or they would go on once it is on again.
+        """
         fields = sorted(name for name in after if name not in ("teams", "may") and after[name] != before.get(name))
         data = {"fields": fields if before else ["created"], **self.exchanged(before, after)}
         event_log.record("user.changed", subject=f"user:{obj.pk}", by=actors.of_user(request.user), data=data)
+        if before.get("is_active") and not after["is_active"]:
+            sign_ins.end_all(obj, by=actors.of_user(request.user))
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """Ask for a confirmation, then show Django's page: it makes an account whose password its maker knows."""

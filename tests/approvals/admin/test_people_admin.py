@@ -118,6 +118,20 @@ def account_form(user: User, **changes: Any) -> dict[str, Any]:
     return {**form, **changes}
 
 
+def test_switching_an_account_off_ends_its_sessions_for_good() -> None:
+    """They only rested: once the account was on again, whoever had stolen one was back in."""
+    user, admin = ann(make_team()), signed_in(root())
+    client = signed_in(user)
+    address = reverse("admin:auth_user_change", args=[user.pk])
+    off = account_form(user)
+    del off["is_active"]
+    assert client.get("/").status_code == 200
+    for form in (off, account_form(user)):
+        assert admin.post(address, form).status_code == 302
+    assert User.objects.get(pk=user.pk).is_active
+    assert client.get("/").status_code == 302
+
+
 def test_changing_an_account_tells_which_columns_and_not_what_is_in_them() -> None:
     team, admin = make_team(), root()
     user = bob()
