@@ -151,16 +151,17 @@ class _Facts:
         teams = {each.team_id for each in taken if each.team_id}
         current = Proposal.objects.filter(gate__in=gates, number=F("gate__proposal"))
         votes = Decision.objects.filter(gate__in=gates, counts=True, proposal__number=F("gate__proposal"))
+        voted = _voters(votes) if asking else set()
         told = [each.event for each in taken if each.event]
         runs = [each.run for each in taken if each.run]
         return cls(
             gates=gates,
             standing={each.gate_id: each for each in current},
             outcomes={each.gate_id: each for each in Outcome.objects.filter(gate__in=gates)},
-            deciders=authority.may_decide(asking) if asking else {},
+            deciders=authority.may_decide(asking, used=voted) if asking else {},
             readers=_readers(Gate.objects.filter(pk__in=told_of), WAYS, people) if told_of and people else set(),
             run_readers=_readers(Run.objects.filter(pk__in=runs), run.WAYS, people) if runs else set(),
-            voted=_voters(votes) if asking else set(),
+            voted=voted,
             settings=NotificationPreference.objects.in_bulk(people),
             addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
             references=Notice.objects.references(gates),
@@ -185,10 +186,10 @@ class _Facts:
                 return "decided"
             if gate.deadline and gate.deadline <= timezone.now():
                 return "expired"
-            if notice.user_id and notice.user_id not in self.deciders[gate.pk]:
-                return "not_asked"
             if (gate.pk, notice.user_id) in self.voted:
                 return "voted"
+            if notice.user_id and notice.user_id not in self.deciders[gate.pk]:
+                return "not_asked"
         elif notice.user_id and not self._sees(notice):
             return "not_seen"
         if notice.user_id is None or kind not in choices.CHOSEN:

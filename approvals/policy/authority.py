@@ -156,8 +156,11 @@ def on_behalf(lenders: Mapping[int, Collection[int]], gate: Gate, *, used: Colle
     return min(may, key=lambda each: (each in used, each not in asked, each), default=None)
 
 
-def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
-    """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs."""
+def may_decide(gates: Collection[Gate], *, used: Collection[tuple[int, int]] = ()) -> dict[int, set[int]]:
+    """Return, by gate, the ids of all the people whose decision it waits for now; the gates need their runs.
+
+    `used`: each (gate, person) whose authority a vote has used, so that nobody stands in for them.
+    """
     added: dict[int, set[int]] = {gate.pk: set() for gate in gates}
     added_here = AddedTeam.objects.filter(gate__in=added)
     for pk, team in added_here.values_list("gate", "team"):
@@ -174,8 +177,9 @@ def may_decide(gates: Collection[Gate]) -> dict[int, set[int]]:
     for gate in gates:
         own = set(active & _named(gate)).union(*(there[team] for team in _teams(gate) | added[gate.pk]))
         may = own - apart_from(gate)
-        delegates = {to for policy, to, person in lent if policy == gate.policy_id and person in may}
-        delegates |= {to for pk, to, person in lent_here if pk == gate.pk and person in may}
+        free = {person for person in may if (gate.pk, person) not in used}
+        delegates = {to for policy, to, person in lent if policy == gate.policy_id and person in free}
+        delegates |= {to for pk, to, person in lent_here if pk == gate.pk and person in free}
         found[gate.pk] = may | (delegates - apart_from(gate))
     return found
 

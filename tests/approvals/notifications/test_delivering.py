@@ -96,6 +96,20 @@ def test_the_references_of_all_earlier_messages_are_kept(mails: MailServer) -> N
     assert second["In-Reply-To"] == first["Message-ID"]
 
 
+def test_who_stands_in_for_somebody_who_voted_is_not_reminded(mails: MailServer) -> None:
+    """Bo was told to decide for Ann, who had decided herself, and could not."""
+    team = make_team()
+    person, other = ann(team), make_user("Bo Elsewhere")
+    lend(person, other)
+    gate = make_gate(policy=make_policy(team, name="default", quorum=2, deadline=4 * HOUR), team=team)
+    fanned()
+    decide(gate, by=person)
+    due(kind="reminder")
+    send()
+    found = Notice.objects.filter(gate=gate, kind="reminder").values_list("user", "status", "word")
+    assert set(found) == {(person.pk, "dropped", "voted"), (other.pk, "dropped", "not_asked")}
+
+
 def test_nobody_is_asked_while_a_decision_may_still_be_undone(mails: MailServer) -> None:
     """A mail said "Still waiting for a decision" though somebody had decided; the inbox showed nothing to do."""
     team = make_team()
