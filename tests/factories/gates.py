@@ -77,8 +77,8 @@ def make_policy(
     )
     asked = versions._spread(policy, groups, people)
     policy.save(force_insert=True)
-    policy.groups.set(asked[0])
-    policy.people.set(asked[1])
+    policy.groups.add(*asked[0])
+    policy.people.add(*asked[1])
     return policy
 
 

@@ -38,6 +38,7 @@ class State(BaseModel):
     mailed: bool = False
 
 
+SCHEMA = State.model_json_schema()
 STEPS = (
     StepSpec("find_order", writes=("order",), reads_world=True),
     StepSpec("propose", reads=("order", "feedback"), writes=("proposal",)),
@@ -66,7 +67,7 @@ def next_name(prefix: str = "robo") -> str:
 
 def make_spec(agent: str = "", *, steps: tuple[StepSpec, ...] = STEPS, version: str = "1") -> PlanSpec:
     """Make the plan of an agent of these steps; its name begins with "robo" unless given."""
-    return PlanSpec(agent or next_name(), version, state_schema=State.model_json_schema(), steps=steps)
+    return PlanSpec(agent or next_name(), version, state_schema=SCHEMA, steps=steps)
 
 
 def make_plan(spec: PlanSpec | None = None) -> Plan:
