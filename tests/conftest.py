@@ -258,16 +258,9 @@ def new_page(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
 
 def sign_in(context: BrowserContext, user: User, base: str) -> None:
     """Put a session of `user` into `context`, without the sign-in page."""
+    from tests.harness.signed_in_clients import session_of
+
     context.add_cookies([{"name": "sessionid", "value": session_of(user), "url": base}])
-
-
-def session_of(user: User) -> str:
-    """Make a session of `user` and return its key."""
-    from django.test import Client
-
-    client = Client()
-    client.force_login(user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from approvals.sessions import SessionStore, stored
-from tests.conftest import session_of
 from tests.factories import ann, make_team
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import session_of, signed_in
 
 
 @pytest.mark.parametrize("cookie", ["\0aaaaaaaaaa", "a\0" * 16, "é" * 32, "A" * 32, "a" * 41, "short", "a" * 31 + "'"])

@@ -19,10 +19,9 @@ from checkpoints import actors
 from checkpoints.events import commit_order
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
-from tests.conftest import session_of
 from tests.factories import MEMBER, REVIEWER, ann, eve, make_gate, make_policy, make_run, make_team, mira
 from tests.harness import horizon
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import session_of, signed_in
 
 from .sent_requests import ask, save
 

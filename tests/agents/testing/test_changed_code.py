@@ -13,9 +13,10 @@ from django.utils import timezone
 from agents.definition.registered import queue_of
 from agents.ringing import doorbell
 from checkpoints.models import Run
-from tests.conftest import Starter, session_of
+from tests.conftest import Starter
 from tests.factories import ann, make_run, make_team, unique
 from tests.harness import services
+from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import PATIENCE, until
 
 Web = Callable[..., tuple[services.Service, str]]
@@ -162,6 +163,7 @@ def test_a_new_version_with_an_upcaster_takes_the_run_over(author: Author, celer
     until(upgraded, what="the run is of version 2")
 
 
+@pytest.mark.long
 def test_a_run_waits_while_the_code_of_the_version_that_takes_it_over_changed(
     author: Author, celery_worker: Starter
 ) -> None:

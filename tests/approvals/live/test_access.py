@@ -15,10 +15,10 @@ from approvals.models import Gate
 from approvals.sessions import SessionStore, stored
 from checkpoints.access.permissions import teams_of, teams_where
 from checkpoints.models import Run
-from tests.conftest import session_of
 from tests.factories import ann, bob, eve, make_gate, make_policy, make_run, make_team, make_user
 from tests.factories.people import MEMBER, REVIEWER
 from tests.harness.sent_statements import sent
+from tests.harness.signed_in_clients import session_of
 
 RIGHTS = ("checkpoints.view_run", "approvals.decide_gate", "approvals.view_gate")
 

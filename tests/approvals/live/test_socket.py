@@ -22,11 +22,11 @@ from approvals.live.facts import Fact
 from approvals.sessions import SessionStore
 from checkpoints.events import commit_order, tailer
 from checkpoints.models import Event
-from tests.conftest import session_of
 from tests.factories import ann, decide, eve, make_card, make_gate, make_policy, make_team, mira
 from tests.harness import horizon
 from tests.harness.open_sockets import Socket
 from tests.harness.sent_statements import sent
+from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import PATIENCE
 
 

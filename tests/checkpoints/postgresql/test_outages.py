@@ -22,11 +22,11 @@ from checkpoints.postgresql.base import DatabaseWrapper
 from config.health.bounded_checks import BoundedChecks
 from config.local.servers.embedded import APPLICATION, DATABASE, embedded_urls
 from config.local.servers.postgres import Postgres
-from tests.conftest import session_of
 from tests.factories import ann, make_team
 from tests.harness.altered_rows import owner
 from tests.harness.services import IMPATIENT, Service
 from tests.harness.session import Session
+from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import PATIENCE, until
 
 SOON = 8.0  # seconds: less than a client of the pool waits, and more than a loaded machine needs
@@ -59,6 +59,7 @@ def readiness(base: str) -> tuple[int, str]:
     return answer.status_code, answer.json()["parts"]["postgresql"]
 
 
+@pytest.mark.long
 def test_work_goes_on_soon_after_an_absence_in_which_attempts_had_become_rare(
     start_web: StartWeb, servers: Session, server: Postgres
 ) -> None:

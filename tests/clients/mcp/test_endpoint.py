@@ -56,8 +56,8 @@ def test_a_revoked_token_is_refused_at_once(web: str) -> None:
 
 
 def test_a_session_is_no_token(web: str) -> None:
-    from tests.conftest import session_of
     from tests.factories import ann
+    from tests.harness.signed_in_clients import session_of
 
     world = World(web)
     found = post(world, Authorization="", Cookie=f"sessionid={session_of(ann(world.team))}")

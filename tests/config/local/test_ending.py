@@ -16,12 +16,12 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from config.web.__main__ import GRACE
-from tests.conftest import session_of
 from tests.factories import MEMBER, ann, make_gate, make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.horizon import reached
 from tests.harness.services import Service, free_port, wait_for_http
 from tests.harness.session import ROOT
+from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import PATIENCE
 
 SHORT_GRACE = """

@@ -19,8 +19,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from config.web import pages
 from config.web.pages import PagesHandler
-from tests.conftest import session_of
 from tests.factories import ann, make_team
+from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import PATIENCE
 
 

@@ -15,9 +15,10 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from approvals.live import frame_rate
-from tests.conftest import SharedWeb, session_of
+from tests.conftest import SharedWeb
 from tests.factories import unique
 from tests.harness.session import ROOT
+from tests.harness.signed_in_clients import session_of
 
 POLICY = {
     "default-src 'none'",

@@ -15,10 +15,10 @@ from django.contrib.auth.models import Group, User
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 from checkpoints.values import artifacts
-from tests.conftest import session_of
 from tests.factories import ann, make_card, make_gate, make_run, make_state, make_team, make_user
 from tests.harness.horizon import reached
 from tests.harness.session import ROOT
+from tests.harness.signed_in_clients import session_of
 
 ACCEPTED = "gzip, deflate, br, zstd"  # what Chromium and Firefox send
 STREAMING = {"approvals/views/artifacts.py", "approvals/views/audit_orders.py"}
