@@ -11,7 +11,7 @@ import psycopg
 
 from config.local.servers.embedded import DATABASE, OWNER, make_database
 from config.local.servers.postgres import Postgres, binaries
-from tests.harness.session import FAST, Session
+from tests.harness.session import FAST, Session, copied
 
 TRANSACTIONS = "DO $$ BEGIN FOR n IN 1..{} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
 
@@ -31,12 +31,6 @@ def serving(data: Path, sockets: Path) -> Iterator[Postgres]:
 def migrated_copy(session: Session, to: Path) -> Path:
     """Copy the session's migrated data folder."""
     return copied(session.migrated.data, to)
-
-
-def copied(data: Path, to: Path) -> Path:
-    """Copy a data folder whose server is stopped, as a snapshot of its disk would."""
-    subprocess.run(["/bin/cp", "-a", data, to], check=True)  # with its owner
-    return to
 
 
 def run_ahead(server: Postgres, transactions: int) -> None:

@@ -9,6 +9,8 @@ for real, as the application's role, and make rows of their own; nothing rolls b
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -24,6 +26,7 @@ from config.local.servers.redis_server import Redis
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BYTECODE = ROOT / ".pytest_cache" / "bytecode"
+KEPT = ROOT / ".pytest_cache" / "migrated"  # the data folder that a session migrated, under the key of what made it
 PLENTY = 8 << 30  # bytes
 # Durability off: a session's data does not outlive the session. Prepared statements are planned once: PostgreSQL would
 # plan the first five executions on each connection anew, which took a twelfth of the whole suite.
@@ -36,11 +39,28 @@ FAST = {
 }
 
 
+def copied(data: Path, to: Path) -> Path:
+    """Copy a data folder whose server is stopped, as a snapshot of its disk would."""
+    subprocess.run(["/bin/cp", "-a", data, to], check=True)  # with its owner
+    return to
+
+
 def quick_folder() -> Path:
     """Return where servers and tests keep their files: in memory where the system has plenty, since they write many."""
     memory = Path("/dev/shm")  # noqa: S108 - each session makes a folder of its own there
     roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > PLENTY
     return memory if roomy else Path("/tmp")  # noqa: S108 - likewise
+
+
+def key() -> str:
+    """Return a digest of all that may change what migrating makes: the code and the versions of what it needs."""
+    texts = [ROOT / "requirements-dev.txt", Path(__file__)]
+    for folder in ("agents", "approvals", "checkpoints", "config"):
+        texts += sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".sql"))
+    made = hashlib.sha256(sys.version.encode())
+    for path in texts:
+        made.update(f"{path}\0".encode() + path.read_bytes() + b"\0")
+    return made.hexdigest()[:32]
 
 
 class Session:
@@ -88,11 +108,21 @@ class Session:
             collected.result()
 
     def migrate(self) -> None:
-        """Make the data folder of which each worker's server gets a copy."""
-        self.migrated.start(self.log("migrated"))
-        make_database(self.migrated)
-        self.manage("-m", "config.migrate", **embedded_urls(self.migrated))
-        self.migrated.stop()
+        """Make the data folder of which each worker's server gets a copy, or take what an earlier session made."""
+        KEPT.mkdir(parents=True, exist_ok=True)
+        with (KEPT / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # sessions may begin at once
+            kept = KEPT / key()
+            if kept.exists():
+                copied(kept, self.migrated.data)
+                return
+            self.migrated.start(self.log("migrated"))
+            make_database(self.migrated)
+            self.manage("-m", "config.migrate", **embedded_urls(self.migrated))
+            self.migrated.stop()
+            for other in KEPT.glob("*/"):
+                shutil.rmtree(other)
+            copied(self.migrated.data, KEPT / "half").rename(kept)  # whole, or not there
 
     def manage(self, *arguments: str, **variables: str) -> None:
         """Run a command of the project before the tests begin; what it says is shown where it fails."""
@@ -105,7 +135,7 @@ class Session:
     def start_own(self) -> None:
         """Start this process's PostgreSQL, on a copy of the migrated folder, and its Redis."""
         (self.folder / "home").mkdir(parents=True, exist_ok=True)
-        subprocess.run(["/bin/cp", "-a", self.migrated.data, self.postgres.data], check=True)  # with its owner
+        copied(self.migrated.data, self.postgres.data)
         self.postgres.start(self.log("postgres"))
         self.redis.start(self.log("redis"))
 

@@ -22,9 +22,8 @@ import redis
 from config.local.servers.embedded import APPLICATION, DATABASE, OWNER, make_database
 from config.local.servers.postgres import SOCKET_NAME, Postgres
 from config.local.servers.redis_server import Redis
-from tests.harness.postgresql_clusters import copied
 from tests.harness.services import Service, free_port, manage, wait_for_http, web_command
-from tests.harness.session import ROOT
+from tests.harness.session import ROOT, copied
 from tests.harness.waiting import until
 
 from ..shared_files import SENDS
