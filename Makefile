@@ -33,10 +33,10 @@ trial: ## run the tests of agents of yours, on a database of their own: TESTS=te
 	@$(INSTALL) requirements-dev.txt
 	@exec $(PY) -m pytest $(or $(TESTS),$(wildcard test_*.py))
 
-test: browser node frameworks ## test everything, on real servers, processes and a real browser
+test: browser node frameworks ## test each behaviour once, on real servers, processes and a real browser
 	@exec $(PY) -m pytest $(IN_PARALLEL) $(ARGS)
 
-test-long: browser node frameworks ## test exhaustively: every hostile string and body, every crash, many more examples
+test-long: browser node frameworks ## test its variations too: each pool, crash, hostile text, look and client, many more examples
 	@exec $(PY) -m pytest $(IN_PARALLEL) -m long $(ARGS)
 
 chaos: ## break a whole installation at random, and check it: MINUTES=10 SEED=7

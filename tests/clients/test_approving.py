@@ -14,6 +14,7 @@ from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.clients.world import WIRE, World, ended
+from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE
 
 Got = dict[str, Any]
@@ -38,7 +39,7 @@ async def wires_awaited(hp: AsyncHoldpoint, **more: Any) -> Got:
     return got
 
 
-@pytest.fixture(params=["called", "awaited"])
+@pytest.fixture(params=first_alone(["called", "awaited"]))
 def way(request: pytest.FixtureRequest) -> str:
     """Which of the two clients it is."""
     return str(request.param)

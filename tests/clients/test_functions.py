@@ -212,6 +212,7 @@ def test_a_coroutine_function_asks_too(web: str) -> None:
     assert told.result(PATIENCE) == ["Decimal('1.00')", "in cash"]
 
 
+@pytest.mark.long
 def test_a_no_to_a_coroutine_function_is_raised(web: str) -> None:
     world = World(web)
 

@@ -25,10 +25,10 @@ def left(world: World, error: BaseException) -> Effect:
 @pytest.mark.parametrize(
     ("error", "status", "words"),
     [
-        (KeyboardInterrupt(), "unknown", "KeyboardInterrupt: "),
-        (SystemExit(3), "unknown", "SystemExit: 3"),
         (ValueError("line one\nline two"), "unknown", "ValueError: line one line two"),
         (NotDone("refused at the door"), "failed", "refused at the door"),
+        pytest.param(KeyboardInterrupt(), "unknown", "KeyboardInterrupt: ", marks=pytest.mark.long),
+        pytest.param(SystemExit(3), "unknown", "SystemExit: 3", marks=pytest.mark.long),
     ],
 )
 def test_what_is_raised_decides_between_failed_and_unknown(

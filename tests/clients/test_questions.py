@@ -9,11 +9,12 @@ from approvals.gates import questions, thread
 from tests.clients.test_approving import Got, wires, wires_awaited
 from tests.clients.world import World
 from tests.factories import ann
+from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE, until
 
 
+@pytest.mark.parametrize("fails", first_alone([False, True]))
 @pytest.mark.parametrize("way", ["called", "awaited"])
-@pytest.mark.parametrize("fails", [False, True])
 def test_a_question_is_answered_while_the_program_waits_and_the_gate_stays_open(
     web: str, way: str, fails: bool
 ) -> None:

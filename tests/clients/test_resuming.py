@@ -155,6 +155,7 @@ def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str,
     assert ended(run)["wire_result"] == {"id": "tx_4"}
 
 
+@pytest.mark.long
 def test_what_a_sleeper_says_of_its_own_effect_is_evidence(web: str, start_service: Starter) -> None:
     world = World(web)
     gate, sleeper = begun(world, start_service, idempotent=False)
@@ -167,6 +168,7 @@ def test_what_a_sleeper_says_of_its_own_effect_is_evidence(web: str, start_servi
     assert done.value.result == {"id": "tx_late"}
 
 
+@pytest.mark.long
 def test_an_old_gates_number_finds_the_gate_that_approved_what_is_done(web: str) -> None:
     world = World(web)
     with world.client() as hp:

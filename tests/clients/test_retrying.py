@@ -14,6 +14,7 @@ from checkpoints.models import Checkpoint
 from tests.clients.losing_proxy import Fate, Proxy, first
 from tests.clients.test_approving import wires
 from tests.clients.world import World, ended
+from tests.harness.examples import first_alone
 from tests.harness.services import free_port
 from tests.harness.waiting import PATIENCE, until
 
@@ -34,7 +35,7 @@ def proxy(web: str) -> Iterator[Start]:
         each.close()
 
 
-@pytest.mark.parametrize("what", ["/gates", "/claims", "/effects", "/results"])
+@pytest.mark.parametrize("what", first_alone(["/gates", "/effects", "/claims", "/results"], 2))
 def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, what: str) -> None:
     way = proxy(first(what, "lose"))
     world = World(way.url)
@@ -51,9 +52,9 @@ def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, what: str) -> N
     assert Checkpoint.objects.filter(run=got["run"]).count() == 3
 
 
-@pytest.mark.parametrize("refusal", [(429, "0"), (503, "0"), (500, ""), (502, "junk")])
-def test_what_may_pass_is_tried_again_under_the_same_key(proxy: Start, refusal: tuple[int, str]) -> None:
-    way = proxy(first("/gates", refusal, times=2))
+@pytest.mark.parametrize(("status", "after"), first_alone([(429, "0"), (503, "0"), (500, ""), (502, "junk")]))
+def test_what_may_pass_is_tried_again_under_the_same_key(proxy: Start, status: int, after: str) -> None:
+    way = proxy(first("/gates", (status, after), times=2))
     world = World(way.url)
     told = world.runs(wires)
     world.decides()

@@ -30,6 +30,7 @@ from checkpoints.store import claims
 from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS
 from tests.clients.world import WIRE, World, ended
 from tests.harness import horizon
+from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE, until
 
 PLAN = [Step(**each) for each in STEPS]
@@ -75,7 +76,7 @@ async def pays_awaited(hp: AsyncHoldpoint, agent: str) -> int:
     return run.id
 
 
-@pytest.mark.parametrize("way", ["called", "awaited"])
+@pytest.mark.parametrize("way", first_alone(["called", "awaited"]))
 def test_a_run_goes_from_its_start_to_its_end(web: str, way: str) -> None:
     world = World(web)
     told = (
@@ -150,7 +151,7 @@ def test_a_run_is_let_go_of_and_fails_for_a_reason(web: str) -> None:
         assert gate.card["summary"].endswith("no disk")
 
 
-@pytest.mark.parametrize("way", ["called", "awaited"])
+@pytest.mark.parametrize("way", first_alone(["called", "awaited"]))
 def test_heartbeats_hold_a_run_for_longer_than_its_lease_and_tell_when_it_is_lost(web: str, way: str) -> None:
     world, claimed, stop = World(web), threading.Event(), threading.Event()
     lost: list[HoldpointError] = []

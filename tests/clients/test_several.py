@@ -12,6 +12,7 @@ from agents.models import Effect
 from approvals.models import Gate
 from checkpoints.models import Run
 from tests.clients.world import WIRE, World, ended
+from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE, until
 
 MAIL = {"to": "ellery@example.org", "text": "It is paid."}
@@ -46,7 +47,7 @@ def started(world: World, way: str) -> Any:
     return world.runs(does_both) if way == "called" else world.awaits(does_both_awaited)
 
 
-@pytest.fixture(params=["called", "awaited"])
+@pytest.fixture(params=first_alone(["called", "awaited"]))
 def way(request: pytest.FixtureRequest) -> str:
     """Which of the two clients it is."""
     return str(request.param)

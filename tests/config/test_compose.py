@@ -290,16 +290,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(BYTECODE / tmp_path.relative_to("/"), ignore_errors=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("requirements", "agents"),
     [
         ("requirements", {"inquiry", "research", "restock", "rollout"}),
         # The same files and services; what it has besides are libraries that all tests have.
-        pytest.param(
-            "requirements-examples",
-            {"assistant", "jobshop", "inquiry", "refunds", "research", "restock", "rollout"},
-            marks=pytest.mark.long,
-        ),
+        ("requirements-examples", {"assistant", "jobshop", "inquiry", "refunds", "research", "restock", "rollout"}),
     ],
 )
 def test_every_service_starts_from_the_image_with_what_it_is_given_and_becomes_healthy(

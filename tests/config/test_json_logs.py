@@ -64,6 +64,7 @@ def test_a_worker_says_json_warnings_included(celery_worker: Callable[..., Servi
     assert any("agents.no_module" in line["event"] and line["level"] == "warning" for line in said), service.log
 
 
+@pytest.mark.long
 def test_the_sweeper_says_json(sweeper: Callable[..., Service]) -> None:
     service = sweeper(env=JSON)
     assert service.stop()

@@ -66,6 +66,7 @@ def test_a_process_that_works_is_healthy_and_one_that_stands_still_is_not(
     until(lambda: probed(name, heartbeat=path).returncode == 0, what=f"{name} is healthy again")
 
 
+@pytest.mark.long
 def test_a_worker_that_has_lost_redis_is_not_healthy_until_it_is_back(
     servers: Session, start_service: Callable[..., Service], tmp_path: Path
 ) -> None:

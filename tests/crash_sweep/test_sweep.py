@@ -1,7 +1,7 @@
 """kill -9, an exception and a lost connection at every named point, first and second hit, over runs with rewinds.
 
-By default each point is killed at one of its hits, and crashed in another way at the other; `make test-long` runs what
-is left out.
+By default each point is killed at one of its hits, and one in three is crashed in another way too; `make test-long`
+runs what is left out.
 `SWEEP_SEED=7 pytest -n2 tests/crash_sweep` runs it with other amounts, mails and flows.
 """
 
@@ -39,12 +39,11 @@ ACTIONS = ("kill", "raise", "fail", "cut")  # `raise` passes every handler, `fai
 HITS = (1, 2)
 CASES = list(product(crash_points.POINTS, ACTIONS, HITS))
 DAILY = [
-    case
-    for number, point in enumerate(crash_points.POINTS)
-    for case in (
-        (point, "kill", HITS[number % 2]),
-        (point, ACTIONS[1 + number % 3], HITS[1 - number % 2]),
-    )
+    *((point, "kill", HITS[number % 2]) for number, point in enumerate(crash_points.POINTS)),
+    *(
+        (point, ACTIONS[1 + number % 3], HITS[number // 3 % 2])
+        for number, point in enumerate(list(crash_points.POINTS)[::3])
+    ),
 ]
 
 
@@ -97,10 +96,9 @@ def reached(
     return found
 
 
-def test_by_default_each_point_is_killed_and_each_hit_of_it_and_each_way_at_each_hit_is_tried() -> None:
+def test_by_default_each_point_is_killed_and_each_way_is_tried_at_each_hit() -> None:
     assert set(DAILY) <= set(CASES)
     assert {point for point, action, _ in DAILY if action == "kill"} == set(crash_points.POINTS)
-    assert {(point, hit) for point, _, hit in DAILY} == set(product(crash_points.POINTS, HITS))
     assert {(action, hit) for _, action, hit in DAILY} == set(product(ACTIONS, HITS))
 
 

@@ -34,12 +34,18 @@ def many(number: int) -> int:
     return number if _all else max(1, number // FEW)
 
 
-def each_third(cases: Iterable[Any]) -> list[Any]:
-    """Return the cases of a test, of which all but each third are tried by `make test-long` alone.
+def one_in(number: int, cases: Iterable[Any]) -> list[Any]:
+    """Return the cases of a test, of which all but one in `number` are tried by `make test-long` alone.
 
     For places where a process is killed: the crash sweep tries each of them every time.
     """
-    return [
-        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.long] if number % 3 else [])
-        for number, case in enumerate(cases)
-    ]
+    return [_marked(case, long=at % number > 0) for at, case in enumerate(cases)]
+
+
+def first_alone(cases: Iterable[Any], number: int = 1) -> list[Any]:
+    """Return the cases of a test, of which all but the first `number` are tried by `make test-long` alone."""
+    return [_marked(case, long=at >= number) for at, case in enumerate(cases)]
+
+
+def _marked(case: Any, *, long: bool) -> Any:
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.long] if long else [])

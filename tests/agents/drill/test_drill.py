@@ -116,6 +116,15 @@ def test_a_gate_that_nobody_may_answer_ends_the_drill_with_a_sentence(ledger: Pa
     assert "Only people in" in refused.stderr
 
 
+def test_a_file_of_answers_that_has_an_unknown_key_is_refused(ledger: Path, tmp_path: Path) -> None:
+    team = make_team()
+    answers = tmp_path / "answers.json"
+    answers.write_text(json.dumps({"review": {"verdikt": "reject"}}))
+    given = ["--input", json.dumps({"ledger": str(ledger)}), "--team", team.name, "--as", ann(team).username, "--yes"]
+    assert "has verdikt" in drill("sound", *given, "--answer", str(answers)).stderr
+
+
+@pytest.mark.long
 def test_gates_are_answered_as_a_file_says(ledger: Path, tmp_path: Path) -> None:
     team = make_team()
     answers = tmp_path / "answers.json"
@@ -126,5 +135,3 @@ def test_gates_are_answered_as_a_file_says(ledger: Path, tmp_path: Path) -> None
     assert words(done.stdout, "pay") == []
     assert words(done.stdout, "review") == [["same"] * 3] * 2
     assert {each.status for each in Run.objects.filter(team=team)} == {"cancelled"}
-    answers.write_text(json.dumps({"review": {"verdikt": "reject"}}))
-    assert "has verdikt" in drill("sound", *given, "--answer", str(answers)).stderr

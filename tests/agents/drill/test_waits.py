@@ -18,6 +18,7 @@ from .test_drill import drilled, words
 HELPERS = {"HOLDPOINT_AGENTS": "tests.agents.drill.family_agents", "HOLDPOINT_LOG_LEVEL": "ERROR"}
 
 
+@pytest.mark.long
 def test_a_worker_may_be_killed_wherever_a_run_waits(tmp_path: Path) -> None:
     team, ledger = make_team(), tmp_path / "ledger"
     input = json.dumps({"ledger": str(ledger), "names": ["a", "bb"]})

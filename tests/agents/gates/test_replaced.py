@@ -17,11 +17,10 @@ from approvals.models import Gate
 from checkpoints import actors
 from checkpoints.models import Event, Run
 from checkpoints.values import canonical_json
-from tests.conftest import session_of
 from tests.factories import ann, decide, eve, make_policy, make_team, mira
 from tests.factories.driven_runs import advance_to_rest, make_run, open_gate
 from tests.factories.people import REVIEWER
-from tests.harness.signed_in_clients import form_of, post, signed_in
+from tests.harness.signed_in_clients import form_of, post, session_of, signed_in
 
 
 def asked_again(run: Run, by: User) -> tuple[Gate, Gate]:

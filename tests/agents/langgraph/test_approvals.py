@@ -14,6 +14,7 @@ from checkpoints.models import Run
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate, state
+from tests.harness.examples import first_alone
 
 from .test_interrupts import LATER, begun
 
@@ -35,7 +36,7 @@ def ids(run: Run) -> list[str]:
     return [each.id for each in open_gate(run).asked.actions]
 
 
-@pytest.fixture(params=["batched", "per-call"])
+@pytest.fixture(params=first_alone(["batched", "per-call"]))
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

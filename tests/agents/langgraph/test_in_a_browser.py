@@ -61,6 +61,7 @@ def test_four_calls_are_approved_edited_rejected_and_answered_and_the_model_know
     assert "tool: I called him." in told
 
 
+@pytest.mark.long
 def test_a_single_call_is_answered_instead(new_page: NewPage) -> None:
     run = asking("one-call")
     page = gate_page(new_page, run)
@@ -69,6 +70,7 @@ def test_a_single_call_is_answered_instead(new_page: NewPage) -> None:
     assert heard(run) == "tool: Paid by hand."
 
 
+@pytest.mark.long
 def test_a_single_call_is_approved_with_one_button(new_page: NewPage) -> None:
     run = asking("one-call")
     page = gate_page(new_page, run)
@@ -77,6 +79,7 @@ def test_a_single_call_is_approved_with_one_button(new_page: NewPage) -> None:
     assert heard(run) == "tool: paid 5 to Ada"
 
 
+@pytest.mark.long
 def test_a_call_is_left_for_later(new_page: NewPage) -> None:
     run = asking("batched")
     first, second = ids(run)

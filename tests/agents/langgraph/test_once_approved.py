@@ -13,6 +13,7 @@ from tests.agents.moves.moved_runs import edit, rewind
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, say
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, open_gate, state
+from tests.harness.examples import first_alone
 
 from .test_approvals import asking, heard, ids
 from .test_interrupts import LATER, begun, titles
@@ -56,7 +57,7 @@ def test_a_rewind_to_around_the_question_asks_anew(place: dict[str, str]) -> Non
     asks_anew(rewind(run, seq(run, **place)))
 
 
-@pytest.mark.parametrize("next_step", ["prepare", "ask", "hear", "go"])
+@pytest.mark.parametrize("next_step", first_alone(["ask", "prepare", "hear", "go"]))
 def test_an_edit_of_what_nobody_decides_by_asks_anew(next_step: str) -> None:
     run = paid()
     at = seq(run, next_step=next_step, step={"prepare": "go", "ask": "prepare", "hear": "ask", "go": "hear"}[next_step])

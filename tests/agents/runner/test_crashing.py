@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.factories.driven_runs import advance, answer, decide, effects, make_run, open_gate, state
-from tests.harness.examples import each_third
+from tests.harness.examples import one_in
 from tests.harness.services import Talking
 
 TO_THE_GATE = [
@@ -46,7 +46,7 @@ def hand() -> Iterator[Talking]:
     process.close()
 
 
-@pytest.mark.parametrize("place", each_third(TO_THE_GATE))
+@pytest.mark.parametrize("place", one_in(3, TO_THE_GATE))
 def test_a_worker_killed_on_the_way_to_a_gate_leaves_one_gate(place: str, ledger: Path, hand: Talking) -> None:
     run = make_run("payer", ledger=str(ledger))
     kill_at(place, run, hand)
@@ -57,7 +57,7 @@ def test_a_worker_killed_on_the_way_to_a_gate_leaves_one_gate(place: str, ledger
     assert_paid_once(run, ledger)
 
 
-@pytest.mark.parametrize("place", each_third(FROM_THE_GATE))
+@pytest.mark.parametrize("place", one_in(3, FROM_THE_GATE))
 def test_a_worker_killed_after_the_decision_does_nothing_twice(place: str, ledger: Path, hand: Talking) -> None:
     run = advance(make_run("payer", ledger=str(ledger)))
     decide(run)

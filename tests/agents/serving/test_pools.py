@@ -25,6 +25,7 @@ from config.messages.thread_pool import ThreadPool
 from tests.agents.serving.pool_agents import written
 from tests.factories.driven_runs import decide, effects, failures, make_run, state, trail
 from tests.harness import services
+from tests.harness.examples import first_alone
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import PATIENCE, until
 
@@ -50,7 +51,7 @@ def becomes(run: Run, status: str) -> None:
     until(there, what=f"{run} is {status}")
 
 
-@pytest.mark.parametrize("pool", ["prefork", *SHARED])
+@pytest.mark.parametrize("pool", first_alone(["prefork", *SHARED]))
 def test_a_run_goes_through_steps_a_gate_and_effects_though_workers_are_killed(
     celery_worker: Starter, sweeper: Starter, tmp_path: Path, pool: str
 ) -> None:
@@ -83,7 +84,7 @@ def test_a_run_goes_through_steps_a_gate_and_effects_though_workers_are_killed(
     assert [step for kind, step in trail(run) if kind == "step"] == ["propose", "read", "pay", "mail"]
 
 
-@pytest.mark.parametrize("pool", SHARED)
+@pytest.mark.parametrize("pool", first_alone(SHARED))
 def test_many_runs_are_at_work_at_once_each_with_its_own_connection(
     celery_worker: Starter, pool_agents: None, tmp_path: Path, pool: str
 ) -> None:
@@ -102,7 +103,7 @@ def test_many_runs_are_at_work_at_once_each_with_its_own_connection(
     assert not Worker.objects.there().filter(name__endswith=f":{worker.pid}").exists()
 
 
-@pytest.mark.parametrize("pool", ["prefork", *SHARED])
+@pytest.mark.parametrize("pool", first_alone(["prefork", *SHARED]))
 def test_a_step_that_waits_past_its_limit_is_interrupted_and_tried_again(
     celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path, pool: str
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_step_that_waits_past_its_limit_is_interrupted_and_tried_again(
     assert worker.alive
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("pool", "how"), [("threads", "blocks"), ("gevent", "computes")])
 def test_a_step_that_nothing_interrupts_is_given_up_and_its_process_killed(
     celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path, pool: str, how: str
@@ -130,6 +132,7 @@ def test_a_step_that_nothing_interrupts_is_given_up_and_its_process_killed(
     assert state(run)["said"] == "went on"
 
 
+@pytest.mark.long
 def test_a_thread_that_is_stuck_costs_its_worker_no_other_run(
     celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path
 ) -> None:
@@ -161,7 +164,7 @@ def test_gevent_that_was_not_loaded_first_is_refused() -> None:
     assert "gevent has to be loaded before all else" in done.stderr
 
 
-@pytest.mark.parametrize("pool", SHARED)
+@pytest.mark.parametrize("pool", first_alone(SHARED))
 def test_a_worker_touches_its_health_file_while_it_looks_for_messages(
     celery_worker: Starter, tmp_path: Path, pool: str
 ) -> None:
@@ -184,7 +187,7 @@ def test_a_worker_that_looks_for_no_messages_does_not_touch_its_health_file(
     assert (tmp_path / "health").exists()
 
 
-@pytest.mark.parametrize("pool", SHARED)
+@pytest.mark.parametrize("pool", first_alone(SHARED))
 def test_a_worker_of_one_takes_one_run_after_the_other(celery_worker: Starter, pool: str) -> None:
     celery_worker("-c", "1", "--pool", pool, env=QUICK)
     for run in [make_run("hopper") for _ in range(10)]:

@@ -119,6 +119,7 @@ def test_an_endless_stream_of_urgent_runs_keeps_no_run_waiting_for_ever(
     assert Run.objects.filter(pk__in=[run.pk for run in endless]).live().count() == 3
 
 
+@pytest.mark.long
 def test_busy_runs_on_two_workers_go_on_side_by_side(celery_worker: Starter, server: redis.Redis) -> None:
     """Each gets its slice in turn: when the first has ended, none is far behind."""
     sliced = {"HOLDPOINT_TIME_SLICE": "0"}

@@ -29,6 +29,7 @@ def postmaster(servers: Session) -> Iterator[psutil.Process]:
     process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.long
 def test_a_process_that_begins_while_postgresql_is_away_is_not_killed_for_waiting(
     celery_worker: Starter, postmaster: psutil.Process
 ) -> None:

@@ -20,6 +20,7 @@ from tests.factories import bob, make_team
 from tests.factories import make_run as make_stored
 from tests.factories.driven_runs import make_run
 from tests.harness import services
+from tests.harness.examples import first_alone
 from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import until
 
@@ -63,7 +64,7 @@ def test_a_worker_says_so_while_redis_is_down(celery_worker: Starter) -> None:
     until(lambda: Worker.objects.exists(), what="it is there")
 
 
-@pytest.mark.parametrize("ready", [True, False], ids=["", "before Redis is there"])
+@pytest.mark.parametrize("ready", first_alone([True, False]), ids=["", "before Redis is there"])
 def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery_worker: Starter, ready: bool) -> None:
     """Its processes take nothing then, and went on saying that they were there."""
     env = IMPATIENT if ready else IMPATIENT | {"REDIS_URL": f"redis://127.0.0.1:{services.free_port()}/0"}
@@ -80,6 +81,7 @@ def test_a_worker_whose_parent_stands_still_is_not_there_until_it_goes_on(celery
     until(lambda: not silent.exists(), what="it is heard of again")
 
 
+@pytest.mark.long
 def test_a_process_that_was_paused_does_not_accuse_its_parent_at_its_first_look(celery_worker: Starter) -> None:
     """Both had been paused with their machine, and the one that woke first said that the other stood still."""
     worker = celery_worker("-c", "1", env=IMPATIENT)

@@ -10,7 +10,7 @@ from agents.models import Effect
 from checkpoints.audit import verify_runs
 from checkpoints.models import Run
 from tests.factories.driven_runs import answer, failures, make_run, open_gate, state, trail
-from tests.harness.examples import each_third
+from tests.harness.examples import one_in
 
 from .killable_workers import KillableWorkers, go_on
 
@@ -28,7 +28,7 @@ POINTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("place", "hit"), each_third(POINTS))
+@pytest.mark.parametrize(("place", "hit"), one_in(3, POINTS))
 def test_a_worker_killed_in_a_repair_has_refused_nothing_twice(
     place: str, hit: int, ledger: Path, workers: KillableWorkers
 ) -> None:

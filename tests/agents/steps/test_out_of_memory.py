@@ -58,6 +58,7 @@ def began(ledger: Path) -> int:
     return len(ledger.read_text().splitlines())
 
 
+@pytest.mark.long
 def test_a_step_for_which_the_kernel_kills_its_process_is_quarantined(
     celery_worker: Starter, sweeper: Starter, ledger: Path
 ) -> None:

@@ -66,6 +66,7 @@ def author(tmp_path: Path, servers: Session) -> Iterator[Author]:
     author.stack.service.kill()
 
 
+@pytest.mark.long
 def test_a_newcomer_writes_an_agent_and_runs_every_command_there_is(author: Author) -> None:
     """On one stack: each start takes half a minute of a processor."""
     takes_an_agent_up_while_it_is_written_and_an_error_stops_nothing_else(author)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.agents.testing.documents import block
 from tests.config.local.started_stack import CLEARED
 from tests.harness.services import run
@@ -18,6 +20,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.long
 def test_the_documents_agents_pass_the_documents_tests(tmp_path: Path) -> None:
     for name, words in SHOWN.items():
         (tmp_path / name).write_text(block(*words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -56,6 +57,7 @@ def test_a_decision_over_a_claim_is_refused_with_what_was_chosen_kept(new_page: 
     assert GateClaim.objects.get(gate=gate).user == other
 
 
+@pytest.mark.long
 def test_all_of_it_works_without_script(new_page: NewPage) -> None:
     team = make_team()
     gate, one, other = make_gate(team=team), ann(team), bob(team)

@@ -16,6 +16,7 @@ from checkpoints.models import Verification
 from tests.checkpoints.audit.sealed_events import say, seal_all
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
 from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.examples import first_alone
 
 NewPage = Callable[..., Page]
 AUDITOR = ("checkpoints.view_audit", "checkpoints.erase_text")
@@ -107,6 +108,7 @@ def test_an_export_is_downloaded_by_the_button(new_page: NewPage) -> None:
     assert started.value.suggested_filename.endswith(".csv")
 
 
+@pytest.mark.long
 def test_everything_works_without_script(new_context: Callable[..., BrowserContext]) -> None:
     team = make_team()
     word = "zz" + secrets.token_hex(6)
@@ -127,7 +129,7 @@ def test_everything_works_without_script(new_context: Callable[..., BrowserConte
     Verification.objects.underway().delete()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", first_alone(["light", "dark"]))
 def test_the_administration_works_under_the_policy(new_page: NewPage, scheme: str) -> None:
     team = make_team()
     policy = make_policy(team)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Decision, Gate
@@ -57,6 +58,7 @@ def test_a_selection_is_made_decided_and_read_with_the_keyboard_alone(new_page: 
     assert set(Gate.objects.filter(pk__in=[risky.pk, other.pk]).values_list("status", flat=True)) == {"open"}
 
 
+@pytest.mark.long
 def test_forty_alike_are_cleared_together_and_two_say_why_they_are_not(new_page: NewPage) -> None:
     team = make_team()
     policy = make_policy(team)

@@ -17,6 +17,7 @@ from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F40
 from tests.conftest import SharedWeb
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.examples import first_alone
 from tests.harness.waiting import until
 
 from .phone import Phone
@@ -102,7 +103,9 @@ def test_the_end_takes_the_place_of_the_question(phone: Phone, asked: tuple[Gate
     assert len(phone.shown()) == 1
 
 
-@pytest.mark.parametrize("link", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", None, 7])
+@pytest.mark.parametrize(
+    "link", first_alone(["//evil.example/", "https://evil.example/", "javascript:alert(1)", None, 7])
+)
 def test_nothing_that_is_pushed_leads_elsewhere(phone: Phone, link: Any) -> None:
     phone.turn_on()
     phone.push_until({"title": "Look", "body": "x" * 5000, "link": link}, lambda: len(phone.shown()) >= 1)
@@ -111,7 +114,7 @@ def test_nothing_that_is_pushed_leads_elsewhere(phone: Phone, link: Any) -> None
     assert phone.press("Look") == f"opened {phone.base}/"
 
 
-@pytest.mark.parametrize("told", ["", "no JSON", "null", "[]"])
+@pytest.mark.parametrize("told", first_alone(["no JSON", "", "null", "[]"]))
 def test_a_push_that_cannot_be_read_is_a_notification_all_the_same(phone: Phone, told: str) -> None:
     """A browser takes the permission away from a site that is pushed to and shows nothing."""
     phone.turn_on()
@@ -137,6 +140,7 @@ def test_it_is_turned_off_where_it_was_turned_on_and_when_its_owner_leaves(
     assert phone.page.evaluate("localStorage.getItem('subscribed')") is None
 
 
+@pytest.mark.long
 def test_what_was_removed_elsewhere_stays_off(phone: Phone, asked: tuple[Gate, User]) -> None:
     phone.turn_on()
     ChannelAddress.objects.filter(user=asked[1], channel="push").lose("removed")
@@ -145,6 +149,7 @@ def test_what_was_removed_elsewhere_stays_off(phone: Phone, asked: tuple[Gate, U
     assert not ChannelAddress.objects.usable("push").filter(user=asked[1]).exists()
 
 
+@pytest.mark.long
 def test_a_browser_whose_address_changes_tells_it(
     phone: Phone, asked: tuple[Gate, User], its: FakeBrowser, push_service: PushService
 ) -> None:

@@ -66,6 +66,7 @@ def add_passkey(page: Page) -> None:
     expect(page.get_by_text("only time they are shown")).to_be_visible()
 
 
+@pytest.mark.long
 def test_told_by_push_opened_edited_and_approved_by_passkey_with_a_receipt(
     whole_browser: Browser, site: str, its: FakeBrowser, tmp_path: Path
 ) -> None:

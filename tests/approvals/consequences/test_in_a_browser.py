@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from agents.moves import fork
@@ -102,6 +103,7 @@ def test_what_was_told_before_is_told_again_only_where_its_box_is_ticked(
     context.close()
 
 
+@pytest.mark.long
 def test_a_box_is_there_without_a_script_too(ledger: str, shared_web: SharedWeb, browser: Browser) -> None:
     run, gate = asked_again(ledger)
     base = shared_web({"HOLDPOINT_AGENTS": "tests.agents.moves.moved_agents"})

@@ -364,6 +364,7 @@ def test_in_a_browser_a_chosen_file_is_uploaded_and_said_and_survives_a_reload(
     assert artifacts.read(of(Gate.objects.get(pk=gate.pk))) == new
 
 
+@pytest.mark.long
 def test_without_script_a_button_uploads_it_and_so_does_the_decision(
     new_page: Callable[..., Page], tmp_path: Path
 ) -> None:

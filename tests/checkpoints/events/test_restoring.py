@@ -78,6 +78,7 @@ def newest_ids(env: dict[str, str]) -> tuple[int, int, int]:
     return found
 
 
+@pytest.mark.long
 def test_a_dump_in_a_new_server_is_live_and_its_audit_clean(
     servers: Session, short: Path, stack: ExitStack, start_web: StartWeb, browser: Browser
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_pooler_by_transaction_is_refused_by_each_service(
             assert "Traceback" not in service.log
 
 
+@pytest.mark.long
 def test_a_pooler_by_transaction_is_refused_once_postgresql_answers_where_it_did_not_at_the_start(
     servers: Session, server: Postgres, start_service: Callable[..., Service]
 ) -> None:

@@ -22,6 +22,7 @@ from checkpoints.store import Header
 from checkpoints.store.gaps import RemovalReason
 from tests.factories.stored_runs import REWIND
 from tests.harness import services
+from tests.harness.examples import first_alone
 from tests.harness.waiting import until
 
 from .pruned_runs import at, elsewhere, ended, grown, header, keep, looked, more, ordered, pruned, seqs, take
@@ -142,7 +143,7 @@ def test_a_second_order_waits_until_the_first_is_done() -> None:
 
 
 @pytest.mark.parametrize("point", crash_points.OF_PRUNES)
-@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("hit", first_alone([1, 2]))
 def test_a_prune_that_is_killed_is_gone_on_with(point: str, hit: int) -> None:
     runs = [ended(150) for _ in range(3)]
     for run in runs:

@@ -17,6 +17,7 @@ from checkpoints.models import Chunk, Run
 from tests.clients.langgraph.graphs import Asked, config
 from tests.clients.langgraph.savers import Made, savers
 from tests.factories import unique
+from tests.harness.examples import first_alone
 from tests.harness.services import run as run_command
 from tests.harness.waiting import PATIENCE
 
@@ -67,7 +68,7 @@ def verified(thread: str) -> None:
         assert verify_runs.verify_run(run) == []
 
 
-@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("hit", first_alone([1, 2]))
 def test_a_deletion_that_was_killed_is_finished_by_the_next(make: Made, hit: int) -> None:
     thread = asked(make)
     killed(make, f"prune_removed:kill:{hit}", "delete_thread", thread)
@@ -92,7 +93,7 @@ def test_a_deletion_that_was_killed_leaves_no_content_without_a_checkpoint(make:
     assert not Chunk.objects.filter(lineage__in=lineages).exists()
 
 
-@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("hit", first_alone([1, 2]))
 def test_a_copy_that_was_killed_has_left_nothing_and_is_made_by_the_next(make: Made, hit: int) -> None:
     thread, to = asked(make), unique("copy")
     killed(make, f"thread_claimed:kill:{hit}", "copy_thread", thread, to)

@@ -22,6 +22,7 @@ def restless() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("restless")
 def test_new_threads_come_while_others_are_saved() -> None:
     memory, over, faults = Memory(), threading.Event(), list[Exception]()

@@ -135,6 +135,7 @@ def test_all_that_is_pending_is_one_gate_with_a_verdict_for_each(elsewhere: Else
     assert sorted(told.result(PATIENCE)["got"], key=len) == [{"decisions": [no, {"type": "approve"}]}, no]
 
 
+@pytest.mark.long
 def test_a_question_is_answered_from_the_graphs_state_with_the_gate_open(web: str) -> None:
     with savers("over HTTP", web) as make:
         graph, place = asks(make(), "Which day?"), config(unique("ticket"))
@@ -332,6 +333,7 @@ def example(folder: Path) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_the_pages_example_is_killed_while_it_waits_and_decided_in_a_browser(
     web: str, start_service: Starter, tmp_path: Path, new_page: Callable[..., Page]
 ) -> None:

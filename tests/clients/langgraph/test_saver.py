@@ -27,12 +27,13 @@ from checkpoints.store import load, load_checkpoint
 from tests.clients.langgraph.graphs import asker, config, counter, talker
 from tests.clients.langgraph.savers import BACKENDS, Made, savers
 from tests.factories import ann, unique
+from tests.harness.examples import first_alone
 from tests.harness.signed_in_clients import signed_in
 
 VERSIONS = itertools.count(1)
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=first_alone(reversed(BACKENDS)))
 def make(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
     with savers(request.param, web) as made:
         yield made

@@ -31,6 +31,7 @@ from tests.clients.langgraph.killed_graph import build
 from tests.clients.langgraph.savers import BACKENDS, Made, savers
 from tests.factories import unique
 from tests.harness.altered_rows import altered, owner
+from tests.harness.examples import first_alone
 from tests.harness.racing_threads import race
 from tests.harness.services import run as run_command
 from tests.harness.waiting import PATIENCE
@@ -42,7 +43,7 @@ def make() -> Iterator[Made]:
         yield made
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=first_alone(reversed(BACKENDS)))
 def both(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
     with savers(request.param, web) as made:
         yield made
@@ -306,7 +307,7 @@ def test_programs_that_begin_a_thread_at_once_make_one_run(make: Made) -> None:
     verified(run_of(thread))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", first_alone(BACKENDS))
 def test_a_program_that_is_killed_in_a_step_goes_on_without_repeating_the_task_that_was_done(
     web: str, backend: str, tmp_path: Path
 ) -> None:

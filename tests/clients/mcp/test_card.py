@@ -18,6 +18,7 @@ from tests.clients.mcp.mcp_client import Json, called, told
 from tests.clients.world import World
 from tests.factories import ann
 from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.examples import first_alone
 from tests.harness.waiting import PATIENCE
 
 NewPage = Callable[..., Page]
@@ -57,7 +58,7 @@ def rows(page: Page, kind: str, at: int = 0) -> list[str]:
     return [text.strip("\n") for text in drawn(page, at).locator(f"tr[data-kind={kind}] .text").all_inner_texts()]
 
 
-@pytest.mark.parametrize("use", list(USES))
+@pytest.mark.parametrize("use", first_alone(USES))
 def test_every_drawing_is_right_in_every_look(web: str, new_page: NewPage, use: str) -> None:
     team, gate, _ = asked(web, use)
     page = new_page(ann(team))
@@ -92,6 +93,7 @@ def test_an_edit_is_a_diff_and_its_exact_arguments_can_be_edited(web: str, new_p
     assert allowed == {**USES["edit"][1], "new_string": NEW.replace("number", "count")}
 
 
+@pytest.mark.long
 def test_each_of_several_edits_is_a_diff(web: str, new_page: NewPage) -> None:
     team, gate, _ = asked(web, "edits")
     page = new_page(ann(team))

@@ -106,6 +106,7 @@ def test_a_rejection_is_an_error_of_the_tool_with_its_reason(files: Files) -> No
     assert files.calls == []
 
 
+@pytest.mark.long
 def test_hints_are_believed_only_where_the_policy_says_so(files: Files) -> None:
     files.policy = {"wait": 1.0}
     assert "Nobody has decided yet" in said(files.call("read_file", {"path": "note.txt"}).result(PATIENCE))
@@ -168,12 +169,14 @@ def written(files: Files) -> Gate:
     return gate
 
 
+@pytest.mark.long
 def test_a_tool_that_asks_and_changed_asks_as_before_after_one_call(files: Files) -> None:
     written(files)
     (files.folder / ".described").write_text(" It also mails the text to us.")
     assert [written(files).risk, written(files).risk] == ["high", "medium"]
 
 
+@pytest.mark.long
 def test_a_call_that_was_made_is_asked_about_by_a_changed_policy_too(files: Files) -> None:
     written(files)
     files.policy = {"tools": {"write_file": {"do": "ask", "risk": "high", "pinned": ["path"]}}}
@@ -239,6 +242,7 @@ def test_a_tool_that_changes_while_people_decide_is_not_called(files: Files) -> 
     assert files.calls == ["write_file"]
 
 
+@pytest.mark.long
 def test_a_tool_with_a_schema_that_cannot_be_used_is_asked_about_all_the_same(files: Files) -> None:
     for _ in range(2):
         asked = files.call("odd", {"what": "ever"})
@@ -358,6 +362,7 @@ def test_many_gateways_at_once_lose_no_tool_of_their_file(tmp_path: Path) -> Non
     assert sorted(json.loads(file.read_text())["here"]) == sorted(names)
 
 
+@pytest.mark.long
 def test_a_person_decides_in_the_browser(files: Files, new_page: Callable[..., Any]) -> None:
     from playwright.sync_api import expect
 

@@ -23,6 +23,7 @@ from tests.clients.mcp.mcp_client import Json, beside, command, said
 from tests.clients.mcp.talking_server import NOTE
 from tests.clients.world import World
 from tests.conftest import Starter
+from tests.harness.examples import first_alone
 from tests.harness.services import WARM, free_port
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
@@ -61,12 +62,12 @@ class Talk:
             yield client
 
 
-@pytest.fixture(params=["legacy", "auto"])
+@pytest.fixture(params=first_alone(["legacy", "auto"]))
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["handshake", "streams", "http"])
+@pytest.fixture(params=first_alone(["handshake", "streams", "http"]))
 def talk(request: pytest.FixtureRequest, mode: str, web: str, tmp_path: Path, start_service: Starter) -> Talk:
     behind = ["--", *WARM.standing("-m", NAMES, request.param)]
     if request.param == "http":

@@ -19,6 +19,7 @@ from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import SOURCE, Json, decided, still_open
 from tests.clients.world import POOL, World
 from tests.factories import ann
+from tests.harness.examples import first_alone
 from tests.harness.services import WARM
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE
@@ -131,10 +132,14 @@ def test_a_file_that_would_be_replaced_is_compared_as_it_was(
 @pytest.mark.parametrize(
     ("there", "said"),
     [
-        (None, "There was no such file when this was asked: it would be new."),
-        (b"", "There was an empty file when this was asked."),
+        pytest.param(None, "There was no such file when this was asked: it would be new.", marks=pytest.mark.long),
+        pytest.param(b"", "There was an empty file when this was asked.", marks=pytest.mark.long),
         (b"\x00\xff", "There is a file that is no text: all of it would be replaced."),
-        (b"x" * 100_001, "There is a file of more than 100,000 bytes, too large for a comparison."),
+        pytest.param(
+            b"x" * 100_001,
+            "There is a file of more than 100,000 bytes, too large for a comparison.",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_said(web: str, tmp_path: Path, there: bytes | None, said: str) -> None:
@@ -203,7 +208,7 @@ def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(web: str, tm
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-@pytest.mark.parametrize(("late", "id"), [("deny", "toolu_01"), ("ask", "toolu_01"), ("defer", None)])
+@pytest.mark.parametrize(("late", "id"), first_alone([("deny", "toolu_01"), ("ask", "toolu_01"), ("defer", None)]))
 def test_settings_say_what_is_answered_when_people_take_longer(
     web: str, tmp_path: Path, late: str, id: str | None
 ) -> None:

@@ -26,6 +26,7 @@ from tests.clients.mcp.mcp_client import beside, by_http, by_stdio, called, deci
 from tests.clients.world import World
 from tests.factories import ann, make_user
 from tests.harness import services
+from tests.harness.examples import first_alone, trying_all
 from tests.harness.waiting import PATIENCE, until
 
 PROMPT = "permission_prompt"
@@ -39,7 +40,7 @@ def use(input: dict[str, Any], *, tool: str = "Edit", id: str = "") -> dict[str,
     return {"tool_name": tool, "input": input} | ({"tool_use_id": id} if id else {})
 
 
-@pytest.fixture(params=["legacy", "auto", "stdio"])
+@pytest.fixture(params=first_alone(["legacy", "stdio", "auto"], 2))
 def prompt(request: pytest.FixtureRequest) -> Way:
     """Prompts by each transport and each age of the protocol."""
     way = str(request.param)
@@ -206,11 +207,12 @@ def test_an_id_is_good_for_one_input_only(web: str) -> None:
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_a_hundred_prompts_at_once_get_the_answers_of_two_people(web: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.examples
+def test_many_prompts_at_once_get_the_answers_of_two_people(web: str, caplog: pytest.LogCaptureFixture) -> None:
     """The mark: none is misrouted, lost, asked or answered twice, and the run of each has ended."""
     caplog.set_level(logging.WARNING, logger="httpx2")
     world = World(web)
-    number = 100
+    number = 100 if trying_all() else 20
 
     async def one(client: Client, at: int) -> dict[str, Any]:
         """Ask as Claude Code does, and again where people took longer than a call waits."""

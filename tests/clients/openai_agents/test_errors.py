@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.models import Effect
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
@@ -42,6 +44,7 @@ def test_a_run_state_of_other_agents_or_versions_is_refused(web: str, starts: Pr
         starts(world, model, "plain", "resume", number).says("final Done")
 
 
+@pytest.mark.long
 def test_a_run_state_of_another_version_of_the_sdk_is_refused(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND]) as model:
@@ -53,6 +56,7 @@ def test_a_run_state_of_another_version_of_the_sdk_is_refused(web: str, starts: 
         )
 
 
+@pytest.mark.long
 def test_a_gate_that_does_not_exist_is_refused(web: str, starts: Program) -> None:
     world = World(web)
     with scripted() as model:
@@ -66,6 +70,7 @@ def test_a_gate_of_another_program_is_refused(web: str, starts: Program) -> None
         starts(world, model, "plain", "resume", gate).says(r"CannotResume \| Gate \d+ was not opened by")
 
 
+@pytest.mark.long
 def test_a_state_that_is_too_large_says_what_to_do(shared_web: SharedWeb, starts: Program) -> None:
     world = World(shared_web({"HOLDPOINT_STATE_LIMIT": "100000"}))
     for length, name in ((50_000, "too-large"), (2_000_000, "far-too-large")):  # the request itself is too large too
@@ -75,6 +80,7 @@ def test_a_state_that_is_too_large_says_what_to_do(shared_web: SharedWeb, starts
             service.says(r"StateTooLarge \| The state of Teller is too large")
 
 
+@pytest.mark.long
 def test_a_tool_that_was_removed_meanwhile_says_what_to_do_and_its_approval_stays(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -89,6 +95,7 @@ def test_a_tool_that_was_removed_meanwhile_says_what_to_do_and_its_approval_stay
         assert service.log.count("ran refund") == 1
 
 
+@pytest.mark.long
 def test_a_result_that_is_too_large_says_what_to_do(shared_web: SharedWeb, starts: Program) -> None:
     world = World(shared_web({"HOLDPOINT_STATE_LIMIT": "100000"}))
     with scripted([("archive", {"order": "7"})], "Done.", "Done.") as model:
@@ -103,6 +110,7 @@ def test_a_result_that_is_too_large_says_what_to_do(shared_web: SharedWeb, start
         assert "in the cellar" in model.told()
 
 
+@pytest.mark.long
 def test_arguments_that_are_no_object_are_shown_as_they_are(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("refund", '{"order": "7", "order": "8", "amount": "1"}')], "Done.") as model:
@@ -112,6 +120,7 @@ def test_arguments_that_are_no_object_are_shown_as_they_are(web: str, starts: Pr
         service.says("final Done")
 
 
+@pytest.mark.long
 def test_a_number_that_json_cannot_hold_is_refused(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("refund", '{"order": "7", "amount": 1e999}')]) as model:
@@ -119,6 +128,7 @@ def test_a_number_that_json_cannot_hold_is_refused(web: str, starts: Program) ->
         service.says(r"CannotAsk \| The arguments of refund cannot be shown")
 
 
+@pytest.mark.long
 def test_a_program_whose_run_another_took_over_is_told(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "hang") as model:

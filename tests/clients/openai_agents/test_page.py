@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.clients.framework_programs import first_example, program
@@ -16,6 +17,7 @@ from tests.factories import ann
 REFUND: Call = ("refund", {"order": "7", "amount": "20.00"})
 
 
+@pytest.mark.long
 def test_it_is_approved_in_a_browser(
     web: str, start_service: Starter, tmp_path: Path, new_page: Callable[..., Page]
 ) -> None:

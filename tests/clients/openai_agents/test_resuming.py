@@ -35,6 +35,7 @@ def test_killed_while_it_waits_it_goes_on_by_its_key(web: str, starts: Program) 
     assert ended(gate.run_id)["output"] == "Done."
 
 
+@pytest.mark.long
 def test_a_program_without_an_event_loop_waits_and_is_killed_too(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -47,6 +48,7 @@ def test_a_program_without_an_event_loop_waits_and_is_killed_too(web: str, start
         assert second.log.count("ran refund") == 1
 
 
+@pytest.mark.long
 def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -58,6 +60,7 @@ def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, s
         starts(world, model, "plain", "resume", number).says("final Done")
 
 
+@pytest.mark.long
 def test_a_streamed_run_asks_is_killed_and_goes_on_streamed(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND, MAIL, ("look", {"order": "7"})], "Done.") as model:
@@ -78,6 +81,7 @@ def test_a_streamed_run_asks_is_killed_and_goes_on_streamed(web: str, starts: Pr
     assert ended(gate.run_id)["output"] == "Done."
 
 
+@pytest.mark.long
 def test_what_was_deferred_twice_under_one_key_is_one_gate(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND]) as model:
@@ -119,6 +123,7 @@ def test_a_call_in_whose_middle_the_program_died_is_asked_about(web: str, starts
         assert "it happened after all" in model.told()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("entered", "told"),
     [({}, "It was done, as people found out"), ({"die": "so it did"}, "so it did"), ({"id": "tx_1"}, "tx_1")],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.models import Effect
 from tests.clients.framework_programs import newer
 from tests.clients.openai_agents.conftest import Program
@@ -10,6 +12,7 @@ from tests.clients.scripted_model import scripted
 from tests.clients.world import World, ended
 
 
+@pytest.mark.long
 def test_the_calls_of_an_agent_that_it_was_handed_to_are_asked(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("transfer_to_clerk", {})], [REFUND], "Done.") as model:
@@ -40,6 +43,7 @@ def test_the_calls_of_an_agent_and_of_its_tool_are_one_gate(web: str, starts: Pr
     assert Effect.objects.filter(run=gate.run_id, status="done").count() == 2
 
 
+@pytest.mark.long
 def test_a_call_inside_an_agent_that_is_a_tool_is_not_run_again_after_a_kill(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("ask_clerk", {"input": "refund it"})], [REFUND], "hang", "Clerk is done.", "Done.") as model:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from agents.models import Effect
 from agents.moves import cancel
 from approvals.gates import closing
@@ -44,6 +46,7 @@ def test_each_call_has_a_verdict_of_its_own(web: str, starts: Program) -> None:
     ]
 
 
+@pytest.mark.long
 def test_two_approved_calls_run_one_after_the_other(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND, MAIL], "Done.") as model:
@@ -97,6 +100,7 @@ def test_a_no_to_all_goes_back_to_the_agent(web: str, starts: Program) -> None:
     assert "ran" not in service.log
 
 
+@pytest.mark.long
 def test_a_no_that_stops_ends_the_run(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND]) as model:
@@ -105,6 +109,7 @@ def test_a_no_that_stops_ends_the_run(web: str, starts: Program) -> None:
         service.says(r"Rejected \| Ann Okafor said no to refund: Not this month\. Do not do it another way\.")
 
 
+@pytest.mark.long
 def test_what_nobody_decided_is_told_as_that(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Nobody was there.") as model:
@@ -118,6 +123,7 @@ def test_what_nobody_decided_is_told_as_that(web: str, starts: Program) -> None:
     assert "ran" not in service.log
 
 
+@pytest.mark.long
 def test_a_withdrawn_gate_and_a_cancelled_run_are_raised_as_themselves(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], [REFUND]) as model:
@@ -131,6 +137,7 @@ def test_a_withdrawn_gate_and_a_cancelled_run_are_raised_as_themselves(web: str,
         second.says(r"(Stopped|Withdrawn) \| .*cancel")
 
 
+@pytest.mark.long
 def test_a_shell_call_is_asked_about_with_its_commands(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("shell_call", {"commands": ["rm -rf build"], "timeout_ms": 1000})], "Done.") as model:
@@ -142,6 +149,7 @@ def test_a_shell_call_is_asked_about_with_its_commands(web: str, starts: Program
     assert "ran shell rm -rf build" in service.log
 
 
+@pytest.mark.long
 def test_a_call_of_a_hosted_server_is_asked_about_with_the_servers_name(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("bank.pay", {"amount": "5"})], "Done.") as model:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from checkpoints.store import claims
@@ -18,6 +20,7 @@ def test_two_calls_under_one_id_are_refused(web: str, starts: Program) -> None:
         starts(world, model, "plain", "run", "k1").says(r"(CannotAsk \| Two calls of the agent have the id|raised \w+)")
 
 
+@pytest.mark.long
 def test_a_history_of_another_version_is_refused_and_its_approval_stays(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -28,6 +31,7 @@ def test_a_history_of_another_version_is_refused_and_its_approval_stays(web: str
         )
 
 
+@pytest.mark.long
 def test_a_gate_that_does_not_exist_or_is_another_programs_is_refused(web: str, starts: Program) -> None:
     world = World(web)
     with scripted() as model, world.client() as hp:
@@ -36,6 +40,7 @@ def test_a_gate_that_does_not_exist_or_is_another_programs_is_refused(web: str, 
         starts(world, model, "plain", "resume", gate).says(r"CannotResume \| Gate \d+ was not opened by")
 
 
+@pytest.mark.long
 def test_a_number_that_json_cannot_hold_is_refused(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("refund", '{"order": "7", "amount": 1e999}')], "Done.") as model:
@@ -44,6 +49,7 @@ def test_a_number_that_json_cannot_hold_is_refused(web: str, starts: Program) ->
         assert "ran refund" not in service.log
 
 
+@pytest.mark.long
 def test_a_program_whose_run_another_took_over_is_told(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "hang") as model:

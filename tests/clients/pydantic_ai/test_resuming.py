@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from agents.models import Effect
 from approvals.models import Gate
 from tests.clients.pydantic_ai.conftest import Program
@@ -33,6 +35,7 @@ def test_killed_while_it_waits_it_goes_on_by_its_key(web: str, starts: Program) 
     assert ended(gate.run_id)["output"] == "Done."
 
 
+@pytest.mark.long
 def test_a_program_without_an_event_loop_waits_and_is_killed_too(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -45,6 +48,7 @@ def test_a_program_without_an_event_loop_waits_and_is_killed_too(web: str, start
         assert second.log.count("ran refund") == 1
 
 
+@pytest.mark.long
 def test_what_was_deferred_is_resumed_by_its_gate_in_another_process(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], "Done.") as model:
@@ -64,6 +68,7 @@ def test_a_gate_of_another_agent_is_refused(web: str, starts: Program) -> None:
         starts(world, model, "plain", "resume", number).says("final Done")
 
 
+@pytest.mark.long
 def test_a_tool_that_was_removed_meanwhile_says_what_to_do_and_its_approval_stays(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND, MAIL], "Done.") as model:
@@ -78,6 +83,7 @@ def test_a_tool_that_was_removed_meanwhile_says_what_to_do_and_its_approval_stay
         assert service.log.count("ran refund") == 1
 
 
+@pytest.mark.long
 def test_a_result_and_a_history_that_are_too_large_say_what_to_do(shared_web: SharedWeb, starts: Program) -> None:
     world = World(shared_web({"HOLDPOINT_STATE_LIMIT": "100000"}))
     with scripted([("archive", {"order": "7"})], "Done.", "Done.") as model:

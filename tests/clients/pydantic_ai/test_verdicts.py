@@ -14,6 +14,7 @@ from tests.clients.framework_programs import newer
 from tests.clients.pydantic_ai.conftest import Program
 from tests.clients.scripted_model import Call, scripted
 from tests.clients.world import World, ended
+from tests.harness.examples import first_alone
 
 REFUND: Call = ("refund", {"order": "7", "amount": 20.0})
 MAIL: Call = ("mail", {"to": "marit@example.org"})
@@ -52,6 +53,7 @@ def test_an_edited_call_runs_with_the_edit_and_the_agent_is_told(web: str, start
     assert sorted((each.action, each.status) for each in effects) == [("mail", "done"), ("refund", "done")]
 
 
+@pytest.mark.long
 def test_an_argument_that_the_model_left_out_stays_out(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("refund", {"order": "7"})], "Done.") as model:
@@ -61,6 +63,7 @@ def test_an_argument_that_the_model_left_out_stays_out(web: str, starts: Program
         assert "ran refund 7 5.0" in service.log
 
 
+@pytest.mark.long
 def test_a_no_to_all_goes_back_to_the_agent_and_what_nobody_decided_is_told_as_that(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([REFUND], [MAIL], "Then not.") as model:
@@ -76,6 +79,7 @@ def test_a_no_to_all_goes_back_to_the_agent_and_what_nobody_decided_is_told_as_t
     assert "ran" not in service.log
 
 
+@pytest.mark.long
 def test_a_tool_that_asks_the_model_again_has_run(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("again", {"order": "7"})], "Done.") as model:
@@ -86,6 +90,7 @@ def test_a_tool_that_asks_the_model_again_has_run(web: str, starts: Program) -> 
     assert ended(gate.run_id)["results"] == {"again": "The tool told the agent: Take order 8."}
 
 
+@pytest.mark.long
 def test_calls_that_are_done_elsewhere_are_the_programs(web: str, starts: Program) -> None:
     world = World(web)
     with scripted([("elsewhere", {"order": "7"}), REFUND], [("elsewhere", {"order": "8"})], "Done.") as model:
@@ -99,7 +104,7 @@ def test_calls_that_are_done_elsewhere_are_the_programs(web: str, starts: Progra
         starts(world, model, "plain", "run", "k2").says(r"CannotAsk \| The agent waits for elsewhere")
 
 
-@pytest.mark.parametrize("given", [{"order": "8"}, REFUND[1]])
+@pytest.mark.parametrize("given", first_alone([{"order": "8"}, REFUND[1]]))
 def test_a_later_call_under_an_approved_calls_id_is_another_call(
     web: str, starts: Program, given: dict[str, Any]
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_rejection_says_why_and_where_the_run_goes(at: Reviewer) -> None:
     assert (outcome.kind, outcome.then, outcome.back_to) == ("rejected", "back", "propose")
 
 
+@pytest.mark.long
 def test_a_response_is_given_in_the_place_of_the_action(at: Reviewer) -> None:
     card = make_card(actions=[make_action(verdicts=["approve", "reject", "respond"])])
     gate = make_gate(team=at.gate.team, card=card)
@@ -91,6 +92,7 @@ def test_a_response_is_given_in_the_place_of_the_action(at: Reviewer) -> None:
     assert gate.decisions.get().by_action == {"refund": "respond"}
 
 
+@pytest.mark.long
 def test_each_action_gets_its_own_verdict(at: Reviewer) -> None:
     card = make_card(actions=[make_action(), make_action(id="other", effect="")])
     gate = make_gate(team=at.gate.team, card=card)
@@ -100,6 +102,7 @@ def test_each_action_gets_its_own_verdict(at: Reviewer) -> None:
     assert gate.decisions.get().by_action == {"refund": "approve", "other": "reject"}
 
 
+@pytest.mark.long
 def test_a_decision_adds_and_drops_conditions(at: Reviewer) -> None:
     gate = conditional(at)
     assert "only if the balance is still 0.00 EUR  balance, if added" in at.runs("show", gate.pk).stdout
@@ -108,6 +111,7 @@ def test_a_decision_adds_and_drops_conditions(at: Reviewer) -> None:
     assert (gate.decisions.get().added, said_of(gate)["dropped"]) == (["balance"], ["mood"])
 
 
+@pytest.mark.long
 def test_runs_are_listed_and_one_is_sent_back(at: Reviewer) -> None:
     run = at.gate.run
     [told] = [json.loads(each) for each in at.runs("runs", "--json", "--status", "waiting").stdout.splitlines()]
@@ -122,6 +126,7 @@ def test_runs_are_listed_and_one_is_sent_back(at: Reviewer) -> None:
     assert at.runs("rewind", run.pk, 999).returncode in (exits.INVALID, exits.NOT_FOUND)
 
 
+@pytest.mark.long
 def test_a_gate_with_files_and_charts_names_the_page_that_has_them(at: Reviewer) -> None:
     file = {"type": "object", "properties": {"$artifact": {"type": "string"}}}
     gate = at.posted(schema={"type": "object", "properties": {"scan": file}})
@@ -239,6 +244,7 @@ def test_what_an_agent_writes_reaches_no_terminal_as_it_is(at: Reviewer) -> None
     assert "<U+001B>[2JPay<U+202E>" in at.runs("show", gate.pk).stdout
 
 
+@pytest.mark.long
 def test_a_reader_that_has_enough_ends_it_quietly(at: Reviewer) -> None:
     with at.starts("show", at.gate.pk) as shown:
         assert shown.stdout is not None
@@ -263,6 +269,7 @@ def test_logout_leaves_a_token_of_the_environment_alone(at: Reviewer) -> None:
     assert Token.objects.get(user=at.user).revoked_at is None
 
 
+@pytest.mark.long
 def test_every_command_has_help_and_the_table_of_codes(at: Reviewer) -> None:
     for command in ("gates", "show", "decide", "undo", "runs", "rewind", "watch", "login", "logout"):
         done = at.runs(command, "--help")

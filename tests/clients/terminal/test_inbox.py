@@ -125,6 +125,7 @@ async def test_a_decision_is_undone_with_a_key_until_it_takes_effect(at: Reviewe
     assert (await sync_to_async(now)(gate)).settles_at is None
 
 
+@pytest.mark.long
 async def test_a_rejection_takes_a_reason_and_says_where_the_run_goes(at: Reviewer) -> None:
     async with inbox(at) as pilot:
         await shows(pilot, "1 gate is open")
@@ -171,6 +172,7 @@ async def test_an_edit_is_a_form_and_shows_what_changes_before_it_counts(at: Rev
     assert action.arguments == {"to": "ACME", "amount": "100.00", "urgent": False, "speed": "[b]fast"}
 
 
+@pytest.mark.long
 async def test_a_response_takes_the_place_of_the_action(at: Reviewer) -> None:
     card = make_card(
         title="Answer me", actions=[make_action(verdicts=["approve", "reject", "respond"])], risk="critical"
@@ -188,6 +190,7 @@ async def test_a_response_takes_the_place_of_the_action(at: Reviewer) -> None:
     assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "respond"}
 
 
+@pytest.mark.long
 async def test_each_action_has_its_own_verdict(at: Reviewer) -> None:
     actions = [make_action(), make_action(id="other", effect="")]
     gate = await sync_to_async(make_gate)(team=at.gate.team, card=make_card(actions=actions, risk="critical"))
@@ -210,6 +213,7 @@ async def test_each_action_has_its_own_verdict(at: Reviewer) -> None:
     assert (await sync_to_async(gate.decisions.get)()).by_action == {"refund": "approve", "other": "reject"}
 
 
+@pytest.mark.long
 async def test_conditions_are_added_and_dropped_before_an_approval(at: Reviewer) -> None:
     gate = await sync_to_async(conditional)(at)
     async with inbox(at) as pilot:
@@ -254,6 +258,7 @@ async def test_gates_come_and_go_as_they_open_and_close(at: Reviewer) -> None:
         await shows(pilot, "1 gate is open")
 
 
+@pytest.mark.long
 async def test_a_run_is_rewound_after_showing_what_that_does(at: Reviewer) -> None:
     async with inbox(at) as pilot:
         await shows(pilot, "1 gate is open")

@@ -111,6 +111,7 @@ def test_a_wrong_code_says_so_and_keeps_what_was_typed(at: Reviewer, new_page: N
     expect(page.get_by_label("The code in your terminal")).to_have_value("BBBB-BBBB")
 
 
+@pytest.mark.long
 def test_what_the_documentation_shows_first_works_as_it_stands(at: Reviewer, new_page: NewPage, tmp_path: Path) -> None:
     text = (ROOT / "docs/frameworks/terminal.md").read_text()
     script = text.partition("```sh\n")[2].partition("```")[0]

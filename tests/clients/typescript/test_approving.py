@@ -14,6 +14,7 @@ from checkpoints.models import Run
 from tests.clients.typescript.program import Program, Running, Thrown
 from tests.clients.world import WIRE, World, ended
 from tests.factories import ann
+from tests.harness.examples import first_alone
 from tests.harness.waiting import until
 
 WIRES = """
@@ -62,6 +63,7 @@ def test_a_no_is_thrown_with_its_words(web: str, program: Program) -> None:
     assert not Effect.objects.filter(run=gate.run_id).exists()
 
 
+@pytest.mark.long
 def test_an_answer_in_its_place_is_thrown_as_a_value(web: str, program: Program) -> None:
     world = World(web)
     told = wires(program, world, "{ respond: true }")
@@ -81,6 +83,7 @@ def test_a_deadline_that_passed_is_no_rejection(web: str, program: Program) -> N
         told.result()
 
 
+@pytest.mark.long
 def test_a_gate_that_was_withdrawn_says_why(web: str, program: Program) -> None:
     world = World(web)
     told = program(world, 'return hp.resume((await hp.defer("wire", WIRE)).id, {}, () => 1);')
@@ -89,6 +92,7 @@ def test_a_gate_that_was_withdrawn_says_why(web: str, program: Program) -> None:
         told.result()
 
 
+@pytest.mark.long
 def test_a_run_that_people_cancelled_says_so(web: str, program: Program) -> None:
     world = World(web)
     told = program(
@@ -99,7 +103,7 @@ def test_a_run_that_people_cancelled_says_so(web: str, program: Program) -> None
         told.result()
 
 
-@pytest.mark.parametrize("timeout", [0, 0.7])
+@pytest.mark.parametrize("timeout", first_alone([0.7, 0]))
 def test_nobody_decides_in_the_time_that_is_given(web: str, program: Program, timeout: float) -> None:
     """A time that was no whole number of milliseconds was refused by Node, as it is in all but the longest waits."""
     world = World(web)
@@ -135,6 +139,7 @@ def test_nobody_is_asked_without_a_function_that_acts(web: str, program: Program
     assert not Gate.objects.filter(team=world.team).exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("throws", "status", "words"),
     [
@@ -155,6 +160,7 @@ def test_what_is_thrown_decides_between_failed_and_unknown(
     assert (row.status, row.error) == (status, words)
 
 
+@pytest.mark.long
 def test_a_failure_that_may_be_tried_again_is_handed_out_again(web: str, program: Program) -> None:
     world = World(web)
     told = program(
@@ -213,6 +219,7 @@ def test_heartbeats_keep_a_claim_while_the_function_works(web: str, program: Pro
     assert told.result() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [

@@ -62,6 +62,7 @@ def decide(page: Page, gate: int, *, amount: str = "", choice: str = "approve", 
     expect(page.locator("#gate-news")).to_contain_text("by Ann Okafor")
 
 
+@pytest.mark.long
 def test_the_pages_first_example_is_run_by_somebody_elsewhere(
     web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
 ) -> None:
@@ -75,6 +76,7 @@ def test_the_pages_first_example_is_run_by_somebody_elsewhere(
     assert ended(gate.run_id)["wire_result"]["id"] == "tx_1"
 
 
+@pytest.mark.long
 def test_a_no_is_printed_by_the_pages_first_example(
     web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_no_is_printed_by_the_pages_first_example(
     running.says(r"Ann Okafor said no to wire: Not this month\. Do not do it another way\.")
 
 
+@pytest.mark.long
 def test_a_script_is_killed_while_it_waits_and_goes_on_by_the_gates_number(
     web: str, new_page: NewPage, elsewhere: Path, start_service: Starter
 ) -> None:
@@ -158,6 +161,7 @@ def test_messages_that_were_lost_after_the_action_do_it_no_second_time(agent: Ag
     assert Effect.objects.filter(run__team=agent.world.team).count() == 1
 
 
+@pytest.mark.long
 def test_words_that_vary_leave_an_approved_call_approved(agent: Agent) -> None:
     first = agent.start()
     asked(agent.world, first)
@@ -204,6 +208,7 @@ console.log("ended:", JSON.stringify(messages.slice(-2)));
 """
 
 
+@pytest.mark.long
 def test_an_answer_in_its_place_is_the_tools_result(agent: Agent, elsewhere: Path, start_service: Starter) -> None:
     (elsewhere / "answers.mjs").write_text(ANSWERS % "console.log('wiring')")
     running = start_service("agent", ["node", str(elsewhere / "answers.mjs")], agent.world.env)
@@ -213,6 +218,7 @@ def test_an_answer_in_its_place_is_the_tools_result(agent: Agent, elsewhere: Pat
     assert "wiring" not in running.log
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("throws", "words", "status"),
     [
@@ -242,6 +248,7 @@ def test_an_edit_is_told_to_the_model_beside_the_tools_own_output(
     running.says("ended: .*I was told .*paid as tx_1.*amount is now .*100")
 
 
+@pytest.mark.long
 def test_a_second_call_under_the_same_id_asks_for_itself(agent: Agent, elsewhere: Path, start_service: Starter) -> None:
     twice = ANSWERS % "console.log('wiring'); return { id: 'tx_1' };"
     twice = twice.replace(
@@ -278,6 +285,7 @@ READS = {
 }
 
 
+@pytest.mark.long
 def test_a_stream_asks_and_goes_on_in_the_same_way(agent: Agent, elsewhere: Path) -> None:
     script = agent.script.read_text()
     for whole, streamed in READS.items():

@@ -50,6 +50,7 @@ def asked(world: World, program: Program, resumes: str) -> Thrown:
     return found
 
 
+@pytest.mark.long
 def test_what_may_be_sent_twice_is_handed_out_again_under_its_key(web: str, program: Program) -> None:
     world = World(web)
     gate, key, process = begun(world, program, idempotent=True)
@@ -75,6 +76,7 @@ def test_what_may_not_be_sent_twice_is_asked_about(web: str, program: Program) -
     assert done.value.said["result"] == {"id": "tx_seen"}
 
 
+@pytest.mark.long
 def test_what_did_not_happen_is_done_after_people_said_so(web: str, program: Program) -> None:
     world = World(web)
     gate, key, process = begun(world, program, idempotent=False)
@@ -87,6 +89,7 @@ def test_what_did_not_happen_is_done_after_people_said_so(web: str, program: Pro
     assert ended(second.wrote("call")["run"])["wire_result"] == {"id": "tx_2"}
 
 
+@pytest.mark.long
 def test_a_process_that_slept_for_too_long_is_told_and_changes_nothing(web: str, program: Program) -> None:
     world = World(web)
     gate, _, sleeper = begun(world, program, idempotent=True)
@@ -112,6 +115,7 @@ def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str, program: Progra
     assert (done.value.said["result"], done.value.said["run"]) == ({"id": "tx_1"}, gate.run_id)
 
 
+@pytest.mark.long
 def test_what_people_sent_back_is_asked_again_and_found_by_the_first_number(web: str, program: Program) -> None:
     """A program that died while it waited for the second answer was told of the first decision."""
     world = World(web)
@@ -137,6 +141,7 @@ return hp.resume(%d, { undo: cancel }, (call) => { write("pay", call); return { 
 """
 
 
+@pytest.mark.long
 def test_what_people_send_back_is_undone_before_it_is_done_again(web: str, program: Program) -> None:
     world = World(web)
     first = 'const { id } = await hp.defer("wire", WIRE, { undo: function cancel() {} }); write("gate", id);'

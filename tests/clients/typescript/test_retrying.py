@@ -12,6 +12,7 @@ from tests.clients.losing_proxy import Fate, Proxy, first
 from tests.clients.typescript.program import Program, Thrown
 from tests.clients.typescript.test_approving import wires
 from tests.clients.world import World, ended
+from tests.harness.examples import first_alone
 from tests.harness.services import free_port
 
 Start = Callable[..., Proxy]
@@ -32,7 +33,7 @@ def proxy(web: str) -> Iterator[Start]:
         each.close()
 
 
-@pytest.mark.parametrize("what", ["/gates", "/claims", "/effects", "/results"])
+@pytest.mark.parametrize("what", first_alone(["/effects", "/gates", "/claims", "/results"]))
 def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, program: Program, what: str) -> None:
     way = proxy(first(what, "lose"))
     world = World(way.url)
@@ -48,16 +49,17 @@ def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, program: Progra
     assert (row.status, row.attempts, row.key) == ("done", 1, told.wrote("call")["key"])
 
 
-@pytest.mark.parametrize("refusal", [(429, "0"), (503, "0"), (500, ""), (502, "junk")])
+@pytest.mark.parametrize(("status", "after"), first_alone([(429, "0"), (503, "0"), (500, ""), (502, "junk")]))
 def test_what_may_pass_is_tried_again_under_the_same_key(
-    proxy: Start, program: Program, refusal: tuple[int, str]
+    proxy: Start, program: Program, status: int, after: str
 ) -> None:
-    way = proxy(first("/gates", refusal, times=2))
+    way = proxy(first("/gates", (status, after), times=2))
     program(World(way.url), DEFERS).result()
     assert len(way.posts("/gates")) == 3
     assert len({each.key for each in way.posts("/gates")}) == 1
 
 
+@pytest.mark.long
 def test_a_server_that_is_down_for_a_while_is_waited_for(proxy: Start, program: Program) -> None:
     port = free_port()
     told = program(World(f"http://127.0.0.1:{port}"), DEFERS)

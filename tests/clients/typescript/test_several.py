@@ -54,6 +54,7 @@ def test_what_is_refused_or_answered_for_is_not_done(web: str, program: Program)
     assert not Effect.objects.filter(run__team=world.team).exists()
 
 
+@pytest.mark.long
 def test_a_no_to_all_of_them_is_thrown(web: str, program: Program) -> None:
     world = World(web)
     told = program(world, BOTH)
@@ -75,11 +76,13 @@ def test_another_process_goes_on_with_what_is_not_done(web: str, program: Progra
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_one_that_is_resumed_alone_names_the_call_for_several(web: str, program: Program) -> None:
     with pytest.raises(Thrown, match="call resumeEach"):
         program(World(web), f"{ASKS} return hp.resume((await hp.deferEach(both, quoted)).id, {{}}, act);").result()
 
 
+@pytest.mark.long
 def test_a_question_is_answered_and_leaves_no_run_in_the_queue(web: str, program: Program) -> None:
     world = World(web)
     told = program(world, 'return hp.ask("deploy", { version: "4.2" }, { title: "Deploy 4.2 now?", respond: true });')
@@ -91,6 +94,7 @@ def test_a_question_is_answered_and_leaves_no_run_in_the_queue(web: str, program
     assert not Effect.objects.filter(run=gate.run_id).exists()
 
 
+@pytest.mark.long
 def test_a_question_may_be_answered_in_words(web: str, program: Program) -> None:
     world = World(web)
     told = program(world, 'return hp.ask("colour", {}, { title: "Which colour?", respond: true });')
@@ -98,6 +102,7 @@ def test_a_question_may_be_answered_in_words(web: str, program: Program) -> None
     assert told.result()["answer"] == "Green."
 
 
+@pytest.mark.long
 def test_the_answer_to_a_question_that_was_deferred_is_had_later(web: str, program: Program) -> None:
     world = World(web)
     pending = program(world, 'return hp.defer("deploy", { version: "4.2" }, { askOnly: true });').result()
@@ -115,6 +120,7 @@ const all = [
 """
 
 
+@pytest.mark.long
 def test_many_things_are_asked_in_one_call_a_gate_each(web: str, program: Program) -> None:
     world = World(web)
     twice = 'return [await hp.deferAll(all, { key: "night-17" }), await hp.deferAll(all, { key: "night-17" })];'
@@ -128,6 +134,7 @@ def test_many_things_are_asked_in_one_call_a_gate_each(web: str, program: Progra
     assert (done, ended(gates[0].run_id)["wire_result"]) == ("ACME", "ACME")
 
 
+@pytest.mark.long
 def test_many_questions_perform_nothing_and_are_for_one_agent(web: str, program: Program) -> None:
     world = World(web)
     asks = "const [one] = await hp.deferAll(all.slice(0, 1), { askOnly: true }); write('asked', one.id);"

@@ -69,6 +69,20 @@ def inbox_of(stack: Stack, username: str) -> str:
     return answer.text
 
 
+def test_a_stack_goes_on_in_its_home_revives_a_part_and_leaves_nothing_behind(
+    start: Start, tmp_path: Path, servers: Session
+) -> None:
+    """A start that finds its tables; all that a first one does, and each part that dies, is in the test below."""
+    stack = start(home=started_before(tmp_path / "home", servers))
+    assert stack.get("/healthz").json() == {"status": "ok"}
+    until(lambda: stack.get("/readyz").status_code == 200, what=stack.get("/readyz").text)
+    assert re.match(r"Holdpoint is already running on .* \(process \d+\)", refused(stack.home))
+    starts_again(stack, "worker", "manage.py worker")
+    ends_by_ctrl_c_and_leaves_nothing_behind(stack)
+    is_wiped_by_a_reset(stack)
+
+
+@pytest.mark.long
 def test_a_stack_seeds_an_inbox_revives_its_parts_and_recovers_and_leaves_nothing_behind(
     start: Start, tmp_path: Path
 ) -> None:
@@ -117,12 +131,17 @@ def starts_a_part_that_dies_again_and_leaves_the_others(stack: Stack) -> None:
     until(lambda: stack.get("/readyz").json()["parts"]["restarts"] == "ok", what="it was started")
     words = {"sandbox": "agents.examples.sandbox", "redis": "redis-server", "postgres": "/postgres -D"}
     for name, command in (words | {"worker": "manage.py worker", "sweeper": "manage.py sweeper"}).items():
-        stack.child(command).kill()
-        stack.service.says(rf"The {name} process ended with exit code -9; it is started again in 1 s\.")
-        until(partial(stack.children, command), what=f"another {name}")
+        starts_again(stack, name, command)
     until(lambda: len(re.findall(r"worker +\| .* ready", stack.service.log)) == 2, what="another worker is ready")
     until(lambda: stack.get("/readyz").status_code == 200, what="everything works again")
     assert web.is_running()
+
+
+def starts_again(stack: Stack, name: str, command: str) -> None:
+    """Kill a part; wait for the next one."""
+    stack.child(command).kill()
+    stack.service.says(rf"The {name} process ended with exit code -9; it is started again in 1 s\.")
+    until(partial(stack.children, command), what=f"another {name}")
 
 
 def told_without_beat(stack: Stack) -> str:
@@ -206,6 +225,7 @@ def test_a_process_that_refuses_to_start_says_why_where_the_stack_ends(tmp_path:
     assert stack.processes() == []
 
 
+@pytest.mark.long
 def test_servers_of_ones_own_are_used_and_get_a_role_for_the_application(
     start: Start, servers: Session, tmp_path: Path
 ) -> None:

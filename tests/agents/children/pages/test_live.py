@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from agents.queries.run_row import CHILDREN
@@ -35,6 +36,7 @@ def test_the_page_of_a_parent_follows_its_children(new_page: NewPage) -> None:
     assert Event.objects.filter(run_id=run.pk).count() == told
 
 
+@pytest.mark.long
 def test_it_follows_those_too_that_it_has_no_room_for(new_page: NewPage) -> None:
     names = [f"n{number}" for number in range(CHILDREN + 5)]  # the next that is let go is not shown either
     run = advance(make_parent(*names, modes={names[0]: "ask"}))

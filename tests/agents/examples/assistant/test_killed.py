@@ -15,7 +15,7 @@ from checkpoints.models import Run
 from tests.agents.examples.refunds.test_killed import killed
 from tests.approvals.cards.verdicts.verdict_forms import APPROVE, edit, reject, respond, say
 from tests.factories.driven_runs import advance_to_rest, answer, decide, effects, open_gate, state
-from tests.harness.examples import each_third
+from tests.harness.examples import one_in
 from tests.harness.services import Talking
 
 from .assistant_runs import DONE, begun, calling
@@ -58,7 +58,7 @@ def restarted(run: Run) -> Run:
     return advance_to_rest(run)
 
 
-@pytest.mark.parametrize("place", each_third(PLACES))
+@pytest.mark.parametrize("place", one_in(3, PLACES))
 def test_a_worker_killed_anywhere_in_a_turn_does_nothing_twice(
     place: str, endpoint: Endpoint, folder: Path, hand: Talking
 ) -> None:

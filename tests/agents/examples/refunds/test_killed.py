@@ -19,7 +19,7 @@ from checkpoints import actors
 from checkpoints.models import Run
 from tests.factories import ann, decide, make_team
 from tests.factories.driven_runs import advance_to_rest, effects, open_gate
-from tests.harness.examples import each_third
+from tests.harness.examples import one_in
 from tests.harness.services import Talking
 
 from .conftest import World, past_doubts
@@ -50,7 +50,7 @@ def only_refunds(settings: Any, sandbox: World) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("only_refunds")
-@pytest.mark.parametrize("place", each_third(PLACES))
+@pytest.mark.parametrize("place", one_in(3, PLACES))
 def test_a_worker_killed_while_it_pays_leaves_one_refund(place: str, sandbox: World, hand: Talking) -> None:
     [input] = Refunds.inputs_from(next(MAILS.glob("06-*.eml")))
     run = past_doubts(advance_to_rest(start_run("refunds", input, by=actors.SYSTEM, team=make_team())))

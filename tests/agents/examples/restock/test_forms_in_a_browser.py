@@ -11,6 +11,7 @@ from approvals.models import Gate
 from tests.factories import ann
 from tests.factories.driven_runs import open_gate
 from tests.harness.browser_checks import check, each_width, watched
+from tests.harness.examples import first_alone
 
 from .restock_runs import make_restock
 
@@ -24,7 +25,7 @@ def lines(gate: Gate) -> list[tuple[str, int]]:
     return [(line["sku"], line["quantity"]) for line in found.arguments["lines"]]
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", first_alone([True, False]))
 def test_a_line_is_added_moved_filled_in_and_another_taken_out(new_page: NewPage, script: bool) -> None:
     gate = open_gate(make_restock())
     (first, _), (second, bought), (third, _) = lines(gate)
@@ -137,6 +138,7 @@ def test_what_does_not_hold_is_said_beside_the_field_and_in_the_panel_while_it_i
     assert check(page, "", said) == []
 
 
+@pytest.mark.long
 def test_an_edit_of_a_long_text_is_shown_word_by_word(new_page: NewPage) -> None:
     gate = open_gate(make_restock())
     page = new_page(ann(gate.team))

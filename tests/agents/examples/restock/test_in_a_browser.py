@@ -90,6 +90,7 @@ def test_one_is_approved_one_edited_deep_inside_and_one_rejected_while_another_i
     assert said == [[], []]
 
 
+@pytest.mark.long
 def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPage) -> None:
     team = make_team()
     gate = open_gate(make_restock(team=team))
@@ -114,6 +115,7 @@ def test_what_was_chosen_and_typed_for_each_outlives_a_sign_out(new_page: NewPag
     expect(page.locator("[data-commit]:visible")).to_contain_text(MIX)
 
 
+@pytest.mark.long
 def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     gate, page = opened(new_page)
     page.keyboard.press("1")
@@ -162,6 +164,7 @@ def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
     assert Gate.objects.get(pk=gate.pk).status == "open"
 
 
+@pytest.mark.long
 def test_without_script_the_consequences_are_shown_and_a_mix_is_sent(new_page: NewPage) -> None:
     _, page = opened(new_page, java_script_enabled=False)
     page.locator("#decide label[data-choice=each]").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.conftest import SharedWeb, sign_in
@@ -10,6 +11,7 @@ from tests.factories import ann
 from .test_previews_at_the_gate import asked_again
 
 
+@pytest.mark.long
 def test_the_impact_of_a_value_in_its_place_is_drawn_while_it_is_typed(
     ledger: str, shared_web: SharedWeb, browser: Browser
 ) -> None:

@@ -139,6 +139,7 @@ def test_the_panel_stays_open_from_one_checkpoint_to_the_next(new_page: NewPage,
     assert len(asked) == 2
 
 
+@pytest.mark.long
 def test_without_a_script_an_edit_is_shown_and_then_sent(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     page = open_page(new_page, run, "checkpoints/1/edit/", java_script_enabled=False)
@@ -154,6 +155,7 @@ def test_without_a_script_an_edit_is_shown_and_then_sent(new_page: NewPage, ledg
     assert "edited by hand" in page.locator("#timeline").inner_text()
 
 
+@pytest.mark.long
 def test_without_a_script_a_rewind_shows_only_the_way_that_is_chosen(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     page = open_page(new_page, run, f"?at={after(run, 'book')}", java_script_enabled=False)

@@ -68,6 +68,7 @@ def test_a_note_survives_the_look_that_finds_the_session_ended(new_page: NewPage
     assert [each.text for each in notes.standing(notes.of_checkpoint(at))] == [WORDS]
 
 
+@pytest.mark.long
 def test_a_note_that_is_sent_after_the_session_ended_is_there_to_be_sent_again(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     user = somebody(run)
@@ -97,6 +98,7 @@ def test_a_rewind_comes_back_that_was_typed_where_the_address_named_no_checkpoin
     expect(page.get_by_label("Why")).to_have_value("The wrong room.")
 
 
+@pytest.mark.long
 @each_width
 def test_an_edit_with_a_list_that_grew_comes_back_as_it_was(new_page: NewPage, ledger: str, width: int) -> None:
     run = booked(ledger)
@@ -139,6 +141,7 @@ def test_a_fork_that_is_being_typed_comes_back(new_page: NewPage, ledger: str) -
     expect(page.locator("h1")).to_have_text("For somebody else")
 
 
+@pytest.mark.long
 def test_a_rewind_and_a_note_of_one_page_come_back_together(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     user, at = somebody(run), after(run, "book")
@@ -169,6 +172,7 @@ def test_somebody_else_who_signs_in_does_not_find_them(new_page: NewPage, ledger
     assert page.evaluate("Object.keys(sessionStorage)") == []
 
 
+@pytest.mark.long
 def test_without_a_script_the_sign_in_leads_back_to_the_form(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     user = somebody(run)

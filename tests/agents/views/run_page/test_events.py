@@ -150,6 +150,7 @@ def test_events_are_picked_and_go_back_in_their_place_and_stay_live(new_page: Ne
     assert page.evaluate("window.stays") is True
 
 
+@pytest.mark.long
 def test_events_are_picked_without_a_script(new_page: NewPage) -> None:
     run = lived()
     page = new_page(bob(run.team), java_script_enabled=False)

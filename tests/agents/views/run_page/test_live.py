@@ -88,6 +88,7 @@ def test_verifying_happens_in_place(new_page: NewPage) -> None:
     expect(page.locator("#verify")).to_contain_text("chain verified")
 
 
+@pytest.mark.long
 def test_without_a_script_a_checkpoint_is_chosen_and_the_run_cancelled(new_page: NewPage) -> None:
     team = make_team()
     run = held(team).run

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from approvals.models import Gate, Outcome
 from tests.factories import ann, bob, decide, make_policy, make_team
 from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.examples import first_alone
 
 from .offering_gates import make_observing_gate, make_precondition
 
@@ -25,7 +26,7 @@ def counted(gate: Gate) -> list[str]:
     return Outcome.objects.get(gate=gate).counted
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", first_alone([True, False]))
 def test_a_box_is_ticked_by_its_words_and_the_approval_takes_it(new_page: NewPage, script: bool) -> None:
     gate = make_observing_gate(BALANCE, MOOD)
     page = new_page(ann(gate.team), java_script_enabled=script)
@@ -54,6 +55,7 @@ def test_the_group_goes_with_a_rejection_and_stays_with_a_value_put_in_its_place
     expect(group).to_be_visible()
 
 
+@pytest.mark.long
 def test_decided_by_somebody_else_the_boxes_can_no_longer_be_set(new_page: NewPage) -> None:
     gate = make_observing_gate(BALANCE, MOOD)
     page = new_page(ann(gate.team))
@@ -66,6 +68,7 @@ def test_decided_by_somebody_else_the_boxes_can_no_longer_be_set(new_page: NewPa
     expect(page.locator("[name='only_if.balance']")).to_be_disabled()
 
 
+@pytest.mark.long
 def test_the_ticks_of_a_half_typed_answer_outlive_the_page_and_what_others_do(new_page: NewPage) -> None:
     gate = make_observing_gate(BALANCE, MOOD, policy=make_policy(make_team(), quorum=2))
     page = new_page(ann(gate.team))

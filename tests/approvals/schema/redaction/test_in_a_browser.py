@@ -66,6 +66,7 @@ def test_it_is_shown_in_its_place_and_hidden_again(new_page: NewPage, web: str, 
     assert said == []
 
 
+@pytest.mark.long
 def test_it_is_shown_without_script(new_page: NewPage, web: str, gate: Gate) -> None:
     page = new_page(member(gate.team, reveals=True), java_script_enabled=False)
     page.goto(f"/runs/{gate.run_id}/checkpoints/2/?view=state")

@@ -63,6 +63,7 @@ def decided(page: Page, choice: str, said: str) -> None:
     expect(page.locator("#gate-news")).to_contain_text(said)
 
 
+@pytest.mark.long
 def test_two_of_three_with_a_denial_an_escalation_a_delegation_a_takeover_and_an_expiry(
     new_page: NewPage, celery_worker: Callable[..., object], sweeper: Callable[..., object], tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from tests.factories import (
     make_team,
 )
 from tests.harness.browser_checks import LOOKS, check, is_live, watched
+from tests.harness.examples import first_alone
 from tests.harness.waiting import until
 
 NewPage = Callable[..., Page]
@@ -59,7 +60,7 @@ def opened(new_page: NewPage, gate: Gate, **options: object) -> Page:
     return page
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+@pytest.mark.parametrize(("width", "scheme"), first_alone(reversed(LOOKS)))
 def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme: str, width: int) -> None:
     team = make_team()
     first = make_gate(team=team)

@@ -29,6 +29,7 @@ from tests.factories import (
     make_user,
 )
 from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.examples import first_alone
 
 NewPage = Callable[..., Page]
 WIDE = (".gate-row-ask", ".gate-row-meta", ".gate-row-due")
@@ -160,7 +161,7 @@ def test_somebody_is_faster_and_a_half_typed_edit_survives(new_page: NewPage) ->
     expect(page.locator(".topbar [data-inbox-link] .count")).to_be_hidden()
 
 
-@pytest.mark.parametrize("reloaded", [False, True])
+@pytest.mark.parametrize("reloaded", first_alone([False, True]))
 def test_what_can_no_longer_happen_goes_with_the_gate(new_page: NewPage, reloaded: bool) -> None:
     """The deadline, what a yes would do, and the keys stood until the page was loaded again."""
     team = make_team()

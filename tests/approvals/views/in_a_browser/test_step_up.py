@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from approvals.models import Gate
 from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.harness.browser_checks import check_each_look, is_live, watched
+from tests.harness.examples import first_alone
 
 NewPage = Callable[..., Page]
 PASSWORD = "open sesame again"
@@ -21,7 +22,7 @@ def strict_gate() -> Gate:
     return make_gate(policy=make_policy(make_team(), step_up=True))
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("scripts", first_alone([True, False]))
 @pytest.mark.examples
 def test_sent_asked_confirmed_and_sent(new_page: NewPage, scripts: bool) -> None:
     gate = strict_gate()

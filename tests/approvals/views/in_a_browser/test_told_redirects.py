@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from time import sleep
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, Request, Route
@@ -47,6 +48,7 @@ def test_the_page_after_a_decision_is_loaded_once(new_page: NewPage) -> None:
     assert Decision.objects.get(gate=first).user == reviewer
 
 
+@pytest.mark.long
 def test_a_page_that_is_left_fetches_nothing_more(new_page: NewPage) -> None:
     team = make_team()
     policy = make_policy(team)

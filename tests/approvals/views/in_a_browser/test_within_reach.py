@@ -14,10 +14,11 @@ from tests.agents.serving.test_unrun import begin
 from tests.approvals.decisions.undoing.windows import make_held, now
 from tests.factories import ann, bob, decide, make_card, make_gate, make_team
 from tests.harness.browser_checks import check, composing, is_live, watched
+from tests.harness.examples import first_alone
 
 NewPage = Callable[..., Page]
 UPRIGHT, ON_ITS_SIDE = {"width": 390, "height": 844}, {"width": 844, "height": 390}
-each_way = pytest.mark.parametrize("phone", [UPRIGHT, ON_ITS_SIDE], ids=["upright", "on its side"])
+each_way = pytest.mark.parametrize("phone", first_alone([UPRIGHT, ON_ITS_SIDE]), ids=["upright", "on its side"])
 
 
 def long_gate() -> Gate:
@@ -153,6 +154,7 @@ def test_the_sheet_has_no_fault_of_access(new_page: NewPage, phone: dict[str, in
     assert check(page, "", said) == []
 
 
+@pytest.mark.long
 def test_without_a_script_the_bar_leads_to_the_form(new_page: NewPage) -> None:
     gate = long_gate()
     page = new_page(ann(gate.team), viewport=UPRIGHT, java_script_enabled=False)

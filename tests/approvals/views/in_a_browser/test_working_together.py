@@ -194,6 +194,7 @@ def test_words_that_were_not_sent_stay_in_the_field_whatever_the_page_does(
     expect(field).to_have_value("Not yet sent.")
 
 
+@pytest.mark.long
 def test_a_list_of_names_closes_as_the_caret_leaves_the_name(page_at: Callable[[Gate], Page], tmp_path: Path) -> None:
     gate = waiting_gate(tmp_path / "ledger")
     bob(gate.team)
