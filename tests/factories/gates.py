@@ -22,6 +22,7 @@ from approvals.models import Decision, Gate, Outcome, Policy, versions
 from checkpoints import actors, store
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Run
+from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.runs.plans import spec_of
 from checkpoints.store import claims
 from checkpoints.values.canonical_json import canonical
@@ -159,7 +160,12 @@ def make_gate(
         kind=kind,
         by=actors.of_agent(run.plan.agent),
     )
-    return Gate.objects.select_related("run__plan", "policy", "team").get(pk=gate.pk)
+    return _whole(gate.pk)[0]
+
+
+@prepared
+def _whole(pk: Any) -> QuerySet[Gate]:
+    return Gate.objects.select_related("run__plan", "policy", "team").filter(pk=pk)
 
 
 def decide(gate: Gate, by: User, verdict: str = "approve", **said: Any) -> Decision:
