@@ -36,6 +36,7 @@ def test_a_seed_gives_the_same_faults_and_another_one_others() -> None:
     assert lanes(SEED, 600, 1.5) != lanes(SEED + 1, 600, 1.5)
 
 
+@pytest.mark.long
 def test_an_installation_under_fire_loses_and_doubles_nothing_and_comes_to_rest(servers: Session, folder: Path) -> None:
     report = Campaign(SECONDS, SEED, folder, servers.migrated.data, KINDS, GAP).run()
     assert report.violations == [], report.counts

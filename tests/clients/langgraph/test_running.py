@@ -34,6 +34,7 @@ from tests.clients.test_altered import Altering, altering
 from tests.clients.world import World
 from tests.conftest import Starter
 from tests.factories import ann, unique
+from tests.harness.examples import one_in
 from tests.harness.session import ROOT
 from tests.harness.waiting import PATIENCE, until
 
@@ -101,7 +102,7 @@ def elsewhere(web: str) -> Iterator[Elsewhere]:
 
 @pytest.mark.parametrize(
     ("value", "said", "got"),
-    [
+    one_in(3, [
         (BATCHED, {"verdict": "approve"}, {"decisions": [{"type": "approve"}]}),
         (BATCHED, EDIT, {"decisions": [EDITED]}),
         (BATCHED, NO, {"decisions": [{"type": "reject", "message": TOLD}]}),
@@ -113,7 +114,7 @@ def elsewhere(web: str) -> Iterator[Elsewhere]:
         ([INBOX], PAID, [{"type": "response", "args": "Paid."}]),
         ("Which day?", {"verdict": "edit", "arguments": {"answer": "Monday"}}, "Monday"),
         ({"question": "Go on?"}, {"verdict": "edit", "arguments": {"answer": "true"}}, True),
-    ],
+    ]),
 )  # fmt: skip
 def test_each_form_is_answered_as_people_decided(elsewhere: Elsewhere, value: Any, said: Any, got: Any) -> None:
     told = elsewhere.runs(asks(elsewhere.make(), value), title="Answer the graph")

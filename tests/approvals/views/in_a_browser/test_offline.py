@@ -89,6 +89,7 @@ def test_a_page_that_is_cut_off_says_so_and_catches_up(new_page: NewPage, scheme
     expect(page.locator(f"#gate-{first.pk}")).to_contain_text("Approved by Bob Lindqvist")
 
 
+@pytest.mark.long
 def test_on_a_phone_the_line_pushes_nothing_from_under_the_eyes_of_whoever_reads_further_down(
     new_page: NewPage,
 ) -> None:
@@ -299,6 +300,7 @@ def test_words_that_could_not_be_said_stay_and_are_said_once_later(new_page: New
     assert Event.objects.filter(kind="gate.remarked", subject=gate.subject).count() == 1
 
 
+@pytest.mark.long
 def test_over_plain_http_what_was_taken_leaves_the_page_and_a_second_word_is_said(new_page: NewPage) -> None:
     """A browser gives crypto.randomUUID to secure pages alone: taken, the form stayed as if nothing had happened."""
     gate = make_gate(team=make_team())
@@ -367,6 +369,7 @@ def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_
     assert fresh(gate).decisions.count() == 1
 
 
+@pytest.mark.long
 def test_a_form_that_has_grown_old_says_so_beside_its_button(new_page: NewPage) -> None:
     gate = make_gate(team=make_team())
     page = opened(new_page, gate)
