@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import transaction
 
 from approvals.audit import exporting
@@ -282,9 +283,16 @@ def test_thousands_of_events_are_exported_and_verified_elsewhere_by_the_command_
     subjects = [each["subject"] for each in said["findings"]]
     assert f"event {event}" in subjects
     assert not said["ok"]
-    file.write_bytes(b"not an export\n")
-    assert elsewhere("verify", str(file), home=tmp_path).returncode == 2
-    assert elsewhere("verify", str(tmp_path / "none"), home=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("there", [b"not an export\n", None])
+def test_the_command_tells_what_cannot_be_read_from_what_is_wrong(tmp_path: Path, there: bytes | None) -> None:
+    file = tmp_path / "audit.jsonl"
+    if there is not None:
+        file.write_bytes(there)
+    with pytest.raises(CommandError) as told:
+        call_command("audit", "verify", str(file))
+    assert told.value.returncode == 2
 
 
 def test_an_export_is_in_the_audit_before_it_leaves() -> None:
