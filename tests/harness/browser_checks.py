@@ -14,8 +14,10 @@ TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Telling of each element that is right too takes longer than finding out what is wrong.
 OPTIONS = {"resultTypes": ["violations"], "preload": False}
 
-# Of these, what a width or a scheme changes. The other rules read the document, which each look has alike.
-BY_LOOK = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
+# What is asked once more in each look but the first: what a width or a scheme changes. The other rules read the
+# document, which all looks share; `make test-long` asks them in each.
+CHANGED = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
+ONCE_MORE = TAGS if examples.trying_all() else CHANGED
 
 # Each width and each scheme; what is wrong in the other two combinations alone is found by `make test-long`.
 LOOKS = [(1440, "light"), (390, "dark")]
@@ -79,12 +81,9 @@ def too_wide(page: Page) -> list[str]:
 
 
 def check_each_look(page: Page, address: str, said: list[str]) -> list[str]:
-    """The faults of a page in each look: see `check`. It is opened once, in the first of them.
-
-    In the others the rules that read the document alone are asked by `make test-long` again.
-    """
+    """The faults of a page in each look: see `check`. It is opened once, in the first of them."""
     faults, rules = list[str](), TAGS
     for width, scheme in each_look(page):
         faults += [f"{width} {scheme}: {fault}" for fault in check(page, address, said, rules)]
-        address, rules = "", TAGS if examples.trying_all() else BY_LOOK
+        address, rules = "", ONCE_MORE
     return faults
