@@ -6,6 +6,7 @@ import secrets
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 
 from agents.models import Effect, Failure
 from agents.runner import engine
@@ -15,6 +16,7 @@ from approvals.decisions.submission import Submission
 from approvals.models import Decision, Gate
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
+from checkpoints.postgresql.prepared_rows import prepared
 from tests.factories import REJECTION, ann, make_team, repeatable
 
 LINES = dict[str, list[str]]
@@ -44,7 +46,13 @@ def advance_to_rest(run: Run, *, turns: int = 20) -> Run:
 
 def open_gate(run: Run) -> Gate:
     """The gate that the run waits at."""
-    return Gate.objects.open().select_related("run__plan", "policy").get(run=run)
+    [gate] = _open_gates(run.pk)
+    return gate
+
+
+@prepared
+def _open_gates(run: Any) -> QuerySet[Gate]:
+    return Gate.objects.open().select_related("run__plan", "policy").filter(run=run)
 
 
 def decide(run: Run, verdict: str = "approve", *, by: User | None = None, **said: Any) -> Decision:

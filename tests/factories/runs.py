@@ -71,8 +71,11 @@ def make_spec(agent: str = "", *, steps: tuple[StepSpec, ...] = STEPS, version: 
 
 
 def make_plan(spec: PlanSpec | None = None) -> Plan:
-    """Store a plan."""
-    return plans.keep(spec or make_spec())
+    """Store a plan. One of a new name is put there at once: nobody else can have stored it."""
+    if spec:
+        return plans.keep(spec)
+    new = make_spec()
+    return Plan.objects.create(agent=new.agent, version=new.version, digest=new.digest, body=new.body)
 
 
 def make_state(**fields: Any) -> dict[str, Any]:
