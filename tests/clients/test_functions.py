@@ -196,6 +196,7 @@ def test_what_people_send_back_is_undone_before_it_is_done_again(web: str) -> No
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_coroutine_function_asks_too(web: str) -> None:
     world = World(web)
 
@@ -212,7 +213,6 @@ def test_a_coroutine_function_asks_too(web: str) -> None:
     assert told.result(PATIENCE) == ["Decimal('1.00')", "in cash"]
 
 
-@pytest.mark.long
 def test_a_no_to_a_coroutine_function_is_raised(web: str) -> None:
     world = World(web)
 
@@ -229,6 +229,7 @@ def test_a_no_to_a_coroutine_function_is_raised(web: str) -> None:
         told.result(PATIENCE)
 
 
+@pytest.mark.long
 def test_a_method_asks_about_its_arguments_and_not_about_its_object(web: str) -> None:
     world = World(web)
     with world.client() as hp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 from playwright.sync_api import Page, expect
@@ -43,6 +44,7 @@ def test_gates_are_decided_one_after_the_other_by_keys_alone(new_page: NewPage) 
     assert [fresh(gate).status for gate in gates] == ["decided"] * 3
 
 
+@pytest.mark.long
 def test_whoever_takes_the_tick_away_stays_and_it_stays_away(new_page: NewPage) -> None:
     policy = make_policy(make_team())
     first, second, _ = [make_gate(policy=policy) for _ in range(3)]

@@ -156,6 +156,7 @@ def test_a_call_that_raises_is_unknown_and_the_program_is_told(web: str, starts:
         starts(world, model, "plain", "run", "k1").says("final Done")
 
 
+@pytest.mark.long
 def test_a_corrected_call_survives_a_kill_and_runs_once(web: str, starts: Program) -> None:
     world, less = World(web), {"order": "7", "amount": "10.00"}
     with scripted([REFUND], [("refund", less)], "hang", "Done.") as model:

@@ -63,6 +63,7 @@ def test_a_no_to_all_of_them_is_thrown(web: str, program: Program) -> None:
         told.result()
 
 
+@pytest.mark.long
 def test_another_process_goes_on_with_what_is_not_done(web: str, program: Program) -> None:
     world = World(web)
     gate = program(world, f"{ASKS} return (await hp.deferEach(both, quoted)).id;").result()

@@ -100,6 +100,7 @@ def test_enter_in_a_field_presses_no_button_of_a_list(new_page: NewPage) -> None
     assert len(sent) == 1
 
 
+@pytest.mark.long
 @each_width
 def test_the_form_has_no_fault_that_axe_can_find(new_page: NewPage, width: int) -> None:
     gate = open_gate(make_restock())

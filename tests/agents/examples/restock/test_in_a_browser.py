@@ -181,6 +181,7 @@ def test_without_script_the_consequences_are_shown_and_a_mix_is_sent(new_page: N
     expect(page.locator("#gate-news")).to_contain_text("Approved 1, rejected 1, answered 1 by Ann Okafor")
 
 
+@pytest.mark.long
 @pytest.mark.examples
 def test_the_page_has_no_fault_that_axe_can_find(new_page: NewPage) -> None:
     team = make_team()

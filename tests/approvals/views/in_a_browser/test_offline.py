@@ -104,6 +104,7 @@ def test_on_a_phone_the_line_pushes_nothing_from_under_the_eyes_of_whoever_reads
     assert abs(bottom(page, "#a1") - before) < 1
 
 
+@pytest.mark.long
 def test_what_could_not_be_fetched_while_it_was_away_is_fetched_when_it_is_back(new_page: NewPage) -> None:
     """The socket had told of it and went on from there, so the fetch that failed was never made again."""
     team = make_team()
