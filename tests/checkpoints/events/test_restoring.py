@@ -22,14 +22,13 @@ from tests.chaos.outside import Outside
 from tests.chaos.shared_files import SENDS
 from tests.harness.browser_checks import is_live
 from tests.harness.postgresql_clusters import (
-    copied,
     dumped_and_restored,
     migrated_copy,
     run_ahead,
     serving,
 )
 from tests.harness.services import IMPATIENT, Service, free_port, manage, run, wait_for_http
-from tests.harness.session import Session
+from tests.harness.session import Session, copied
 from tests.harness.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.whole_database
