@@ -1,6 +1,6 @@
 // <hp-mention>: completes "@name" in the field inside. The arrows choose, Enter takes, Escape closes; without
 // script the same text, typed in full, mentions as well.
-const PARTIAL = /(^|[^\w@.+-])@([\w.+-]*)$/;
+const PARTIAL = /(^|[^\p{L}\p{N}_@.+-])@([\p{L}\p{N}_.+-]*)$/u; // the characters of a username
 
 class Mention extends HTMLElement {
   connectedCallback() {
@@ -52,7 +52,7 @@ class Mention extends HTMLElement {
   press(event) {
     this.left();
     const { options } = this;
-    if (!options.length || event.ctrlKey || event.metaKey) return;
+    if (!options.length || event.isComposing || event.ctrlKey || event.metaKey) return;
     const at = options.findIndex((each) => each.getAttribute("aria-selected") === "true");
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {

@@ -363,6 +363,19 @@ def test_a_key_of_a_text_field_puts_the_cursor_into_it(new_page: NewPage) -> Non
 
 def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
     team = make_team()
+def test_a_colleague_is_found_by_a_name_in_any_letters(new_page: NewPage) -> None:
+    """The list closed at the first letter that is not English."""
+    team = make_team()
+    gate, mate = make_gate(team=team), make_user("Žofie Nováková", team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    page.locator("#ask").focus()
+    page.keyboard.type("@žof")
+    expect(page.locator("#mentions [role=option]")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("#ask")).to_have_value(f"@{mate.username} ")
+
+
     gate = make_gate(team=team)
     page = new_page(ann(team))
     page.goto(f"/gates/{gate.pk}/")
