@@ -65,6 +65,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     heartbeat = 15.0  # seconds; access is checked again at each
     ended = False  # closed by the server; messages under way may still arrive
     groups_joined: Set[str] = frozenset()
+    reader = ""  # the id of the person for whom the page was drawn, where it says so
     beat: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -84,6 +85,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.told: deque[str] = deque(maxlen=1000)
         self.looking = self.noted = 0  # the gate in sight, and the one last recorded as such; 0: none
         self.proposal = self.visited = 0  # the version of it that the page shows, and the one recorded as seen
+        self.reader = self.asked("reader")
         self.cursor = self.drawn_at = self.asked_cursor()
         self.known = self.cursor or Cursor()  # up to here the page knows everything
         access = await self.check()
@@ -192,11 +194,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.send_json({"kind": "run.spoke", "subject": f"spoken:{message['number']}"})
 
     async def check(self) -> Access | None:
-        """Read this person's access now, and join its groups; None where the session has ended."""
+        """Read this person's access now, and join its groups; None where the session has ended, or is another's now."""
         session = self.scope.get("session")
         subjects = frozenset(self.watching | ({f"gate:{self.looking}"} if self.looking else set()))
         access = await check_access(WatchedPage(session.session_key if session is not None else None, subjects))
-        if access is None:
+        if access is None or self.reader not in ("", str(access.user.pk)):
             await self.close(code=REVOKED)
         if access is None or self.ended:
             return None
@@ -237,11 +239,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             log.exception("socket.unchecked")
             await self.close(code=UNCHECKED)
 
+    def asked(self, name: str) -> str:
+        """Return a parameter of the socket's address; "" where it is missing."""
+        query = dict(part.partition("=")[::2] for part in self.scope["query_string"].decode("latin-1").split("&"))
+        return query.get(name, "")
+
     def asked_cursor(self) -> Cursor | None:
         """Read the cursor in ?after=; None where it is missing or junk."""
-        query = dict(part.partition("=")[::2] for part in self.scope["query_string"].decode("latin-1").split("&"))
         try:
-            return Cursor.parse(query.get("after", ""))
+            return Cursor.parse(self.asked("after"))
         except ValueError:
             return None
 

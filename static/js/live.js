@@ -50,6 +50,7 @@ class Live extends HTMLElement {
     const address = new URL(this.dataset.url, location.href);
     address.protocol = location.protocol.replace("http", "ws");
     address.searchParams.set("after", this.cursor);
+    address.searchParams.set("reader", document.body.dataset.reader);
     this.socket = new WebSocket(address);
     this.watched = "";
     this.socket.addEventListener("open", () => {

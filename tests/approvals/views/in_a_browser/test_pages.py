@@ -8,8 +8,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.db.models.functions import Now
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from approvals.models import Draft, Gate
 from checkpoints.values.canonical_json import canonical
@@ -32,6 +33,7 @@ from tests.harness.browser_checks import check_each_look, is_live, watched
 from tests.harness.examples import first_alone
 
 NewPage = Callable[..., Page]
+AsUser = Callable[[BrowserContext, User], None]
 WIDE = (".gate-row-ask", ".gate-row-meta", ".gate-row-due")
 AMOUNT = "[name='args.refund/amount']"
 
@@ -361,8 +363,6 @@ def test_a_key_of_a_text_field_puts_the_cursor_into_it(new_page: NewPage) -> Non
     expect(page.locator("#q")).to_have_value("refund")
 
 
-def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
-    team = make_team()
 def test_a_colleague_is_found_by_a_name_in_any_letters(new_page: NewPage) -> None:
     """The list closed at the first letter that is not English."""
     team = make_team()
@@ -376,6 +376,8 @@ def test_a_colleague_is_found_by_a_name_in_any_letters(new_page: NewPage) -> Non
     expect(page.locator("#ask")).to_have_value(f"@{mate.username} ")
 
 
+def test_enter_in_a_field_sends_no_decision(new_page: NewPage) -> None:
+    team = make_team()
     gate = make_gate(team=team)
     page = new_page(ann(team))
     page.goto(f"/gates/{gate.pk}/")
@@ -441,6 +443,17 @@ def test_signing_in_and_out_by_the_form(new_page: NewPage) -> None:
     page.locator(".account summary").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_page_goes_on_for_nobody_but_its_reader(new_page: NewPage, as_user: AsUser) -> None:
+    """Somebody else signed in beside it, and it went on with what they may see, under the name of the one before."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    as_user(page.context, bob(gate.team))
+    page.evaluate("document.querySelector('hp-live').socket.close()")
+    expect(page.locator("hp-live")).to_contain_text("Signed out")
 
 
 def test_the_live_mark_says_when_the_server_is_out_of_reach(new_page: NewPage) -> None:
