@@ -26,17 +26,17 @@ function seen() {
 
 async function close(subject) {
   const known = await worker.getRegistration("/");
-  const told = (await known?.getNotifications?.({ tag: subject.replace(":", "-") })) ?? [];
+  const told = (await known?.getNotifications?.({ tag: subject?.replace(":", "-") })) ?? [];
   for (const each of told) each.close();
 }
 
-// The next person at this browser is not told what was meant for the one who left.
+// The next person at this browser neither is told nor reads what was meant for the one who left.
 async function leave(event) {
   const form = event.target;
   if (event.defaultPrevented || form.left || !form.getAttribute("action")?.endsWith("/accounts/logout/")) return;
   event.preventDefault();
   form.left = true;
-  await Promise.race([unsubscribe().catch(() => {}), new Promise((done) => setTimeout(done, PATIENCE))]);
+  await Promise.race([Promise.allSettled([unsubscribe(), close()]), new Promise((done) => setTimeout(done, PATIENCE))]);
   form.requestSubmit();
 }
 

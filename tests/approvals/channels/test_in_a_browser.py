@@ -134,10 +134,12 @@ def test_it_is_turned_off_where_it_was_turned_on_and_when_its_owner_leaves(
     assert phone.page.evaluate("localStorage.getItem('subscribed')") is None
     phone.turn_on()
     assert on()
+    phone.push_until({"title": "Decision needed", "tag": "gate-7"}, lambda: len(phone.shown()) == 1)
     phone.page.locator(".account > summary").click()
     phone.page.get_by_role("button", name="Sign out").click()
     expect(phone.page).to_have_url(f"{phone.base}/accounts/login/")
     assert phone.page.evaluate("localStorage.getItem('subscribed')") is None
+    assert phone.shown() == [], "nor does the next person read what is shown"
 
 
 @pytest.mark.long
