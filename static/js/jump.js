@@ -38,7 +38,8 @@ class Jump extends HTMLElement {
     event.preventDefault();
     const address = new URL(event.target.action);
     address.searchParams.set("q", this.field.value);
-    const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+    const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!answer?.ok || answer.redirected) return location.assign(address); // the page says what is wrong
     const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("a");
     location.assign(found ? found.getAttribute("href") : address);
   }

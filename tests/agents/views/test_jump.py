@@ -88,6 +88,19 @@ def test_what_is_typed_last_is_looked_for_however_slow_the_answers_before_it_are
     assert len(slow) == 2
 
 
+def test_where_its_answer_is_lost_enter_opens_the_search_as_a_page(new_page: NewPage) -> None:
+    """Nothing happened, and nothing was said."""
+    page = new_page(ann(make_team()))
+    page.goto("/")
+    page.keyboard.press("Control+k")
+    page.route(
+        "**/jump/?q=*", lambda route: route.abort() if "hx-request" in route.request.headers else route.continue_()
+    )
+    page.keyboard.type("zzz")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jump/?q=zzz")
+
+
 def test_on_a_phone_a_button_of_a_fingers_size_opens_it(new_page: NewPage) -> None:
     """It could be opened by the keyboard alone, which a phone has not."""
     gate = make_gate(team=(team := make_team()), card=make_card(title="Wire to Brightwater"))
