@@ -8,16 +8,19 @@ const RARELY = 10_000; // out of sight
 
 class Count extends HTMLElement {
   connectedCallback() {
-    this.watching ??= new MutationObserver(() => show(this.shown()));
+    this.show ??= () => show(this.shown());
+    this.watching ??= new MutationObserver(this.show);
     this.watching.observe(this, { attributes: true, attributeFilter: ["hidden"], characterData: true, childList: true, subtree: true });
     this.hear ??= ({ detail: { kind } }) => (kind.startsWith("gate.") || kind === "reset") && this.askSoon();
     document.addEventListener("hp:fact", this.hear);
-    show(this.shown());
+    document.addEventListener("htmx:after:swap", this.show); // a page drawn anew has a title of its own
+    this.show();
   }
 
   disconnectedCallback() {
     this.watching.disconnect();
     document.removeEventListener("hp:fact", this.hear);
+    document.removeEventListener("htmx:after:swap", this.show);
     clearTimeout(this.asking);
   }
 
