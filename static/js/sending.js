@@ -7,6 +7,8 @@ import { draw, parsed } from "./redrawn.js";
 import { keepEntered } from "./unsent.js";
 
 const PATIENCE = 60_000;
+const TWICE = 3_000; // milliseconds in which a form that was just sent is not sent again
+const sent = new WeakMap(); // forms, each with the event that sent it
 const KEPT = gettext("All that you entered is still here.");
 const OFFLINE = [gettext("Not sent: you are offline."), KEPT];
 const SILENT = [
@@ -16,6 +18,8 @@ const SILENT = [
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post") return;
+  const before = sent.get(form);
+  if (before && !before.defaultPrevented) return event.preventDefault(); // the button was pressed twice
   form.querySelector(".not-sent")?.remove();
   if (form.elements.key) {
     event.preventDefault();
@@ -23,8 +27,13 @@ document.addEventListener("submit", (event) => {
   } else if (cut()) {
     event.preventDefault();
     setTimeout(() => tell(form, event.submitter, ...OFFLINE)); // after the code that locks the form against a second press
-  }
+  } else justSent(form, event); // or held back by code that comes later, and sends the form itself
 });
+
+function justSent(form, event) {
+  sent.set(form, event);
+  setTimeout(() => sent.delete(form), TWICE);
+}
 
 async function send(form, submitter) {
   const before = cut();
@@ -53,6 +62,7 @@ function leave(form, url) {
   if (url.pathname.startsWith("/accounts/")) keepEntered(form);
   else {
     form.dispatchEvent(new CustomEvent("hp:sent"));
+    justSent(form, {});
     form.elements.key.value = newKey(); // coming back to this page and sending again is a new form
   }
   url.hash = ""; // with one, the same page would not be loaded again

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, Route, WebSocketRoute, expect
 from approvals.models import Gate
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
+from tests.approvals.decisions.undoing.windows import make_held
 from tests.approvals.views.test_files import plan
 from tests.factories import (
     ann,
@@ -354,6 +355,19 @@ def test_an_order_that_has_no_key_is_not_sent_into_nothing(new_page: NewPage) ->
     expect(page).to_have_url(re.compile(rf"/runs/{gate.run_id}/"))
 
 
+def test_a_form_without_a_key_that_is_pressed_twice_is_sent_once(new_page: NewPage) -> None:
+    """The second undo said that there was nothing to undo, and went into the audit as refused."""
+    gate = make_held(make_team())
+    decide(gate, person := ann(gate.team))
+    page = new_page(person)
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    page.route("**/undos/", lambda route: route.fulfill(status=204))  # the page stays
+    page.evaluate("sent = 0; addEventListener('submit', (event) => event.defaultPrevented || sent++)")
+    page.locator("#held").get_by_role("button", name="Undo").dblclick(no_wait_after=True)
+    assert page.evaluate("sent") == 1
+
+
 def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_complaint(new_page: NewPage) -> None:
     gate = make_gate(policy=make_policy(make_team(), quorum=2))
     page = opened(new_page, gate)
@@ -362,6 +376,7 @@ def test_a_refusal_takes_the_place_of_the_page_with_all_that_was_entered_and_no_
     page.locator("[data-commit]:visible").click()
     expect(page.locator("#refusal")).to_be_focused()
     expect(page.locator(AMOUNT)).to_have_value("a lot")
+    expect(page).to_have_title(re.compile(r"^\(1\) "))
     assert [words for words in said if "422" not in words] == []
     page.get_by_role("button", name="Reset").first.click()
     page.locator("label[data-choice=approve]").click()
@@ -379,4 +394,3 @@ def test_a_form_that_has_grown_old_says_so_beside_its_button(new_page: NewPage) 
     page.locator("[data-commit]:visible").click()
     expect(page.get_by_role("alert")).to_contain_text("This form has expired.")
     expect(page.locator(AMOUNT)).to_have_value("99.50")
-    expect(page).to_have_title(re.compile(r"^\(1\) "))
