@@ -79,6 +79,7 @@ def test_news_are_counted_and_the_list_stays_where_it_is(new_page: NewPage) -> N
     assert page.locator(".audit-row").count() > 1
 
 
+@pytest.mark.long
 def test_times_are_typed_in_the_readers_zone_and_the_address_holds_only_what_is_set(new_page: NewPage) -> None:
     team = make_team()
     event = say(team=team.pk)
@@ -148,6 +149,7 @@ def test_the_administration_works_under_the_policy(new_page: NewPage, scheme: st
     assert said == []
 
 
+@pytest.mark.long
 def test_a_member_is_added_in_the_administration_by_typing(new_page: NewPage) -> None:
     team, comes = make_team(), make_user("Zelda Newcomer")
     page = new_page(make_user("Root Admin", superuser=True))
@@ -163,6 +165,7 @@ def test_a_member_is_added_in_the_administration_by_typing(new_page: NewPage) ->
     assert said == []
 
 
+@pytest.mark.long
 def test_the_administration_is_as_dark_as_the_site(new_page: NewPage) -> None:
     """Its own style sheet won over the tokens: a white page in the dark."""
     page = new_page(make_user("Root Admin", superuser=True), color_scheme="dark")

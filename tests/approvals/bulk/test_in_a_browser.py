@@ -179,6 +179,7 @@ def test_progress_shows_no_page_to_sign_in(new_page: NewPage) -> None:
     expect(page.locator(".bulk-progress")).to_be_empty()
 
 
+@pytest.mark.long
 def test_a_range_without_a_beginning_is_one_row(new_page: NewPage) -> None:
     team = make_team()
     gates = alike(3, policy=make_policy(team))

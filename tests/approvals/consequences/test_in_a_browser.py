@@ -120,6 +120,7 @@ def test_a_box_is_there_without_a_script_too(ledger: str, shared_web: SharedWeb,
     context.close()
 
 
+@pytest.mark.long
 def test_on_a_phone_what_was_done_before_stays_within_its_row(
     ledger: str, shared_web: SharedWeb, browser: Browser
 ) -> None:

@@ -31,6 +31,7 @@ def rows() -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.examples
 @pytest.mark.whole_database  # the lists' filters name every team and policy
 def test_no_column_of_a_list_is_cut(new_page: Callable[..., Page], web: str) -> None:

@@ -74,6 +74,7 @@ def test_another_branch_shows_its_fields_in_place_and_a_draft_brings_them_back(n
     expect(page.locator(NEW.format("sku"))).to_have_value("TEA-100")
 
 
+@pytest.mark.long
 def test_what_is_typed_while_a_list_is_drawn_anew_is_kept(new_page: NewPage) -> None:
     gate = open_gate(make_restock())
     page = new_page(ann(gate.team))
@@ -88,6 +89,7 @@ def test_what_is_typed_while_a_list_is_drawn_anew_is_kept(new_page: NewPage) -> 
     expect(page.locator("[name='args.order/lines/0/quantity']")).to_have_value("99")
 
 
+@pytest.mark.long
 def test_enter_in_a_field_presses_no_button_of_a_list(new_page: NewPage) -> None:
     gate = open_gate(make_restock())
     page = new_page(ann(gate.team))

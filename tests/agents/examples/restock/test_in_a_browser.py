@@ -135,6 +135,7 @@ def test_it_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     assert Gate.objects.get(pk=gate.pk).outcome.proposal.card.actions[1].settled.reason == "a e r 1 stay words"  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 def test_a_key_that_only_actions_have_is_the_first_ones_where_none_was_gone_to(new_page: NewPage) -> None:
     """Nothing happened: whoever pressed `e` at a gate that asks for several things saw a page that does not listen."""
     _, page = opened(new_page)
@@ -144,6 +145,7 @@ def test_a_key_that_only_actions_have_is_the_first_ones_where_none_was_gone_to(n
     expect(page.locator("#action-order .item input:focus")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_all_of_them_at_once_and_back_to_one_by_one(new_page: NewPage) -> None:
     gate, page = opened(new_page)
     page.locator("#decide label[data-choice=approve]").click()

@@ -56,6 +56,7 @@ def test_without_a_script_the_rest_is_unfolded_too(new_page: NewPage) -> None:
     expect(page.get_by_text("message 74")).to_be_visible()
 
 
+@pytest.mark.long
 def test_what_was_unfolded_stays_open_while_the_page_is_drawn_anew(new_page: NewPage) -> None:
     walk = long_walk(75)
     page = open_run(new_page, bob(walk.run.team), walk.fresh())
@@ -65,6 +66,7 @@ def test_what_was_unfolded_stays_open_while_the_page_is_drawn_anew(new_page: New
     expect(page.get_by_text("message 74")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_long_value_of_one_row_is_folded_too_and_stays_unfolded(new_page: NewPage) -> None:
     walk = begin(make_team())
     walk.save("find_order", {"order": {"lines": [[n, n] for n in range(100)]}}, "review")

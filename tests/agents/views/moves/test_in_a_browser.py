@@ -110,6 +110,7 @@ def test_a_fork_is_made_and_its_page_opens(new_page: NewPage, ledger: str) -> No
     expect(page.locator("#run-head")).to_contain_text(f"lineage: this run and R-{run.pk}")
 
 
+@pytest.mark.long
 def test_what_is_half_typed_stays_while_the_run_goes_on(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     edit(run, 1, size=2)
@@ -125,6 +126,7 @@ def test_what_is_half_typed_stays_while_the_run_goes_on(new_page: NewPage, ledge
     expect(page.locator("#timeline")).to_contain_text("Tell")
 
 
+@pytest.mark.long
 def test_the_panel_stays_open_from_one_checkpoint_to_the_next(new_page: NewPage, ledger: str) -> None:
     run = booked(ledger)
     page = open_page(new_page, run)

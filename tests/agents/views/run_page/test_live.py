@@ -40,6 +40,7 @@ def test_each_checkpoint_appears_as_it_is_saved_and_the_inspector_follows(new_pa
     assert page.evaluate("window.stays") is True
 
 
+@pytest.mark.long
 def test_a_chosen_checkpoint_the_focus_and_an_opened_traceback_survive_what_happens(new_page: NewPage) -> None:
     team = make_team()
     walk = begin(team)
@@ -59,6 +60,7 @@ def test_a_chosen_checkpoint_the_focus_and_an_opened_traceback_survive_what_happ
     expect(page.locator(".cp-failures pre")).to_be_visible()
 
 
+@pytest.mark.long
 def test_j_and_k_move_along_the_timeline_and_show_where_they_stop(new_page: NewPage) -> None:
     team = make_team()
     run = held(team).run
@@ -125,6 +127,7 @@ def test_the_pages_are_accessible_and_never_wider_than_the_screen(new_page: NewP
         assert check_each_look(page, address, said) == []
 
 
+@pytest.mark.long
 @pytest.mark.examples
 def test_what_a_cell_of_the_head_says_stays_within_it(new_page: NewPage) -> None:
     """ "Held at “Review the refund”" was printed over the agent's name."""

@@ -259,6 +259,7 @@ def test_what_was_decided_meanwhile_is_not_offered_again(new_page: NewPage) -> N
     expect(page.locator("[data-commit]:visible")).to_be_disabled()
 
 
+@pytest.mark.long
 def test_a_draft_entered_while_cut_off_is_kept_by_the_server_when_it_is_back(new_page: NewPage) -> None:
     gate = make_gate(team=make_team())
     page = opened(new_page, gate)
@@ -285,6 +286,7 @@ def test_a_draft_survives_a_decision_that_was_not_sent_and_a_page_that_was_left(
     expect(page.locator(AMOUNT)).to_have_value("99.50")
 
 
+@pytest.mark.long
 def test_words_that_could_not_be_said_stay_and_are_said_once_later(new_page: NewPage) -> None:
     gate = make_gate(team=make_team())
     page = opened(new_page, gate)

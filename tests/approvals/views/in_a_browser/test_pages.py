@@ -58,6 +58,7 @@ def test_a_gate_that_opens_appears_and_one_that_somebody_decides_says_so_and_lea
     expect(row).to_be_visible()
 
 
+@pytest.mark.long
 def test_an_inbox_without_a_row_does_not_say_how_to_preview_one(new_page: NewPage) -> None:
     team = make_team()
     page = new_page(ann(team))
@@ -71,6 +72,7 @@ def test_an_inbox_without_a_row_does_not_say_how_to_preview_one(new_page: NewPag
     expect(preview).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> None:
     team = make_team()
     for number in range(30):
@@ -89,6 +91,7 @@ def test_the_place_in_the_list_is_kept_while_gates_come(new_page: NewPage) -> No
     assert abs(page.evaluate("scrollY") - before) < 2
 
 
+@pytest.mark.long
 def test_the_preview_is_of_the_row_where_the_cursor_came_to_rest(new_page: NewPage) -> None:
     """While an answer was on its way only the next row's was asked for, and the last row's never."""
     team = make_team()
@@ -106,6 +109,7 @@ def test_the_preview_is_of_the_row_where_the_cursor_came_to_rest(new_page: NewPa
     expect(page.locator("#preview h2")).to_have_text("Gate 7")
 
 
+@pytest.mark.long
 def test_on_a_wide_screen_a_row_has_two_lines(new_page: NewPage) -> None:
     """The column of what it is about was as wide as its words, and pressed the words beside it into three lines."""
     team = make_team()
@@ -221,6 +225,7 @@ def test_a_draft_outlives_the_page_and_put_back_drops_it(new_page: NewPage) -> N
     expect(page.locator(AMOUNT)).to_have_value("120.00")
 
 
+@pytest.mark.long
 def test_a_page_drawn_before_the_newest_draft_was_kept_shows_it_nevertheless(new_page: NewPage) -> None:
     """Leaving a page sends its draft, and the next page may be drawn before that arrives."""
     gate = make_gate(team=(team := make_team()))
@@ -245,6 +250,7 @@ def test_a_page_drawn_before_the_newest_draft_was_kept_shows_it_nevertheless(new
     expect(page.locator(AMOUNT)).to_have_value("77.00")
 
 
+@pytest.mark.long
 def test_a_draft_goes_on_being_kept_after_a_refused_send(new_page: NewPage) -> None:
     """ "Another page of yours keeps a newer draft", with one page open."""
     team = make_team()

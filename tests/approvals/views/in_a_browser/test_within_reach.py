@@ -118,6 +118,7 @@ def test_escape_out_of_a_half_composed_word_leaves_the_sheet_open(new_page: NewP
     expect(page.locator("[name=verdict][value=reject]")).to_be_checked()
 
 
+@pytest.mark.long
 def test_what_has_the_focus_in_the_sheet_is_not_under_its_button(new_page: NewPage) -> None:
     page = opened(new_page, long_gate(), UPRIGHT)
     page.locator(".decide-dock").get_by_role("link", name="Reject").click()
@@ -135,6 +136,7 @@ def test_what_has_the_focus_in_the_sheet_is_not_under_its_button(new_page: NewPa
         assert over in (False, "left")
 
 
+@pytest.mark.long
 def test_an_edit_leads_from_the_sheet_to_the_fields(new_page: NewPage) -> None:
     page = opened(new_page, long_gate(), UPRIGHT)
     page.locator(".decide-dock").get_by_role("link", name="Approve").click()

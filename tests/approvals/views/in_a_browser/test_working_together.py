@@ -156,6 +156,7 @@ def test_a_colleague_is_mentioned_by_keyboard(page_at: Callable[[Gate], Page], t
     assert check_each_look(page, "", said) == []
 
 
+@pytest.mark.long
 def test_words_that_were_not_sent_stay_in_the_field_whatever_the_page_does(
     page_at: Callable[[Gate], Page], tmp_path: Path
 ) -> None:
