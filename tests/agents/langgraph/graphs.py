@@ -124,6 +124,7 @@ def middle() -> Any:
 class Nested(GraphAgent):
     """Asks from a graph in a graph in a graph."""
 
+    name = "nested_graph"  # `nested` is the children's
     graph = StateGraph(Both).add_node("middle", middle()).add_edge(START, "middle").compile()
 
 

@@ -85,7 +85,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason() -> Non
 
 
 def test_a_question_of_a_graph_in_a_graph_in_a_graph_is_answered_where_it_was_asked(tmp_path: Path) -> None:
-    run = begun("nested", folder=str(tmp_path))
+    run = begun("nested_graph", folder=str(tmp_path))
     assert titles(run) == ["How deep?"]
     say(run, each=answers(run, **{"How deep?": "far"}))
     run = advance_to_rest(run)
