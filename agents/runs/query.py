@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection
 
-from approvals.gates.lists.queues import MATCHES
+from approvals.gates.lists.queue_filters import MATCHES
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.text_search import looked_for

@@ -12,7 +12,8 @@ from django.views.decorators.http import require_safe
 
 from agents.queries.access import is_fragment, private, reader_of
 from agents.runs import query
-from approvals.gates.lists.queues import ALL, MINE, QueueFilters
+from approvals.gates.lists.queue_filters import QueueFilters
+from approvals.gates.lists.queues import ALL, MINE
 from approvals.live.page_frame import reach_of
 from approvals.models import Gate
 from approvals.presentation import topbar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card
-from approvals.gates.lists.queues import QueueFilters
+from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.search_terms import found_in
 from approvals.models import Gate
 from checkpoints.postgresql.text_search import WORD, words_of

@@ -14,7 +14,8 @@ from django.views.decorators.http import require_safe
 
 from approvals import time_zones
 from approvals.decisions.lost_race import changes_since
-from approvals.gates.lists.queues import MINE, QueueFilters
+from approvals.gates.lists.queue_filters import QueueFilters
+from approvals.gates.lists.queues import MINE
 from approvals.live import page_frame
 from approvals.models import GateVisit, Notice
 from approvals.notifications import log

@@ -16,17 +16,8 @@ from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
 from approvals.gates.lists import snoozing
-from approvals.gates.lists.queues import (
-    ALL,
-    DECIDED,
-    GROUPS,
-    MINE,
-    MINE_DECIDED,
-    MINE_HELD,
-    PERSONAL,
-    QueueFilters,
-    ReaderReach,
-)
+from approvals.gates.lists.queue_filters import QueueFilters
+from approvals.gates.lists.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, MINE_HELD, PERSONAL, ReaderReach
 from approvals.live import page_frame
 from approvals.live.page_frame import reach_of
 from approvals.models import Decision, Gate, Looking, Outcome, SavedView

@@ -12,7 +12,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals.gates.lists.queues import MINE, QueueFilters, ReaderReach
+from approvals.gates.lists.queue_filters import QueueFilters
+from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.page.shown_gate import counted
 from approvals.live import page_frame
 from approvals.models import Gate

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -26,9 +25,9 @@ from checkpoints.postgresql.batch_query import typed
 from checkpoints.postgresql.capped_count import MOST, Capped
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.sql import numbered, run_sql
-from checkpoints.postgresql.text_search import looked_for
 
-from .queue_orders import AFTER, COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT
+from .queue_filters import QueueFilters
+from .queue_orders import COLUMNS, NEWEST, SAID_LAST, SORTS, URGENT
 
 MINE, GROUPS, ALL = "mine", "groups", "all"  # open: those that wait for the reader, those of their groups, all they see
 DECIDED = "decided"
@@ -48,7 +47,6 @@ PERSONAL = {
 }
 CLOSED = (DECIDED, MINE_DECIDED)
 
-MATCHES = "to_tsvector('simple'::regconfig, coalesce(g.terms, '')) @@ to_tsquery('simple', %s)"  # as the index has it
 NAMED = 300  # gates whose agents are offered in the filter
 
 OPEN = "g.status = 'open'"
@@ -122,52 +120,6 @@ WHERE d.user_id = %s AND NOT EXISTS (
   SELECT FROM approvals_decision n WHERE n.gate_id = d.gate_id AND n.user_id = d.user_id AND n.id > d.id)
   AND {_SEEN}{{condition}}
 ORDER BY {{order}} LIMIT {{most}})"""  # noqa: S608 - constants
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueueFilters:
-    """The filters of a queue."""
-
-    risk: str = ""
-    agent: str = ""
-    words: str = ""  # beginnings of words that a row shows, or the number of the gate or of its run
-    after: int = 0  # the id of the gate before the first one
-    closed_within: float = 0  # seconds; 0 for any time
-    due: datetime | None = None  # the latest deadline; None: no bound
-    sort: str = ""  # one of SORTS
-    people: tuple[tuple[str, tuple[int, ...]], ...] = ()  # word -> ids of the people whose names it begins
-
-    def conditions(self, order: str) -> list[tuple[str, list[Any]]]:
-        """Return the filter as SQL on a gate `g`, with its parameters, for each stretch of the order that it takes."""
-        condition, values = self._condition()
-        if not self.after:
-            return [(condition, values)]
-        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in AFTER[order]]  # not translated: SQL
-        return [(condition + begin, values + more) for begin, more in begins]
-
-    def _condition(self) -> tuple[str, list[Any]]:
-        parts: list[str] = []
-        values: list[Any] = []
-        if self.risk:
-            parts.append("g.risk = %s")
-            values.append(self.risk)
-        if self.agent:
-            parts.append(
-                "EXISTS (SELECT FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id"
-                " WHERE r.id = g.run_id AND p.agent = %s)"
-            )
-            values.append(self.agent)
-        if self.words.strip():
-            words, gate, run = looked_for(self.words, dict(self.people))
-            parts.append(f"({MATCHES} OR g.id = %s OR g.run_id = %s)")
-            values += [words, gate, run]
-        if self.due:
-            parts.append("g.deadline <= %s")
-            values.append(self.due)
-        if self.closed_within:
-            parts.append("g.closed_at >= statement_timestamp() - make_interval(secs => %s)")
-            values.append(self.closed_within)
-        return "".join(f" AND {part}" for part in parts), values
 
 
 @dataclass(frozen=True, kw_only=True)

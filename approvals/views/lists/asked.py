@@ -19,19 +19,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
+from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queue_orders import SORTS
-from approvals.gates.lists.queues import (
-    ALL,
-    BY_ME,
-    CLAIMED,
-    CLOSED,
-    DECIDED,
-    GROUPS,
-    MINE,
-    SNOOZED,
-    QueueFilters,
-    ReaderReach,
-)
+from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, CLOSED, DECIDED, GROUPS, MINE, SNOOZED, ReaderReach
 from approvals.models import BulkOrder, Gate, SavedView
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import OneOf, prepared

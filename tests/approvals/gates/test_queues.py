@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, QueueFilters, ReaderReach
+from approvals.gates.lists.queue_filters import QueueFilters
+from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
 from approvals.gates.page import shown_gate
 from approvals.models import Gate
 from approvals.policy import authority, enough_reviewers

@@ -12,8 +12,9 @@ from approvals.assignments import claims
 from approvals.cards import amount
 from approvals.cards.amount import NONE, Amount
 from approvals.errors import CardRefused
+from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queue_orders import SORTS
-from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, GROUPS, MINE, SNOOZED, QueueFilters, ReaderReach
+from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, GROUPS, MINE, SNOOZED, ReaderReach
 from approvals.models import Gate, GateClaim, Snooze
 from tests.factories import ann, bob, decide, make_card, make_gate, make_policy, make_team
 from tests.harness.signed_in_clients import signed_in
