@@ -65,15 +65,20 @@ class Draft extends HTMLElement {
     this.keep();
   }
 
+  // One at a time, as two could arrive in the other order. A page that is left has no time to wait.
   async keep(options = {}) {
     if (this.sent) return;
     clearTimeout(this.waiting);
     this.waiting = undefined;
-    await this.send(new URLSearchParams(fields(this.form)), options);
+    const body = new URLSearchParams(fields(this.form));
+    remember(BROWSER, this.store, { seen: this.seen, fields: [...body] });
+    if (this.sending && !options.keepalive) return this.later(PAUSE);
+    this.sending = true;
+    await this.send(body, options);
+    this.sending = false;
   }
 
   async send(body, options = {}) {
-    remember(BROWSER, this.store, { seen: this.seen, fields: [...body] });
     let answer;
     try {
       const headers = { accept: "application/json", "x-csrftoken": this.form.elements[TOKEN].value };

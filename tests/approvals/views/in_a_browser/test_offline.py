@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
-from approvals.models import Gate
+from approvals.models import Draft, Gate
 from checkpoints.events.commit_order import Cursor
 from checkpoints.models import Event
 from tests.approvals.decisions.undoing.windows import make_held
@@ -261,6 +261,30 @@ def test_what_was_decided_meanwhile_is_not_offered_again(new_page: NewPage) -> N
     expect(page.locator("#gate-news")).to_contain_text("Approved by Bob Lindqvist")
     expect(page.get_by_role("button", name="Try again")).to_have_count(0)
     expect(page.locator("[data-commit]:visible")).to_be_disabled()
+
+
+def test_a_draft_that_takes_long_to_keep_is_not_overtaken_by_the_next(new_page: NewPage) -> None:
+    """Two were on their way at a time, so that the older one could arrive last and stay."""
+    gate = make_gate(team=make_team())
+    page = new_page(ann(gate.team))
+    page.clock.install()
+    page.goto(f"/gates/{gate.pk}/")
+    held: list[Route] = []
+    page.route("**/drafts/", lambda route: held.append(route))
+    page.fill(AMOUNT, "99.50")
+    page.clock.run_for(1_000)
+    until(lambda: page.evaluate("1") and held, what="the first is on its way")
+    page.fill(AMOUNT, "98.00")
+    page.clock.run_for(5_000)
+    assert len(held) == 1
+    held.pop().continue_()
+    page.unroute("**/drafts/")
+    page.clock.run_for(1_000)
+    until(
+        lambda: (
+            page.evaluate("1") and [each.fields.get("args.refund/amount") for each in Draft.objects.all()] == ["98.00"]
+        )
+    )
 
 
 @pytest.mark.long
