@@ -46,7 +46,10 @@ def claim(gate: Gate, *, by: User) -> None:
 
 
 def take_over(gate: Gate, *, by: User) -> None:
-    """Take somebody's claim over; they are told by its event. Raises MayNot, NotClaimed and GateClosed."""
+    """Take somebody's claim over. Raises MayNot, NotClaimed and GateClosed.
+
+    Its event tells them, on their open page and by message.
+    """
     with transaction.atomic():
         reading = _locked(gate.pk, by)
         held = _held(reading)

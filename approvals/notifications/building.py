@@ -12,11 +12,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.cards.action import Action
-from approvals.models import Gate, Outcome, Policy, Proposal
+from approvals.models import Delegation, Gate, Outcome, Policy, Proposal
 from approvals.presentation.text.untrusted import plain
+from checkpoints.actors import of_user
 from checkpoints.models import Run
 
 from .message import MessageFact, NoticeKind, NoticeMessage, Section, Urgency
+from .moments import moment
 
 Leaves = Policy.Leaves
 TITLE = 200  # characters of a title
@@ -87,6 +89,23 @@ def of_run(run: Run) -> NoticeMessage:
     )
 
 
+def of_time_away(away: Delegation, zone: str) -> NoticeMessage:
+    """Build the message to the person who decides for somebody meanwhile, with its moments in their zone."""
+    begins, ends = moment(away.starts_at, zone), moment(away.ends_at, zone)
+    name = plain(of_user(away.person).name, limit=80)
+    return NoticeMessage(
+        kind=NoticeKind.HANDOVER,
+        subject=_("You decide for %(person)s while they are away") % {"person": name},
+        title="",
+        facts=(MessageFact(_("From"), begins), MessageFact(_("Until"), ends)),
+        reason=_("You get this because %(person)s named you to decide for them.") % {"person": name},
+        link=absolute(reverse("away")),
+        settings_link=settings_page(),
+        button=_("See for whom you decide"),
+        thread=f"away-{away.pk}",
+    )
+
+
 def of_many(kind: NoticeKind, items: Sequence[NoticeMessage], *, reason: str, more: bool = False) -> NoticeMessage:
     """Build one message that lists gates which wait. `more`: others wait, too."""
     count = len(items)
@@ -130,6 +149,8 @@ def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str) -> s
             return _("Still waiting for a decision: %(title)s") % names
         case NoticeKind.MENTION:
             return _("%(by)s mentioned you: %(title)s") % names
+        case NoticeKind.HANDOVER:
+            return _("%(by)s took over what you had claimed: %(title)s") % names
         case _:
             return _("%(ended)s %(title)s") % names
 

@@ -18,6 +18,7 @@ DEFAULTS = {  # of the kinds that a person chooses for
     NoticeKind.REMINDER: "low",
     NoticeKind.DECIDED: NEVER,
     NoticeKind.MENTION: "low",
+    NoticeKind.HANDOVER: "low",
     NoticeKind.MY_RUN: "low",
 }
 CHOSEN = tuple(DEFAULTS)

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from approvals.gates.reading import with_reviewers
-from approvals.models import Decision, Gate, Notice, NotificationPreference, Outcome, Proposal
+from approvals.models import Decision, Delegation, Gate, Notice, NotificationPreference, Outcome, Proposal
 from approvals.models.gate import WAYS
 from approvals.models.notifications.notice import NoticeEnd, fields_of
 from approvals.policy import authority
@@ -28,7 +28,7 @@ from checkpoints.models import Event, Run, run
 
 from . import building, choices, digest
 from .channel import NoticeAddress, NoticeChannel
-from .fan_out import HANDED, LAPSED, NOT_RUN, ToldEvent
+from .fan_out import HANDED, LAPSED, NOT_RUN, STANDS_IN, ToldEvent
 from .message import NoticeKind, NoticeMessage, Urgency
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
@@ -139,6 +139,7 @@ class _Facts:
     references: dict[tuple[int, str, int | None, int | None], str]
     events: dict[int, Event]
     runs: dict[int, Run]
+    away: dict[int, Delegation]  # by the event that it was made by: the times away that are not over
     built: dict[tuple[int, str, int, str], NoticeMessage] = field(default_factory=dict)
 
     @classmethod
@@ -154,6 +155,7 @@ class _Facts:
         voted = _voters(votes) if asking else set()
         told = [each.event for each in taken if each.event]
         runs = [each.run for each in taken if each.run]
+        events = Event.objects.in_bulk(told) if told else {}
         return cls(
             gates=gates,
             standing={each.gate_id: each for each in current},
@@ -165,8 +167,9 @@ class _Facts:
             settings=NotificationPreference.objects.in_bulk(people),
             addresses={(a.person, a.team, a.id): a for a in channel.addresses(people=people, teams=teams)},
             references=Notice.objects.references(gates),
-            events=Event.objects.in_bulk(told) if told else {},
+            events=events,
             runs={each.pk: each for each in Run.objects.filter(pk__in=runs).select_related("plan")} if runs else {},
+            away=_away([each for each in events.values() if each.kind == STANDS_IN]),
         )
 
     def address(self, notice: Notice) -> NoticeAddress | None:
@@ -181,9 +184,11 @@ class _Facts:
         settings = self.settings.get(notice.user_id or 0)
         if notice.gate_id and gate is None:
             return "removed"
+        if gate is not None and kind in (*ASKING, NoticeKind.HANDOVER) and gate.status != Gate.Status.OPEN:
+            return "decided"
+        if gate is None and kind == NoticeKind.HANDOVER and notice.event not in self.away:
+            return "back"
         if gate is not None and kind in ASKING:
-            if gate.status != Gate.Status.OPEN:
-                return "decided"
             if gate.deadline and gate.deadline <= timezone.now():
                 return "expired"
             if (gate.pk, notice.user_id) in self.voted:
@@ -225,13 +230,16 @@ class _Facts:
         if kind == NoticeKind.TEST:
             return test()
         gate = self.gates.get(notice.gate_id or 0)
+        if gate is None and kind == NoticeKind.HANDOVER:
+            to = self.address(notice)
+            return building.of_time_away(self.away[notice.event or 0], to.zone) if to else None
         if gate is None:
             failed = self.runs.get(notice.run or 0)
             return building.of_run(failed) if failed else None
         event = self.events.get(notice.event or 0)
         named = event is not None and notice.user_id in ToldEvent(event, gate.pk).users
         handed = event is not None and event.kind == HANDED and named and building.may_name(gate)
-        by = event.actor_name if event and (handed or kind == NoticeKind.MENTION) else ""
+        by = event.actor_name if event and (handed or kind in (NoticeKind.MENTION, NoticeKind.HANDOVER)) else ""
         stuck = event is not None and event.kind == NOT_RUN
         again = event is not None and event.kind in LAPSED
         key = (gate.pk, kind, notice.urgency, f"{by}{stuck}{again}{handed}")
@@ -248,6 +256,13 @@ def _voters(votes: QuerySet[Decision]) -> set[tuple[int, int]]:
     """Return each (gate, person) who voted or in whose name somebody did."""
     rows = votes.values_list("gate_id", "user_id", "on_behalf_of_id")
     return {(gate, person) for gate, *both in rows for person in both if person}
+
+
+def _away(made: Sequence[Event]) -> dict[int, Delegation]:
+    """Return the times away that are not over, by the event of each."""
+    by_number = {int(each.subject.partition(":")[2]): each.pk for each in made}
+    found = Delegation.objects.standing().select_related("person").filter(pk__in=by_number) if made else ()
+    return {by_number[each.pk]: each for each in found}
 
 
 def _readers(rows: QuerySet[Any], through: Ways, people: Set[int]) -> set[tuple[int, int]]:
@@ -275,6 +290,8 @@ def _reason(kind: NoticeKind, gate: Gate, *, again: bool, by: str) -> str:
             return _("You get this because you were asked about this gate of %(team)s.") % names
         case NoticeKind.MENTION:
             return _("You get this because somebody wrote your name in the gate's conversation.")
+        case NoticeKind.HANDOVER:
+            return _("You get this because you had claimed this gate of %(team)s.") % names
         case _:
             return _("You get this because you started the run that asked, or decided the gate.")
 

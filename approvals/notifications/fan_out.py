@@ -37,9 +37,13 @@ FAILED = "run.failed"
 # Others may decide from now on, or by another time: those who were not told yet are told now.
 HANDED = "gate.reassigned"
 CHANGED = ("gate.escalated", HANDED, "gate.rescheduled")
-# Events whose data names the people who hear of it: whose name was written, and whose vote counts no more.
+# Events whose data names the people who hear of it: whose name was written, and whose vote counts no more;
 MENTIONED = "gate.mentioned"
 LAPSED = ("gate.lapsed", "gate.edited")
+# or one person: to whom a gate was handed, whose claim was taken over, and who decides for somebody who is away.
+TAKEN_OVER = "gate.claimed"
+STANDS_IN = "delegation.made"
+NAMED_BY = {HANDED: "to", TAKEN_OVER: "taken_from", STANDS_IN: "delegate"}
 NOT_RUN = "gate.not_run"  # it was approved, and nothing has run
 
 
@@ -53,10 +57,11 @@ class ToldEvent:
     @property
     def users(self) -> list[int]:
         """Return the ids of the people whom it names."""
-        if self.event.kind not in (MENTIONED, HANDED, *LAPSED):
+        kind = self.event.kind
+        if kind not in (MENTIONED, *LAPSED, *NAMED_BY):
             return []
         said = canonical_json.decode(bytes(self.event.data))
-        named = [said.get("to")] if self.event.kind == HANDED else said.get("users", [])
+        named = [said.get(NAMED_BY[kind])] if kind in NAMED_BY else said.get("users", [])
         found = [each if isinstance(each, int) else _user(each) for each in named] if isinstance(named, list) else []
         return [each for each in found if each is not None]
 
@@ -125,7 +130,7 @@ class NoticeBatch:
         known = known_to(gates) if gates else {}
         people = {person for there in deciders.values() for person in there}
         people |= {person for there in known.values() for person, *_ in there if person}
-        people |= {person for each in told for person in each.users if each.gate in gates}
+        people |= {person for each in told for person in each.users if each.gate in gates or each.gate is None}
         stuck = {each.gate for each in told if each.event.kind == NOT_RUN} & set(gates)
         voted = (
             set(Decision.objects.filter(gate__in=stuck, counts=True).values_list("gate_id", "user_id"))
@@ -167,6 +172,9 @@ class NoticeBatch:
         kind, gate = told.event.kind, self.gates.get(told.gate or 0)
         if kind == FAILED:
             yield from self._failed(told)
+        if kind == STANDS_IN:
+            for person in told.users:
+                yield from self._each(told, None, NoticeKind.HANDOVER, person)
         if gate is None:
             return
         if (kind == OPENED or kind in CHANGED) and gate.status == Gate.Status.OPEN:
@@ -176,6 +184,9 @@ class NoticeBatch:
         if kind == MENTIONED:
             for person in set(told.users) - {told.actor}:
                 yield from self._each(told, gate, NoticeKind.MENTION, person)
+        if kind == TAKEN_OVER and gate.status == Gate.Status.OPEN:
+            for person in told.users:
+                yield from self._each(told, gate, NoticeKind.HANDOVER, person)
         if kind in (HANDED, *LAPSED) and gate.status == Gate.Status.OPEN:
             for person in sorted((set(told.users) & self.deciders[gate.pk]) - {told.actor}):
                 yield from self._each(told, gate, NoticeKind.ASKED, person)
@@ -237,19 +248,17 @@ class NoticeBatch:
         run = self.runs.get(told.event.run_id or 0)
         starter = _starter(run) if run else None
         if run and starter and starter != told.actor:
-            for channel in self.channels:
-                if choices.wants(self.settings.get(starter), NoticeKind.MY_RUN, channel.name, "medium"):
-                    for each in self.addresses.get((starter, channel.name), ()):
-                        yield self._notice(told, NoticeKind.MY_RUN, each, None, run=run.pk)
+            yield from self._each(told, None, NoticeKind.MY_RUN, starter, run=run.pk)
 
     def _each(
-        self, told: ToldEvent, gate: Gate, kind: NoticeKind, person: int, *, due: datetime | None = None
-    ) -> Iterator[Notice]:
+        self, told: ToldEvent, gate: Gate | None, kind: NoticeKind, person: int, *, run: int | None = None,
+        due: datetime | None = None,
+    ) -> Iterator[Notice]:  # fmt: skip
         """Return the person's notice by each channel and address by which they want this kind."""
         for channel in self.channels:
-            if choices.wants(self.settings.get(person), kind, channel.name, gate.risk):
+            if choices.wants(self.settings.get(person), kind, channel.name, gate.risk if gate else "medium"):
                 for each in self.addresses.get((person, channel.name), ()):
-                    yield self._notice(told, kind, each, gate, due=due)
+                    yield self._notice(told, kind, each, gate, run=run, due=due)
 
     def _notice(
         self, told: ToldEvent, kind: NoticeKind, to: NoticeAddress, gate: Gate | None, *, run: int | None = None,
@@ -265,7 +274,8 @@ class NoticeBatch:
 
 
 def _matters(told: ToldEvent) -> bool:
-    return told.event.kind in (OPENED, *ENDED, *CHANGED, MENTIONED, *LAPSED, NOT_RUN)
+    kind = told.event.kind
+    return kind in (OPENED, *ENDED, *CHANGED, MENTIONED, *LAPSED, NOT_RUN) or (kind == TAKEN_OVER and bool(told.users))
 
 
 def _user(actor: object) -> int | None:

@@ -18,6 +18,7 @@ class NoticeKind(StrEnum):
     REMINDER = "reminder"  # the deadline is near, and nobody has decided
     DECIDED = "decided"  # a gate that the person was told of has ended
     MENTION = "mention"  # somebody named the person in a gate's thread
+    HANDOVER = "handover"  # somebody took over what the person had claimed, or named them to decide in their place
     MY_RUN = "my_run"  # a gate of a run that the person started has ended, or the run failed
     DIGEST = "digest"  # what waits for the person, at the times that they chose
     TEST = "test"  # the person asked for it on the page of notification settings

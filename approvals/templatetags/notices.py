@@ -26,6 +26,10 @@ KINDS: dict[NoticeKind, dict[str, str | Promise]] = {
     NoticeKind.REMINDER: {"title": _("Reminder"), "when": _("when its deadline is near and you have not decided")},
     NoticeKind.DECIDED: {"title": _("How it ended"), "when": _("when a gate that you were asked about ends")},
     NoticeKind.MENTION: {"title": _("Mention"), "when": _("when somebody writes your name at a gate")},
+    NoticeKind.HANDOVER: {
+        "title": _("Handover"),
+        "when": _("when somebody takes over a gate that you claimed, or names you to decide while they are away"),
+    },
     NoticeKind.MY_RUN: {
         "title": _("Your runs"),
         "when": _("when a gate of a run that you started ends, or the run fails"),

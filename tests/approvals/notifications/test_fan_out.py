@@ -6,11 +6,13 @@ import datetime as dt
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.utils import timezone
 
+from approvals.assignments import away, claims
 from approvals.assignments.escalating import escalate
 from approvals.assignments.reassigning import reassign
 from approvals.gates import closing
-from approvals.models import Escalation, Notice, NoticeCursor, NotificationPreference, Policy
+from approvals.models import Escalation, Notice, NoticeCursor, NotificationPreference, Policy, Profile
 from approvals.notifications import channel, digest, due, fan_out, notifying
 from approvals.notifications.channel import NoticeAddress
 from approvals.notifications.email import Email
@@ -232,6 +234,43 @@ def test_whoever_a_gate_is_handed_to_is_told_though_they_were_asked_before() -> 
     assert (notice.kind, notice.user) == ("asked", lead)
     [out] = due.prepare(Email(), [notice]).outgoing
     assert "because you may decide this gate" in out.message.reason
+
+
+def test_whose_claim_is_taken_over_is_told_by_whom_until_the_gate_ends() -> None:
+    """Only the open page said so: whoever was elsewhere went on working on it."""
+    team = make_team()
+    holder, taker = ann(team), bob(team)
+    gate = make_gate(team=team)
+    claims.claim(gate, by=holder)
+    fanned()
+    claims.take_over(gate, by=taker)
+    claims.take_over(gate, by=taker)
+    fanned()
+    [notice] = Notice.objects.filter(kind="handover")
+    assert notice.user == holder
+    [out] = due.prepare(Email(), [notice]).outgoing
+    assert out.message.subject.startswith("Bob Lindqvist took over what you had claimed: ")
+    assert "because you had claimed this gate" in out.message.reason
+    decide(gate, by=taker)
+    assert [end.columns[3] for end in due.prepare(Email(), [notice]).ends] == ["decided"]
+
+
+def test_whoever_decides_for_somebody_who_is_away_is_told_from_when_to_when() -> None:
+    """They had to find out by themselves, on the page of times away or in their inbox."""
+    team = make_team()
+    person, delegate = ann(team), bob(team)
+    Profile.objects.create(user=delegate, zone="Asia/Tokyo")
+    begins = (timezone.now() + dt.timedelta(days=2)).replace(hour=23, minute=30)
+    made = away.make(person, starts=begins, ends=begins + HOUR, delegate=delegate)
+    away.make(person, starts=begins + 2 * HOUR, ends=begins + 3 * HOUR)
+    fanned()
+    [notice] = Notice.objects.all()
+    assert (notice.kind, notice.user, notice.gate_id) == ("handover", delegate, None)
+    [out] = due.prepare(Email(), [notice]).outgoing
+    assert out.message.subject == "You decide for Ann Okafor while they are away"
+    assert [fact.value[-18:] for fact in out.message.facts] == ["08:30 (Asia/Tokyo)", "09:30 (Asia/Tokyo)"]
+    away.end(made, by=person)
+    assert [end.columns[3] for end in due.prepare(Email(), [notice]).ends] == ["back"]
 
 
 def test_what_was_approved_and_does_not_run_is_told_to_who_decided_and_who_started_it() -> None:
