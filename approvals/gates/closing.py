@@ -39,7 +39,7 @@ class GateEnd:
 
     kind: Outcome.Kind
     by: Actor
-    decisions: Sequence[Decision] = ()  # those that counted: the rejection, or all approvals
+    decisions: Sequence[Decision] = ()  # those that counted, oldest first: the rejections, or all approvals
     reason: str = ""  # where nobody decided
     added: Sequence[str] = ()  # ids of preconditions that the deadline adds to the required ones
     then: str = ""  # where nobody decided: what becomes of the run, "stop" or "rollback"; "": as the agent has it
@@ -201,8 +201,9 @@ def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, lis
         kind=end.kind,
         arguments=canonical(arguments),
         patch=canonical(state_patch),
-        then=next((decision.then for decision in end.decisions), end.then),
-        back_to=next((decision.back_to for decision in end.decisions), ""),
+        # Of several rejections the last one's: its sender was shown that this would happen.
+        then=end.decisions[-1].then if end.decisions else end.then,
+        back_to=end.decisions[-1].back_to if end.decisions else "",
         answer=canonical(standing.content["answer"] if agreed else None),
         feedback=feedback.encode(errors="replace"),
         seen=bytes(standing.digest),

@@ -82,7 +82,7 @@ def _names(voices: Sequence[VoteLine]) -> list[str]:
 
 
 def _rejection(agreement: Agreement) -> str:
-    voice = next((each for each in agreement.voices if each.state == "rejected"), None)
+    voice = next((each for each in reversed(agreement.voices) if each.state == "rejected"), None)
     if voice and voice.back_to:
         return _("The agent tries again")
     return _("The gate closes as rejected")

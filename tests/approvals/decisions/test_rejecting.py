@@ -13,7 +13,7 @@ from approvals.errors import Invalid
 from approvals.models import Decision, Gate
 from checkpoints.models import Event
 from checkpoints.values import canonical_json
-from tests.factories import ann, make_action, make_card, make_gate, make_policy, make_team
+from tests.factories import ann, bob, decide, make_action, make_card, make_gate, make_policy, make_team
 
 
 def say(gate: Gate, **said: Any) -> Decision:
@@ -54,6 +54,16 @@ def test_a_team_whose_policy_asks_for_no_reason_rejects_without_one() -> None:
     gate = make_gate(policy=make_policy(make_team(), reason_required=False))
     assert say(gate, verdict="reject", then="stop").words == ""
     assert Gate.objects.get(pk=gate.pk).outcome.kind == "rejected"
+
+
+def test_of_several_rejections_the_last_says_what_becomes_of_the_run() -> None:
+    """Its sender was shown that the run stops, and it went back to a step, as the first one had said."""
+    for before, last in (({"then": "back"}, {"then": "stop"}), ({"then": "stop"}, {"then": "back"})):
+        gate = make_gate(policy=make_policy(make_team(), denials=2))
+        decide(gate, ann(gate.team), "reject", **before)
+        decide(gate, bob(gate.team), "reject", **last)
+        outcome = Gate.objects.get(pk=gate.pk).outcome
+        assert (outcome.then, outcome.back_to) == (last["then"], "propose" if last["then"] == "back" else "")
 
 
 def test_a_rejection_that_does_not_say_what_becomes_of_the_run_is_refused() -> None:

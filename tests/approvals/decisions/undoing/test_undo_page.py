@@ -31,6 +31,17 @@ def test_it_says_who_decided_what_happens_when_and_offers_the_undo() -> None:
     assert f'name="decision" value="{made.pk}"' in page
 
 
+def test_of_several_rejections_it_says_what_the_last_one_does() -> None:
+    team = make_team()
+    gate = make_held(team, denials=2)
+    decide(gate, ann(team), "reject", then="back")
+    decide(gate, bob(team), "reject")
+    page = shown(signed_in(bob(team)), gate.pk)
+    assert "Rejected by" in page
+    assert "The gate closes as rejected" in page
+    assert "The agent tries again" not in page
+
+
 def test_the_preview_in_the_inbox_counts_down_and_offers_the_undo() -> None:
     team = make_team()
     gate, person = make_held(team), ann(team)
