@@ -36,6 +36,16 @@ class ConsequencesChanged(DecisionRefused):
         return {"last": self.last}
 
 
+class RejectionStands(DecisionRefused):
+    """An approval or an edit of a gate that would close as rejected all the same."""
+
+    code = "rejection_stands"
+
+    def __init__(self, name: str) -> None:
+        said = _("%(person)s rejected this, so your decision would change nothing. Ask them to take it back first.")
+        super().__init__(said % {"person": name})
+
+
 class RepeatNotConfirmed(DecisionRefused):
     """A decision that would repeat an effect without confirmation."""
 

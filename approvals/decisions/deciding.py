@@ -49,7 +49,7 @@ from .decision_impact import impact_of
 from .edit import NextProposal
 from .lost_race import lost_race
 from .prepared_decision import PreparedDecision, prepare
-from .quorum import ask_again, check_turn, close_when_due, left
+from .quorum import ask_again, check_rejected, check_turn, close_when_due, left
 from .submission import Submission, Verdict, added, back_to, check_key
 
 
@@ -73,8 +73,8 @@ def decide(
     `confirmed`: how they confirmed who they are, None where they did not or decide by a token; `saved`: the gate's
     state, where the caller has just loaded it. The same person's same key gives the same decision again. Opens a
     transaction of its own. Raises a DecisionRefused: NotAllowed, TokenMayNotDecide, NotConfirmed, SecondLookNeeded,
-    AlreadyDecided, StaleGate, ConsequencesChanged, RepeatNotConfirmed, GateExpired, GateWithdrawn, AlreadySaid,
-    CannotResume, EditRefused or Invalid; the refusal is an event by then.
+    AlreadyDecided, StaleGate, ConsequencesChanged, RejectionStands, RepeatNotConfirmed, GateExpired, GateWithdrawn,
+    AlreadySaid, CannotResume, EditRefused or Invalid; the refusal is an event by then.
     """
     try:
         with transaction.atomic(durable=True):
@@ -134,6 +134,8 @@ def _record(
     _return_same(votes, by, submission, request)
     check_turn(gate, prepared.needs, votes, by=by.pk)
     others = _others(votes, by, behalf, prepared)
+    if not prepared.rejects:
+        check_rejected(prepared.will_need, others)
     if impact is not None:
         impact = impact if impact_sources.stamp_of(gate.run) == stamp else impact_of(prepared)
         more = left(gate, prepared.will_need, others, by=by.pk, behalf=behalf, rejecting=prepared.rejects)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from approvals.audit import evidence
+from approvals.consequences.errors import RejectionStands
 from approvals.errors import NotAllowed
 from approvals.gates import closing, settling
 from approvals.gates.closing import GateEnd
@@ -60,6 +61,13 @@ def check_turn(gate: Gate, needs: Requirements, votes: Sequence[Decision], *, by
     why_not, teams, person = authority.seat(by, now, gate, used={each.authority for each in others})
     if why_not := why_not or stage_words.why_not_now(count, person, teams, gate):
         raise NotAllowed(why_not)
+
+
+def check_rejected(needs: Requirements, others: Sequence[Decision]) -> None:
+    """Raise RejectionStands for an approval or an edit where the `others` that count close the gate as rejected."""
+    rejecting = [each for each in others if each.rejects]
+    if len({each.authority for each in rejecting}) >= needs.denials:
+        raise RejectionStands(actors.of_user(rejecting[-1].user).name)
 
 
 def left(

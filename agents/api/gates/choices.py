@@ -17,7 +17,7 @@ from agents.queries.access import reader_of
 from approvals.consequences.gate import GateImpacts
 from approvals.decisions.decision_impact import DecisionImpact, impact_of
 from approvals.decisions.prepared_decision import prepare
-from approvals.decisions.quorum import check_turn, left
+from approvals.decisions.quorum import check_rejected, check_turn, left
 from approvals.decisions.submission import Submission
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
@@ -134,6 +134,8 @@ def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) ->
     votes = _others(prepared.gate, reader)
     check_turn(prepared.gate, prepared.needs, votes, by=reader.pk)
     others = [each for each in votes if instead is None or each.rejects]
+    if not prepared.rejects:
+        check_rejected(prepared.will_need, others)
     more = left(prepared.gate, prepared.will_need, others, by=reader.pk, rejecting=prepared.rejects)
     made = impact_of(prepared).leaving(more)
     told = DecisionPreview(

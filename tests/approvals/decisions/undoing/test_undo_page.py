@@ -64,6 +64,15 @@ def test_a_colleague_sees_it_and_may_still_reject_it_and_has_no_undo() -> None:
     assert "/undos/" not in page
 
 
+def test_a_colleague_is_not_told_to_edit_what_was_rejected() -> None:
+    team = make_team()
+    gate = make_held(team)
+    decide(gate, ann(team), "reject")
+    page = shown(signed_in(bob(team)), gate.pk)
+    assert "Until it is undone, nobody else can approve or edit it." in page
+    assert "Until then you can still reject or edit it." not in page
+
+
 def test_the_form_takes_it_back_and_leads_to_the_decision_again() -> None:
     team = make_team()
     gate, person = make_held(team), ann(team)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from approvals.consequences.errors import RejectionStands
 from approvals.decisions.undoing.settle import settle
 from approvals.decisions.undoing.take_back import take_back
 from approvals.errors import AlreadyDecided, AlreadySaid, GateExpired, NotAllowed, NothingToUndo, NoUndo, UndoTooLate
@@ -135,6 +136,40 @@ def test_a_rejection_within_the_window_wins_and_has_a_window_of_its_own() -> Non
     assert again.settles_as == "approved"  # by the first, whose approval still counts
     assert end_window(gate)
     assert Outcome.objects.get(gate=gate).kind == "approved"
+
+
+def test_nobody_approves_or_edits_what_somebody_else_has_rejected() -> None:
+    """It was recorded, told as the last approval needed, and the gate closed as rejected."""
+    team = make_team()
+    gate, first, second = make_held(team), ann(team), bob(team)
+    decide(gate, first, "reject")
+    at = now(gate).settles_at
+    for verdict, said in (("approve", {}), ("edit", {"arguments": edit_amount(gate, "80.00")})):
+        with pytest.raises(RejectionStands, match="Ann Okafor rejected this"):
+            decide(gate, second, verdict, **said)
+    assert (now(gate).settles_at, now(gate).proposal) == (at, 1)
+    take_back(now(gate), by=first)
+    decide(gate, second)
+    assert now(gate).settles_as == "approved"
+
+
+def test_whoever_rejected_alone_may_still_approve() -> None:
+    team = make_team()
+    gate, person = make_held(team), ann(team)
+    decide(gate, person, "reject")
+    decide(gate, person)
+    assert now(gate).settles_as == "approved"
+
+
+def test_an_edit_that_fewer_rejections_reject_is_refused_where_somebody_rejected() -> None:
+    """The edit itself closed the gate as rejected, though its sender was shown that it runs."""
+    team = make_team()
+    rules = [{"name": "large", "when": "amount >= 500", "require": {"denials": 1}}]
+    gate = make_gate(policy=make_policy(team, denials=2, rules=rules))
+    decide(gate, ann(team), "reject")
+    with pytest.raises(RejectionStands):
+        decide(gate, bob(team), "edit", arguments=edit_amount(gate, "900.00"))
+    assert now(gate).status == "open"
 
 
 def test_one_more_approval_does_not_prolong_the_window_and_keeps_it_when_the_first_is_undone() -> None:
