@@ -27,8 +27,10 @@ class ClaimedByOther(DecisionRefused):
 class SaidInTheirName(AlreadySaid):
     """A second vote by the authority of one person: their own, and their delegate's."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, rejects: bool) -> None:
         said = _("%(person)s already approved this by the same authority; another person must approve too.")
+        if rejects:
+            said = _("%(person)s already rejected this by the same authority; another person must reject too.")
         super().__init__(said % {"person": name})
 
 

@@ -191,7 +191,7 @@ def _others(votes: Sequence[Decision], by: User, behalf: int | None, prepared: P
     before = [one for one in counting if one.user_id == by.pk or one.authority == (behalf or by.pk)]
     again = [one for one in before if one.rejects == prepared.rejects] if prepared.next is None else []
     if again and by.pk not in [one.user_id for one in again]:
-        raise SaidInTheirName(actors.of_user(again[0].user).name)
+        raise SaidInTheirName(actors.of_user(again[0].user).name, rejects=prepared.rejects)
     if again:
         raise AlreadySaid(str(AlreadySaid.rejected) if prepared.rejects else "")
     if before and (prepared.next is None or any(one.rejects for one in before)):

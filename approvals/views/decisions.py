@@ -48,7 +48,7 @@ NOT_SENT = gettext_lazy("Your decision was not sent.")
 TITLES = {
     "not_allowed": gettext_lazy("You may not decide this."),
     "stale": gettext_lazy("The gate changed, so your decision was not sent."),
-    "already_said": gettext_lazy("You already approved this."),
+    "already_said": gettext_lazy("This vote was given already."),
     "invalid": gettext_lazy("Not sent."),
     "edit_refused": gettext_lazy("Not sent."),
     "second_look": gettext_lazy("Look once more."),

@@ -29,6 +29,7 @@ from tests.factories import READER, ann, bob, decide, make_gate, make_policy, ma
 from tests.harness.altered_rows import altered
 from tests.harness.racing_threads import race
 
+from tests.harness.signed_in_clients import form_of, post
 
 def lend(person: User, to: User, **scope: Any) -> Delegation:
     """A delegation that is so now, between people of one team, which has no permissions."""
@@ -183,6 +184,31 @@ def test_a_delegate_of_two_decides_for_the_one_who_is_asked_now() -> None:
 
 def test_whoever_left_the_persons_teams_decides_for_them_no_more() -> None:
     """Taken out of all teams, they went on deciding the gates of the person who had named them, for up to a year."""
+def test_a_reviewer_is_not_asked_for_the_turn_of_somebody_who_is_away() -> None:
+    """They vote in their own name alone, and the count of what waits for them had the gate in it."""
+    support, legal = make_team("Support"), make_team("Legal")
+    one, lee = ann(support), make_user("Lee Legal", legal)
+    stages = [{"roles": [{"quorum": 1, "groups": [team.pk], "people": []}]} for team in (support, legal)]
+    gate = make_gate(policy=make_policy(support, stages=stages))
+    lend(lee, one)
+    assert agrees(gate, one)
+    decide(gate, bob(support))
+    assert not agrees(gate, one)
+    assert authority.may_decide([Gate.objects.get(pk=gate.pk)])[gate.pk] == {lee.pk}  # who is told of it
+
+
+def test_a_second_rejection_by_one_authority_is_refused_as_one() -> None:
+    """It was refused with "already approved this by the same authority"."""
+    team = make_team()
+    gate, one, other = make_gate(policy=make_policy(team, denials=2)), ann(team), make_user("Bo Elsewhere")
+    lend(one, other)
+    decide(gate, other, "reject")
+    with pytest.raises(AlreadySaid, match="Bo Elsewhere already rejected this by the same authority"):
+        decide(gate, one, "reject")
+    refused = post(one, gate, form_of(gate, "reject", feedback="No.", then="stop"))
+    assert "already approved" not in refused.content.decode()
+
+
     team = make_team()
     gate, one, other = make_gate(policy=make_policy(team, quorum=2)), ann(team), make_user("Bo Elsewhere")
     lend(one, other)
