@@ -12,14 +12,16 @@ from checkpoints.access import token_scope
 from .lists.queue_orders import URGENT
 from .lists.queues import ASKED, FOR_OTHERS, MAY, OPEN, POLICY_LENDS, TEAM_LENDS, UNUSED, WAITS, added_teams
 
+# In one's own name comes first: what is also lent to somebody who decides there anyway is not read a second time.
 _SQL = f"""
 SELECT id FROM (
-  SELECT q.* FROM ({{}}) s(id, separation, lent) CROSS JOIN LATERAL (
+  SELECT q.* FROM (SELECT id, separation, bool_and(lent) FROM ({{}}) every(id, separation, lent) GROUP BY 1, 2
+    ) s(id, separation, lent) CROSS JOIN LATERAL (
     SELECT g.id, g.deadline, g.opened_at FROM approvals_gate g
     WHERE g.policy_id = s.id AND {OPEN}{MAY}{FOR_OTHERS.format(POLICY_LENDS, UNUSED)}{ASKED}{WAITS}
     ORDER BY {URGENT} LIMIT %s) q
   UNION
-  SELECT q.* FROM ({{}}) t(id, lent) CROSS JOIN LATERAL (
+  SELECT q.* FROM (SELECT id, bool_and(lent) FROM ({{}}) every(id, lent) GROUP BY 1) t(id, lent) CROSS JOIN LATERAL (
     SELECT g.id, g.deadline, g.opened_at FROM approvals_addedteam a
     JOIN approvals_gate g ON g.id = a.gate_id AND g.team_id = coalesce(%s, g.team_id)
     JOIN LATERAL (SELECT p.separation, t.lent FROM approvals_policy p WHERE p.id = g.policy_id) s ON true

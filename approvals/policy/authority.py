@@ -165,7 +165,8 @@ def may_decide(gates: Collection[Gate], *, used: Collection[tuple[int, int]] = (
     added_here = AddedTeam.objects.filter(gate__in=added)
     for pk, team in added_here.values_list("gate", "team"):
         added[pk].add(team)
-    there = members_where(DECIDE_GATE, teams={team for gate in gates for team in _teams(gate) | added[gate.pk]})
+    reviewing = {gate.pk: {*gate.policy.reviewer_ids} | added[gate.pk] for gate in gates}
+    there = members_where(DECIDE_GATE, teams={team for gate in gates for team in _teams(gate) | reviewing[gate.pk]})
     named = {person for gate in gates for person in _named(gate)}
     active = set(User.objects.filter(pk__in=named, is_active=True).values_list("pk", flat=True)) if named else set()
     lent, lent_here = [], []
@@ -180,7 +181,8 @@ def may_decide(gates: Collection[Gate], *, used: Collection[tuple[int, int]] = (
         free = {person for person in may if (gate.pk, person) not in used}
         delegates = {to for policy, to, person in lent if policy == gate.policy_id and person in free}
         delegates |= {to for pk, to, person in lent_here if pk == gate.pk and person in free}
-        found[gate.pk] = may | (delegates - apart_from(gate))
+        reviewers = set(gate.policy.person_ids).union(*(there[team] for team in reviewing[gate.pk]))
+        found[gate.pk] = may | (delegates - apart_from(gate) - reviewers)  # who decide in their own name
     return found
 
 

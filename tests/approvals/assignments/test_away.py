@@ -17,6 +17,7 @@ from approvals.assignments.errors import AwayRefused
 from approvals.audit import evidence
 from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable
 from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, ReaderReach
+from approvals.live import page_frame
 from approvals.live.access import access_as
 from approvals.live.replay import missed
 from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
@@ -28,8 +29,8 @@ from tests.approvals.views.test_merging_drafts import page_of
 from tests.factories import READER, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
 from tests.harness.altered_rows import altered
 from tests.harness.racing_threads import race
-
 from tests.harness.signed_in_clients import form_of, post
+
 
 def lend(person: User, to: User, **scope: Any) -> Delegation:
     """A delegation that is so now, between people of one team, which has no permissions."""
@@ -48,8 +49,9 @@ def over(made: Delegation) -> None:
 
 
 def agrees(gate: Gate, person: User) -> bool:
-    """Tell whether list and page show the gate to the person as one that they decide; both say the same."""
+    """Tell whether list, page and count show the gate to the person as one that they decide; all say the same."""
     mine = gate.pk in waiting(person)
+    assert (gate.pk in page_frame.read(person).queue) is mine
     assert Gate.objects.visible_to(person).filter(pk=gate.pk).exists() >= mine
     return mine
 
@@ -182,8 +184,6 @@ def test_a_delegate_of_two_decides_for_the_one_who_is_asked_now() -> None:
     assert Gate.objects.get(pk=gate.pk).status == "decided"
 
 
-def test_whoever_left_the_persons_teams_decides_for_them_no_more() -> None:
-    """Taken out of all teams, they went on deciding the gates of the person who had named them, for up to a year."""
 def test_a_reviewer_is_not_asked_for_the_turn_of_somebody_who_is_away() -> None:
     """They vote in their own name alone, and the count of what waits for them had the gate in it."""
     support, legal = make_team("Support"), make_team("Legal")
@@ -209,6 +209,8 @@ def test_a_second_rejection_by_one_authority_is_refused_as_one() -> None:
     assert "already approved" not in refused.content.decode()
 
 
+def test_whoever_left_the_persons_teams_decides_for_them_no_more() -> None:
+    """Taken out of all teams, they went on deciding the gates of the person who had named them, for up to a year."""
     team = make_team()
     gate, one, other = make_gate(policy=make_policy(team, quorum=2)), ann(team), make_user("Bo Elsewhere")
     lend(one, other)
