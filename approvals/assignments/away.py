@@ -55,8 +55,10 @@ def make(
     now = timezone.now()
     if ends <= starts:
         raise AwayRefused(_("The end has to be after the beginning."))
-    if ends <= now or ends - max(starts, now) > LONGEST:
-        raise AwayRefused(_("The end has to be within the coming year."))
+    if ends <= now:
+        raise AwayRefused(_("The end has to be still to come."))
+    if ends - max(starts, now) > LONGEST:
+        raise AwayRefused(_("A time away lasts a year at most. Plan the rest as another one."))
     with transaction.atomic(durable=True):
         # Both in one order: two people who name each other at the same time do not both succeed.
         people = sorted({person.pk, delegate.pk} if delegate else {person.pk})

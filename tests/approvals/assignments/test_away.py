@@ -380,8 +380,11 @@ def test_only_a_colleague_is_named_and_nobody_who_is_away_then() -> None:
 def test_times_and_scopes_that_cannot_be_are_refused() -> None:
     team = make_team()
     one, other = ann(team), bob(team)
-    for days in ((2.0, 1.0), (-2.0, -1.0), (0.0, 400.0)):
-        with pytest.raises(AwayRefused):
+    for days, why in (
+        ((2.0, 1.0), "after the beginning"), ((-2.0, -1.0), "still to come"), ((0.0, 400.0), "a year at most"),
+        ((400.0, 800.0), "a year at most"),  # it was told to end within the coming year, which no other had to
+    ):  # fmt: skip
+        with pytest.raises(AwayRefused, match=why):
             plan(one, other, days=days)
     with pytest.raises(AwayRefused, match="your own gates"):
         plan(one, other, teams=[make_team().pk])
