@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from django.contrib.auth.models import Group, User
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from approvals.gates import automatic
 from approvals.models import Gate, Policy
 from approvals.policy import required
 from approvals.policy.requirements import Requirements
@@ -45,6 +46,8 @@ class SimulatedGate:
             covers(self.after.stages, self.before.stages)
             and self.after.denials <= self.before.denials
             and self.after.step_up >= self.before.step_up
+            and self.after.second_look >= self.before.second_look
+            and self.after.auto <= self.before.auto
         )
 
 
@@ -54,6 +57,7 @@ class Simulation:
 
     gates: Sequence[SimulatedGate]
     names: Names
+    sample: int  # percent of the automatic approvals that people would have decided all the same
 
     @property
     def changed(self) -> list[SimulatedGate]:
@@ -65,8 +69,9 @@ class Simulation:
         """Write it: `31 of the last 200 gates would have asked two people.`."""
         if not self.gates:
             return [_("No gate has been opened under a policy of this name, so there is nothing to compare with.")]
-        asked = Counter(each.after.slots for each in self.gates)
-        said = [
+        asked = Counter(each.after.slots for each in self.gates if not each.after.auto)
+        said = [self._automatic] if self._automatic else []
+        said += [
             ngettext(
                 "%(count)s of the last %(all)s gates would have asked one person.",
                 "%(count)s of the last %(all)s gates would have asked %(people)s people.",
@@ -83,9 +88,21 @@ class Simulation:
             said.append(_("%(count)s would have needed more, or other people.") % {"count": other})
         return said if self.changed else [*said, _("Nothing else than was asked.")]
 
+    @property
+    def _automatic(self) -> str:
+        """Say how many gates a rule would have approved by itself; "" for none."""
+        count = sum(each.after.auto for each in self.gates)
+        words = _("A rule would have approved %(count)s of the last %(all)s gates without asking anybody.")
+        if self.sample:
+            words = _(
+                "A rule would have approved %(count)s of the last %(all)s gates without asking anybody, except for a "
+                "sample of %(sample)s percent."
+            )
+        return words % {"count": count, "all": len(self.gates), "sample": self.sample} if count else ""
+
     def rows(self) -> list[tuple[Gate, str, str]]:
         """List (gate, what it needed, what it would have needed) of the first gates that would have changed."""
-        words = partial(stage_words.requirements, names=self.names)
+        words = partial(stage_words.asked_at_all, names=self.names)
         return [(each.gate, words(each.before), words(each.after)) for each in self.changed[:LISTED]]
 
 
@@ -97,11 +114,18 @@ def simulate(policy: Policy, *, groups: Iterable[Group], people: Iterable[User])
     gates = []
     for gate in read.prefetch_related("proposals"):
         first = min(gate.proposals.all(), key=lambda each: each.number)
-        known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
-        after = required.asked(drafted, gate.asked, known)
-        gates.append(SimulatedGate(gate=gate, before=required.of(first, gate.policy), after=after))
-    return Simulation(gates=gates, names=Directory.now().names)
+        gates.append(SimulatedGate(gate=gate, before=required.of(first, gate.policy), after=_asked(drafted, gate)))
+    return Simulation(gates=gates, names=Directory.now().names, sample=drafted.auto_sample)
+
+
+def _asked(drafted: Policy, gate: Gate) -> Requirements:
+    """Return what an unsaved policy would have asked of a gate as it opened."""
+    known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
+    needs = required.asked(drafted, gate.asked, known)
+    external = gate.run.plan.external
+    may = automatic.offered(needs, gate.asked, kind=gate.kind, attempt=gate.attempt, external=external)
+    return replace(needs, auto=may)
 
 
 def _compared(needs: Requirements) -> tuple[object, ...]:
-    return (needs.stages, needs.denials, needs.step_up, needs.second_look)
+    return (needs.stages, needs.denials, needs.step_up, needs.second_look, needs.auto)

@@ -117,10 +117,15 @@ def policy_lines(own: Requirements, rules: Sequence[Rule], names: Names) -> list
     return [*said, _("Otherwise: %(needs)s") % {"needs": rest} if said else rest]
 
 
+def asked_at_all(needs: Requirements, names: Names) -> str:
+    """Write `requirements`, and before it that people are only asked where a rule does not approve by itself."""
+    said = [_("Approved automatically. Where people are asked all the same:")] if needs.auto else []
+    return " ".join([*said, requirements(needs, names)])
+
+
 def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
     needs = rule.applied(own)
-    said = [_("Approved automatically. Where people are asked all the same:")] if needs.auto else []
-    said.append(requirements(needs, names))
+    said = [asked_at_all(needs, names)]
     if needs.risk:
         said.append(_("The risk is at least %(risk)s.") % {"risk": needs.risk})
     if "deadline" in rule.require and needs.deadline is not None:
