@@ -279,7 +279,8 @@ class PolicyForm(VersionedForm[Policy]):
     def _simulate(self, said: dict[str, Any], team: Group) -> None:
         """Compute what the entered policy would have asked, and refuse to save it in the same request."""
         name = said.get("name") or self.instance.name
-        drafted = Policy(team=team, name=name, **{each: said[each] for each in SETTINGS if each in said})
+        settings = {each: said[each] for each in SETTINGS if each in said}
+        drafted = Policy(team=team, name=name, calendar=said.get("calendar"), **settings)
         self.simulated = simulate(drafted, groups=said["groups"], people=said["people"])
         self.milder = changes.compared(drafted, said["groups"], said["people"])
         raise forms.ValidationError(_("Nothing is saved yet."))

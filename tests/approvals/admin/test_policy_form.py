@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page
 
-from approvals.models import Policy, PolicyChange
+from approvals.models import Calendar, Policy, PolicyChange
 from approvals.policy import required
 from approvals.policy_changes import changes
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user
@@ -154,6 +154,17 @@ def test_it_is_tried_on_the_last_gates_with_nothing_saved() -> None:
     assert all(f'href="/gates/{each.gate_id}/"' in page for each in decided)
     assert "2 of the last 2 gates would have asked two people." in page
     assert world.newest() == world.policy
+
+
+def test_a_trial_of_a_policy_with_a_calendar_says_of_it_only_what_changes() -> None:
+    """It said that the calendar would be none, and nothing of one that was chosen."""
+    world = World()
+    office, nights = (Calendar.objects.create(team=world.support, name=name) for name in ("office", "nights"))
+    world.post(calendar=office.pk)
+    assert world.newest().calendar == office
+    for chosen, told in ((office, False), (nights, True)):
+        page = world.post(calendar=chosen.pk, _simulate="Try it on the last gates")
+        assert ("Counts working time of" in page.partition('id="simulated"')[2].partition("</div>")[0]) is told
 
 
 def test_only_the_named_people_are_in_the_form_and_others_are_looked_up() -> None:
