@@ -97,12 +97,12 @@ def form_data(said: Mapping[str, Any], directory: Directory) -> dict[str, Any]:
 
 def _value(name: str, said: Mapping[str, Any], where: str) -> Any:
     """Return a setting as a form posts it; None for an unticked box or an empty field."""
-    value = said.get(name, _default(name))
-    if isinstance(Policy._meta.get_field(name), models.BooleanField):
+    value, column = said.get(name, _default(name)), Policy._meta.get_field(name)
+    if isinstance(column, models.BooleanField):
         if not isinstance(value, bool):
             raise WrongFile(_("%(where)s, %(key)s: write true or false.") % {"where": where, "key": name})
         return "on" if value else None
-    if value in (None, "none"):
+    if value is None or (value == "none" and column.null):  # else a choice of that name
         return None
     return spelled(value) if isinstance(value, timedelta) else str(value)
 

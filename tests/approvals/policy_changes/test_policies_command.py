@@ -136,3 +136,5 @@ calendar = "office"
     assert run("check", file) == f"{team.name}: refunds: unchanged\n{team.name}: staged: unchanged\n"
     with pytest.raises(CommandError, match="There is no team"):
         run("export", "--team", "Nowhere")
+bulk_risk = "none"
+    assert Policy.objects.get(team=team, name="staged").bulk_risk == "none"  # it was taken for an empty field
