@@ -44,6 +44,12 @@ class MayNotConfirm(ChangeRefused):
     said = gettext_lazy("You may not write policies. Somebody else who may has to confirm this change.")
 
 
+class NamesGone(ChangeRefused):
+    """Raised where a team or a person is deleted who would decide by a change: others would decide instead."""
+
+    said = gettext_lazy("A team or a person that this change names is gone. Refuse it, and propose it anew.")
+
+
 class ChangeEnded(ChangeRefused):
     """Raised where a change was confirmed or refused before, or is outdated."""
 
@@ -63,7 +69,7 @@ def save(policy: Policy, *, groups: Iterable[Group], people: Iterable[User], by:
 
 
 def confirm(change: PolicyChange, *, by: User) -> Policy:
-    """Write the version that was proposed. Raises SamePerson, MayNotConfirm or ChangeEnded."""
+    """Write the version that was proposed. Raises SamePerson, MayNotConfirm, NamesGone or ChangeEnded."""
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=change.team_id)
         _check(change, by)
@@ -178,6 +184,8 @@ def _check(change: PolicyChange, by: User) -> None:
     if not everywhere(by, MAY):
         raise MayNotConfirm
 
+    if (len(change.teams()), len(change.people())) != (len(change.team_ids), len(change.person_ids)):
+        raise NamesGone
 
 def _record(kind: str, change: PolicyChange, by: User) -> None:
     event_log.record(

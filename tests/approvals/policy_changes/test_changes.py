@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection
 from approvals.errors import NotAllowed
 from approvals.models import Policy, PolicyChange
 from approvals.policy_changes import changes
-from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, SamePerson
+from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, NamesGone, SamePerson
 from checkpoints.models import Event
 from tests.factories import decide, make_gate, make_policy, make_team, make_user
 
@@ -115,6 +115,20 @@ def test_a_refused_one_cannot_be_confirmed(team: Group) -> None:
     for again in (changes.confirm, changes.refuse):
         with pytest.raises(ChangeEnded):
             again(change, by=mira)
+    assert in_force(team).version == 1
+
+
+def test_one_whose_teams_or_people_are_gone_cannot_be_confirmed(team: Group) -> None:
+    """The teams that were left decided, or where there was none the policy's own, which nobody had proposed."""
+    finance, eve, mira = make_team("Finance"), make_user("Eve"), writer("Mira")
+    draft = Policy(team=team, name="refunds", quorum=2)
+    for groups, people, gone in (([finance], [], finance), ([], [eve], eve)):
+        change = changes.save(draft, groups=groups, people=people, by=writer("Ann"))
+        assert isinstance(change, PolicyChange)
+        gone.delete()
+        with pytest.raises(NamesGone):
+            changes.confirm(change, by=mira)
+        changes.refuse(change, by=mira)
     assert in_force(team).version == 1
 
 
