@@ -164,17 +164,18 @@ def _propose(
 ) -> PolicyChange:
     said = {name: getattr(policy, name) for name in SETTINGS}
     seconds = {name: int(each.total_seconds()) for name, each in said.items() if isinstance(each, timedelta)}
-    change = PolicyChange.objects.create(
-        team_id=policy.team_id,
-        name=policy.name,
+    change, new = PolicyChange.objects.get_or_create(
         base=base,
+        name=policy.name,
         settings=canonical(said | seconds).decode(),
         team_ids=sorted(each.pk for each in groups),
         person_ids=sorted(each.pk for each in people),
-        milder=canonical(reasons).decode(),
         proposed_by=by,
+        status=PolicyChange.Status.WAITING,
+        defaults={"team_id": policy.team_id, "milder": canonical(reasons).decode()},
     )
-    _record("policy.proposed", change, by)
+    if new:  # else the same file was applied again, or the same form sent
+        _record("policy.proposed", change, by)
     return change
 
 
@@ -183,9 +184,9 @@ def _check(change: PolicyChange, by: User) -> None:
         raise SamePerson
     if not everywhere(by, MAY):
         raise MayNotConfirm
-
     if (len(change.teams()), len(change.people())) != (len(change.team_ids), len(change.person_ids)):
         raise NamesGone
+
 
 def _record(kind: str, change: PolicyChange, by: User) -> None:
     event_log.record(

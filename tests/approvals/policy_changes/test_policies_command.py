@@ -67,6 +67,18 @@ def test_what_is_milder_waits_for_somebody_else(team: Group, tmp_path: Path) -> 
     assert Policy.objects.get(team=team).version == 1
 
 
+def test_a_file_that_is_applied_again_proposes_nothing_a_second_time(team: Group, tmp_path: Path) -> None:
+    """Each run of it left one more change to confirm, all of them the same."""
+    ann, mira = writer("Ann"), writer("Mira")
+    run("apply", written(tmp_path, FILE.format(team=team.name, quorum=2)), "--by", ann.username)
+    milder = written(tmp_path, FILE.format(team=team.name, quorum=1))
+    for _ in range(2):
+        told = run("apply", milder, "--by", ann.username)
+        assert f"as change {PolicyChange.objects.get(team=team).pk} for somebody other than {ann.username}" in told
+    run("apply", milder, "--by", mira.username)
+    assert PolicyChange.objects.filter(team=team).count() == 2  # either may confirm the other's
+
+
 def test_it_says_what_the_last_gates_would_have_needed(team: Group, tmp_path: Path) -> None:
     policy = make_policy(team)
     for _ in range(3):
@@ -125,16 +137,16 @@ name = "staged"
 stages = ["1 of {team.name} and 1 of {legal.name}", "1 of {legal.name} or @{ann.username}"]
 denials = 2
 hourly = "none"
+bulk_risk = "none"
 separation = false
 escalation = ["{legal.name} after 2 h", "{legal.name} at the deadline, 4 h more"]
 calendar = "office"
 """
     Calendar.objects.create(team=team, name="office")
     run("apply", written(tmp_path, text), "--by", ann.username)
+    assert Policy.objects.get(team=team, name="staged").bulk_risk == "none"  # it was taken for an empty field
     exported = run("export", "--team", team.name)
     file = written(tmp_path, exported)
     assert run("check", file) == f"{team.name}: refunds: unchanged\n{team.name}: staged: unchanged\n"
     with pytest.raises(CommandError, match="There is no team"):
         run("export", "--team", "Nowhere")
-bulk_risk = "none"
-    assert Policy.objects.get(team=team, name="staged").bulk_risk == "none"  # it was taken for an empty field
