@@ -58,6 +58,7 @@ class WorkingTime:
                 begin, end = max(self._moment(day, first), floor), self._moment(day, until, last=True)
                 if end > begin:
                     yield begin, end
+                    floor = end  # hours that meet in an hour that comes twice would count it twice
             day += _DAY
 
     def _moment(self, day: date, since: timedelta, *, last: bool = False) -> datetime:

@@ -11,7 +11,7 @@ from holidays import HolidayBase
 from approvals.models import Calendar
 from approvals.policy import calendars
 from approvals.policy.calendars import public_holidays
-from approvals.policy.working_time import FARTHEST, WorkingTime, read_hours
+from approvals.policy.working_time import DAYS, FARTHEST, WorkingTime, read_hours
 
 OFFICE = {day: [["09:00", "17:00"]] for day in ("mon", "tue", "wed", "thu", "fri")}
 NIGHTS = {"sat": [["22:00", "24:00"]], "sun": [["00:00", "06:00"]]}
@@ -64,6 +64,17 @@ def test_a_night_in_which_clocks_change_has_an_hour_less_or_more() -> None:
     for begin, hours in (("2026-03-28 12:00", 7), ("2026-10-24 12:00", 9), ("2026-06-06 12:00", 8)):
         assert nights.between(at(begin), at(begin) + timedelta(days=2)) == timedelta(hours=hours), begin
     assert nights.after(at("2026-03-29 00:00"), timedelta(hours=2)) == at("2026-03-29 03:00")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Atlantic/Azores", "America/Havana"])
+def test_around_the_clock_an_hour_that_comes_twice_counts_twice_and_no_more(zone: str) -> None:
+    """Where midnight comes twice, both days had the hour: a deadline came an hour early."""
+    whole = {day: [["00:00", "02:30"], ["02:30", "24:00"]] for day in DAYS}
+    start = datetime(2026, 10, 20, tzinfo=UTC)
+    for days in range(1, 20):
+        found = working(zone, whole).after(start, timedelta(days=days))
+        assert found == start + timedelta(days=days)
+        assert working(zone, whole).between(start, found) == timedelta(days=days)
 
 
 def test_hours_that_begin_or_end_in_the_skipped_hour_do_so_as_it_ends() -> None:
