@@ -8,7 +8,9 @@ from functools import cached_property
 
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from approvals.assignments.errors import ClaimedByOther
 from approvals.decisions.bulk.orders import BulkResult
 from approvals.decisions.submission import Verdict
 from approvals.errors import AlreadySaid, DecisionRefused
@@ -18,7 +20,7 @@ from approvals.policy import bulk
 from approvals.policy.step_up import Confirmed
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.gate_page.page import GatePage
-from checkpoints import store
+from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 
 
@@ -46,11 +48,13 @@ class BulkLine:
             bulk.check(self.gate, self.like)
             if not page.may_decide:
                 return page.ended.words if page.ended else page.why_not
+            if (claim := page.read.desk.claim) and not page.holds:
+                return str(ClaimedByOther(actors.of_user(claim.by).name, claim.by.pk))
             if page.preflight and page.preflight.red:
                 return _("Its run cannot continue from here just now. Open it to see why.")
             if page.step_up and page.step_up.until is None:
                 return _("Its policy asks for your password again. Open it to confirm it.")
-            return self._why_unapproved() if self.approves else ""
+            return self._why_unapproved() if self.approves else self._why_unrejected()
         except DecisionRefused as refusal:
             return str(refusal)
         except (NotVerified, NoSuchCheckpoint):
@@ -68,6 +72,10 @@ class BulkLine:
             return _("It would do something again that was already done. Open it to confirm that.")
         return ""
 
+    def _why_unrejected(self) -> str:
+        mine = self.page.agreement.mine
+        return str(AlreadySaid.rejected) if mine is not None and mine.rejects else ""
+
     @property
     def approves(self) -> bool:
         return self.verdict == Verdict.APPROVE
@@ -76,8 +84,8 @@ class BulkLine:
     def does(self) -> str:
         """Say what the decision does, as the gate's page says it; a rejection stops the run unless it is sent back."""
         if not self.approves:
-            return _("Nothing runs. The run stops as rejected")
-        left = self.page.left - 1
+            return self._rejecting(_("Nothing runs. The run stops as rejected"))
+        left = self.page.agreement.left(current=True)
         words = self.page.choices.summary
         return (
             words
@@ -92,7 +100,15 @@ class BulkLine:
         """Say what a rejection that sends it back does; "" where its agent names no step for that."""
         step = self.page.card.on_reject
         words = _("Nothing runs. The run goes back to “%(step)s” with your reason")
-        return words % {"step": self.page.plan.title_of(step)} if step else ""
+        return self._rejecting(words % {"step": self.page.plan.title_of(step)}) if step else ""
+
+    def _rejecting(self, words: str) -> str:
+        """Return these words where the rejection closes the gate; else say who has to reject too."""
+        left = self.page.agreement.left_to_reject()
+        others = ngettext(
+            "Nothing happens until one more person rejects", "Nothing happens until %(left)s more people reject", left
+        )
+        return others % {"left": left} if left else words
 
     @property
     def undo(self) -> str:
@@ -125,7 +141,7 @@ class ResultLine:
         """Return the state that colours it."""
         if self.result.decision is None:
             return "withdrawn" if self.result.item.code else "open"
-        if not self.result.decision.counts:
+        if not self.result.decision.counts or self._otherwise:
             return "withdrawn"
         return "rejected" if self.result.decision.verdict == Verdict.REJECT else "approved"
 
@@ -140,12 +156,29 @@ class ResultLine:
             return _("Not decided") if self.result.item.code else _("Waiting")
         if not self.result.decision.counts:
             return _("Taken back, or counts no more")
+        if self._otherwise:
+            return self._otherwise
         rejected, gate = self.state == "rejected", self.result.gate
         if gate is None or gate.status != Gate.Status.OPEN:
             return _("Rejected") if rejected else _("Approved")
         if gate.settles_at is not None:
             return _("Rejected, and can still be undone") if rejected else _("Approved, and can still be undone")
         return _("Rejected by you, others must too") if rejected else _("Approved by you, others must too")
+
+    @property
+    def _otherwise(self) -> str:
+        """Say how the gate ended, where that is not what was decided here; "" elsewhere."""
+        gate, decision = self.result.gate, self.result.decision
+        outcome = getattr(gate, "outcome", None)
+        if gate is None or decision is None or outcome is None:
+            return ""
+        nobody = outcome.kind in (outcome.Kind.EXPIRED, outcome.Kind.WITHDRAWN)
+        if not nobody and decision.rejects == (outcome.kind == outcome.Kind.REJECTED):
+            return ""
+        how = gate.get_status_display() if nobody else outcome.get_kind_display()
+        if decision.rejects:
+            return _("You rejected it, and it ended otherwise: %(how)s") % {"how": how}
+        return _("You approved it, and it ended otherwise: %(how)s") % {"how": how}
 
 
 @dataclass(frozen=True, kw_only=True)

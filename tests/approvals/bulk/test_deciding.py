@@ -9,14 +9,16 @@ import sys
 
 import pytest
 
+from approvals.assignments import claims
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.decisions.undoing.take_back import take_back
 from approvals.errors import Invalid
+from approvals.gates import closing
 from approvals.models import AddedTeam, BulkOrder, Decision, Gate
 from approvals.views.lists.bulk import choices_in
-from checkpoints import crash_points
+from checkpoints import actors, crash_points
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
 from tests.approvals.assignments.test_away import lend
@@ -134,6 +136,56 @@ def test_the_result_of_a_gate_says_where_its_decision_counts_no_more() -> None:
     assert STATUS.findall(results) == ["withdrawn", "approved"]
     assert results.count("Taken back, or counts no more") == 1
     assert "others must too" not in results
+
+
+def test_the_result_of_a_gate_that_ended_otherwise_says_how() -> None:
+    """A gate that others had rejected, or that was withdrawn, was still listed as "Approved"."""
+    team = make_team()
+    gates, client = alike(3, policy=make_policy(team, quorum=2)), signed_in(ann(team))
+    send(client, form(preview(client, gates)))
+    decide(gates[0], bob(team), "reject")
+    closing.withdraw(gates[1], by=actors.SYSTEM, reason="The run ended.")
+    decide(gates[2], bob(team))
+    results = client.get(f"/inbox/bulk/{BulkOrder.objects.latest('pk').pk}/").content.decode()
+    assert STATUS.findall(results) == ["withdrawn", "withdrawn", "approved"]
+    for how in ("Rejected", "Withdrawn"):
+        assert f"You approved it, and it ended otherwise: {how}" in results
+
+
+def test_a_gate_that_somebody_is_on_is_not_listed_as_one_that_will_be_decided() -> None:
+    """It was, and then refused."""
+    team = make_team()
+    gates, other = alike(2, policy=make_policy(team)), bob(team)
+    claims.claim(gates[0], by=other)
+    page = preview(signed_in(ann(team)), gates)
+    assert page.count('name="choice"') == 1
+    assert "Bob Lindqvist has this gate and is working on it." in page
+    assert preview(signed_in(other), gates).count('name="choice"') == 2
+
+
+def test_a_rejection_that_others_have_to_join_says_so_and_is_given_once() -> None:
+    """The list said that the runs stop, and offered the same rejection again."""
+    team = make_team()
+    gates, client = alike(2, policy=make_policy(team, denials=2)), signed_in(ann(team))
+    page = preview(client, gates, "reject")
+    assert page.count("Nothing happens until one more person rejects") == 4  # whether they are stopped or sent back
+    assert "The run stops as rejected" not in page
+    results = send(client, form(page, verdict="reject", then="stop", second_look=""))
+    assert results.count("Rejected by you, others must too") == 2
+    again = preview(client, gates, "reject")
+    assert again.count("You already rejected this.") == 2
+    assert 'name="choice"' not in again
+    assert preview(signed_in(bob(team)), gates, "reject").count("The run stops as rejected") == 2
+
+
+def test_an_approval_that_fills_no_place_does_not_close_the_gate_in_the_list() -> None:
+    """The list said that the refund runs, though the next stage has to approve it."""
+    team, legal = make_team(), make_team("Legal")
+    stages = [{"roles": [{"quorum": 1, "groups": [each.pk], "people": []}]} for each in (team, legal)]
+    gates = alike(1, policy=make_policy(team, stages=stages))
+    decide(gates[0], bob(team))
+    page = preview(signed_in(ann(team)), gates)
+    assert "each once, after one more approval" in page
 
 
 def test_what_changed_since_the_list_is_refused_and_the_rest_is_decided() -> None:
