@@ -35,6 +35,9 @@ SELECT json_build_object(
     FROM approvals_escalation plan JOIN auth_group team ON team.id = plan.team_id
     WHERE plan.gate_id = gate.id AND plan.status = 'planned' AND gate.status = 'open'
     ORDER BY coalesce(plan.due_at, gate.deadline), plan.number LIMIT 1),
+  'at_deadline', (SELECT team.name FROM approvals_escalation plan JOIN auth_group team ON team.id = plan.team_id
+    WHERE plan.gate_id = gate.id AND plan.status = 'planned' AND plan.due_at IS NULL AND plan.extend IS NOT NULL
+    ORDER BY plan.number LIMIT 1),
   'lenders', ARRAY(SELECT {_PERSON} FROM auth_user one WHERE one.id IN (
       SELECT lent.person_id FROM approvals_lentpolicy lent
       WHERE lent.policy_id = gate.policy_id AND lent.delegate_id = %s
@@ -96,6 +99,7 @@ class GateDesk:
     claim: ClaimHeld | None = None
     asked: AskedToAct | None = None
     next: NextLevel | None = None
+    at_deadline: str = ""  # the team of the level by which the deadline moves on, so that it ends nothing
     added: Sequence[tuple[int, str]] = ()  # id and name of the teams that were added to the reviewers
     lenders: Sequence[User] = ()  # the people for whom the reader may decide, who are away
     away: Sequence[Away] = field(default_factory=list)
@@ -115,6 +119,7 @@ class GateDesk:
                         at=_at(asked["at"])) if asked else None,
             next=NextLevel(team=level["team"], at=_at(level["at"]), extends=level["extends"])
             if level and level["at"] else None,
+            at_deadline=said["at_deadline"] or "",
             added=[(team, name) for team, name in said["added"]],
             lenders=[User(**each) for each in said["lenders"]],
             away=[

@@ -158,6 +158,8 @@ class OfferedChoices:
     @property
     def expiry(self) -> str:
         """Say what follows after the deadline."""
+        if team := self.page.read.desk.at_deadline:
+            return _("Then %(team)s is asked too, and there is more time") % {"team": team}
         if closing.deadline_approves(self.page.gate, self.page.proposal):
             asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm repeats
             return impact_words.expiry(self.page.future.expire()) if asks else _("Then it is approved automatically")

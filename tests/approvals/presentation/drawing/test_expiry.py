@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from approvals.models import Gate
+from approvals.models import Gate, Policy
 from approvals.presentation.drawing import impact_words
 from tests.factories import ann, make_gate, make_plan, make_policy, make_run, make_spec, make_team
 from tests.harness.signed_in_clients import signed_in
@@ -49,6 +49,20 @@ def test_a_deadline_that_approves_answers_no_question(kind: str, said: str) -> N
     """A question was told to be approved, and the run ended."""
     gate = make_gate(policy=make_policy(make_team(), deadline=SOON, on_expiry="approve"), kind=kind)
     assert said in told(gate)
+
+
+@pytest.mark.parametrize("end", ["expire", "approve"])
+def test_a_deadline_at_which_the_next_team_is_asked_ends_nothing(end: str) -> None:
+    """It said that the gate expires, or is approved, beside the line that says to whom it goes."""
+    team, leads, directors = make_team(), make_team("Leads"), make_team("Directors")
+    policy = make_policy(team, deadline=SOON, on_expiry=end)
+    levels = [(leads, 60, None), (directors, None, 3600)]
+    escalation = [{"team": each.pk, "after": after, "extend": extend} for each, after, extend in levels]
+    Policy.objects.filter(pk=policy.pk).update(escalation=escalation)
+    page = told(make_gate(policy=policy))
+    assert f"Then {directors.name} is asked too, and there is more time" in page
+    assert "After that the gate expires" not in page
+    assert "approved automatically" not in page
 
 
 def test_what_runs_may_run_is_undone_and_asks_is_said_in_one_line() -> None:
