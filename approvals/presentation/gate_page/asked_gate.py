@@ -18,7 +18,7 @@ from approvals.gates import questions
 from approvals.gates.beside import OpenBeside
 from approvals.gates.page.shown_gate import ShownGate
 from approvals.models import Draft, Gate, Proposal
-from approvals.policy import authority, required, second_look, separation
+from approvals.policy import authority, bulk, required, second_look, separation
 from approvals.policy.requirements import Requirements
 from approvals.policy.second_look import Streak
 from approvals.policy.step_up import Confirmed
@@ -83,6 +83,11 @@ class AskedGate:
     def same_with_this(self) -> int:
         """Return how many open gates ask for exactly the same, this one included."""
         return len(self.the_same) + 1
+
+    @property
+    def why_alone(self) -> str:
+        """Say why this gate can only be decided by itself; "" where it may be decided together with the same."""
+        return bulk.why_alone(self.gate)
 
     @property
     def about_the_same(self) -> list[OpenBeside]:

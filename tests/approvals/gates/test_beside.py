@@ -108,3 +108,12 @@ def test_the_same_are_decided_once_from_the_page_of_one(team: Group) -> None:
     assert sent == [str(one.pk), str(two.pk)]
     preview = reader.post(str(form["action"]), {"gate": sent}).content.decode()
     assert len(BeautifulSoup(preview, "html.parser").select("[name=choice]")) == 2
+
+
+def test_where_the_policy_decides_each_by_itself_the_page_says_why_and_offers_no_list(team: Group) -> None:
+    """The button led to a list of which nothing could be decided."""
+    policy = make_policy(team)
+    one, _ = (opened(policy, risk="high") for _ in range(2))
+    page = BeautifulSoup(signed_in(ann(team)).get(f"/gates/{one.pk}/").content.decode(), "html.parser")
+    assert page.select_one("#same form") is None
+    assert "The risk is high; the policy allows at most low for decisions together." in page.select_one("#same").text  # type: ignore[union-attr]
