@@ -148,8 +148,12 @@ def _settled(form: Mapping[str, str], value: dict[str, Any], state: Mapping[str,
     """Return the typed state with the current values where their sender takes those."""
     for name, each in conflicts.found_in(form).items():
         at = conflicts.pointer_of(name) if conflicts.is_of_state(name) else ""
-        if not at or each.counts != conflicts.THEIRS or not json_pointer.has(value, at):
+        outer = json_pointer.get(value, at.rpartition("/")[0])
+        if not at or each.counts != conflicts.THEIRS or not isinstance(outer, dict):
             continue
         now = json_pointer.get(dict(state), at, MISSING)
-        value = patch.apply([{"op": "remove", "path": at}], value) if now is MISSING else patch.put(value, at, now)
+        if now is not MISSING:
+            value = patch.put(value, at, now)
+        elif json_pointer.has(value, at):
+            value = patch.apply([{"op": "remove", "path": at}], value)
     return value

@@ -8,7 +8,10 @@ import pytest
 
 from approvals.forms.texts import as_json
 from approvals.models import Draft, Gate, Outcome
-from tests.factories import ann, bob, decide, edit_amount, make_gate, make_policy, make_team
+from approvals.presentation.decision_form import conflicts, whole_state
+from approvals.presentation.decision_form.conflicts import OpenConflict
+from approvals.schema import redact
+from tests.factories import ann, bob, decide, edit_amount, make_card, make_gate, make_policy, make_team
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
 AMOUNT, REASON = "args.refund/amount", "args.refund/reason"
@@ -109,3 +112,20 @@ def test_the_whole_state_is_merged_member_by_member_and_opposed_ones_are_chosen(
     taken = post(mine, gate, form_of(gate, "edit", **sent, **{"counts.state/proposal/amount": "theirs"}))
     assert taken.status_code == 303, taken.content.decode()
     assert gate.proposals.latest("number").card.actions[0].arguments["amount"] == "90.00"
+
+
+@pytest.mark.parametrize(
+    ("typed", "at", "state", "settled"),
+    [
+        ({"b": 2}, "/a", {"a": 9, "b": 1}, {"a": 9, "b": 2}),  # I took it out, they changed it
+        ({"a": 5, "b": 2}, "/a", {"a": 9, "b": 1}, {"a": 9, "b": 2}),
+        ({"a": 5, "b": 2}, "/a", {"b": 1}, {"b": 2}),  # they took it out
+        ({"in": {}}, "/in/a", {"in": {"a": 9}, "b": 1}, {"in": {"a": 9}}),
+        ({"in": [1]}, "/in/0", {"in": {"0": 9}}, {"in": [1]}),  # there is no such place in what was typed since
+        ({"b": 2}, "/in/a", {"in": {"a": 9}, "b": 1}, {"b": 2}),
+    ],
+)
+def test_theirs_is_what_the_current_state_has_at_the_place(typed: Any, at: str, state: Any, settled: Any) -> None:
+    """A value that the reader had taken out stayed out, though they chose the new version's."""
+    form = {"state": as_json(typed), f"conflict.state{at}": "x", f"counts.state{at}": "theirs"}
+    assert whole_state.read(form, state, redact.OPEN).state == settled
