@@ -39,13 +39,16 @@ class MergedTexts:
     conflicts: dict[str, str] = field(default_factory=dict)  # name -> what was typed
 
 
-def merged(old: Form, new: Drawn | None) -> MergedTexts:
-    """Merge what was typed into `old` into the form that `new` draws; None where the whole value is gone."""
-    typed = old.touched
-    if not typed:
+def merged(old: Form, new: Drawn | None, known: Mapping[str, str] | None = None) -> MergedTexts:
+    """Merge what was typed into `old` into the form that `new` draws; None where the whole value is gone.
+
+    `known`: the conflicts that are open in `old`, which stay open wherever their inputs are now.
+    """
+    typed, known = old.touched, known or {}
+    if not typed and not known:
         return MergedTexts()
     if new is None:
-        return MergedTexts(conflicts=dict(typed))
+        return MergedTexts(conflicts={**known, **typed})
     blank = new({name: text for name, text in typed.items() if names.split(name)[1] != names.ORDER})
     places = ItemPlaces.between(old, blank)
     moved = {name: places.moved(name) for name in typed}
@@ -53,11 +56,11 @@ def merged(old: Form, new: Drawn | None) -> MergedTexts:
     form = new({to: _everything(to, typed[name], now) for name, to in moved.items() if to is not None})
     now, kinds = rendered(form), {each.name: each.kind for each in form.fields}
     texts: dict[str, str] = {}
-    conflicts: dict[str, str] = {}
+    conflicts = {places.moved(name) or places.gone(name): mine for name, mine in known.items()}
     for name, mine in typed.items():
         to = moved[name]
         if to is None or (to not in now and names.split(to)[1] not in (names.KEY, names.FILE)):
-            conflicts[name] = mine
+            conflicts[to or places.gone(name)] = mine
             continue
         base, theirs = before.get(name, ""), now.get(to, "")
         joined: str | None
@@ -182,6 +185,16 @@ class ItemPlaces:
         prefix, mark, path = names.split(name)
         now = self.path(path)
         return None if now is None else prefix + mark + now
+
+    def gone(self, name: str) -> str:
+        """Return a name for what was typed into an item that is gone: its number may be another item's now."""
+        prefix, mark, path = names.split(name)
+        tokens = path.split("/")
+        at = next((at for at in range(1, len(tokens)) if self.path("/".join(tokens[: at + 1])) is None), 0)
+        if not at or tokens[at].startswith(names.GONE):
+            return name
+        there = self.path("/".join(tokens[:at])) or ""
+        return "/".join([f"{prefix}{mark}{there}", names.GONE + tokens[at], *tokens[at + 1 :]])
 
     def ids(self, name: str, text: str) -> list[str]:
         """Return an order's ids as they are now, without items that are gone."""

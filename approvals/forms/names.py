@@ -2,8 +2,8 @@
 
 A path is a JSON Pointer in plain ASCII: characters that HTML or a browser would alter, invisible characters and
 look-alikes are percent-encoded. Marks stand between the prefix and the path:
-`args.refund!order/lines`. No action's id holds a `!` or a `/`, and no escaped token begins with `~n`, so none of
-these can be confused.
+`args.refund!order/lines`. No action's id holds a `!` or a `/`, and no escaped token begins with `~n` or `~g`, so none
+of these can be confused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from checkpoints.values import json_pointer
 
 NEW = "~new"  # begins the id of an item that the reader added
+GONE = "~gone"  # begins the number that an item had which others took out
 ORDER, BRANCH, KEY, ZONE, PAGE, OPEN, FILE = "!order", "!branch", "!key", "!zone", "!page", "!open", "!file"
 _MARKED = re.compile(r"(?P<prefix>[^/!]*)(?P<mark>![a-z]+)?(?P<path>(/.*)?)", re.DOTALL)
 

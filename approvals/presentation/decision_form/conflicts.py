@@ -95,7 +95,8 @@ def merged(
             continue
         typed, next_one = actions.form_of(action, posted), now.action(action.id)
         old = actions.form_of(action, left_out.composed(posted, action, typed)[0])
-        made = merging.merged(old, _drawn(next_one))
+        open_ones = [name for name in found if names.split(name)[0] == actions.prefix(action)]
+        made = merging.merged(old, _drawn(next_one), {name: found.pop(name).mine for name in open_ones})
         secret = {each.name for each in old.fields if each.kind == "secret"}
         texts |= made.texts | names.drawn(posted, actions.prefix(action))
         found |= {name: OpenConflict(mine=text) for name, text in made.conflicts.items() if name not in secret}
@@ -149,8 +150,14 @@ def pointer_of(name: str) -> str:
 
 
 def _label(path: str, mark: str) -> str:
-    words = " ".join(map(names.decoded, path.split("/")[1:])).replace("_", " ")
+    words = " ".join(_part(each) for each in path.split("/")[1:]).replace("_", " ")
     return _("Items of %(list)s") % {"list": words} if mark == names.ORDER else words
+
+
+def _part(token: str) -> str:
+    """Write a token of a path for people; the number of an item that is gone, from 1."""
+    number = token.removeprefix(names.GONE)
+    return str(int(number) + 1) if number != token and number.isdecimal() else names.decoded(token)
 
 
 def _order(text: str) -> str:

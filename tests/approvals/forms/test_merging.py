@@ -33,14 +33,19 @@ A, B, C, D = ({"sku": sku, "count": 1} for sku in "abcd")
 OLD: dict[str, Any] = {"to": "ann", "amount": 7, "text": "one\ntwo\nthree\nfour\n", "lines": [A, B, C]}
 
 
-def merge(typed: Mapping[str, str], new: Any, old: Any = None, schema: Any = None) -> MergedTexts:
-    """Merge texts that were typed over the old value."""
+def merge(
+    typed: Mapping[str, str], new: Any, old: Any = None, schema: Any = None, known: Mapping[str, str] | None = None
+) -> MergedTexts:
+    """Merge texts that were typed over the old value, at which the `known` conflicts are open."""
 
     def drawn(value: Any, texts: Mapping[str, str]) -> Form:
         return build(schema or SCHEMA, value, prefix="args.x", posted=texts)
 
     posted = {f"args.x{place}": text for place, text in typed.items()}
-    return merging.merged(drawn(OLD if old is None else old, posted), None if new is None else lambda t: drawn(new, t))
+    open_ones = {f"args.x{place}": text for place, text in (known or {}).items()}
+    return merging.merged(
+        drawn(OLD if old is None else old, posted), None if new is None else lambda t: drawn(new, t), open_ones
+    )
 
 
 def value(typed: MergedTexts, new: Any) -> Any:
@@ -64,7 +69,7 @@ def value(typed: MergedTexts, new: Any) -> Any:
             {"/text": "one\nTWO\nthree\nfour\n"}, {"/text": "one\nTWO\nthree\nfour\n"},
         ),
         ({"/lines/1/count": "5"}, {"lines": [D, A, B, C]}, {"/lines/2/count": "5"}, {}),  # it follows its item
-        ({"/lines/1/count": "5"}, {"lines": [A, C]}, {}, {"/lines/1/count": "5"}),  # its item is gone
+        ({"/lines/1/count": "5"}, {"lines": [A, C]}, {}, {"/lines/~gone1/count": "5"}),  # its item is gone
         (
             {"/lines/1/count": "5"}, {"lines": [A, {**B, "count": 3}, C]},
             {"/lines/1/count": "5"}, {"/lines/1/count": "5"},
@@ -85,7 +90,31 @@ def test_changes_of_both(typed: Any, changed: Any, texts: Any, conflicts: Any) -
 
 def test_what_was_typed_into_a_value_that_is_gone_is_a_conflict() -> None:
     assert merge({"/to": "bob"}, None).conflicts == {"args.x/to": "bob"}
-    assert merge({"/text": "t", "/lines/0/sku": "z"}, {**OLD, "lines": "none"}).conflicts == {"args.x/lines/0/sku": "z"}
+    made = merge({"/text": "t", "/lines/0/sku": "z"}, {**OLD, "lines": "none"})
+    assert made.conflicts == {"args.x/lines/~gone0/sku": "z"}
+
+
+def test_what_was_typed_into_an_item_that_is_gone_is_no_conflict_of_the_one_in_its_place() -> None:
+    """Choosing "Yours" put the text for the item that others took out into the item that has its number now."""
+    typed = {"/lines/0/count": "5", "/lines/1/sku": "z"}
+    for left in ([C], [], [C, D, A]):
+        new = {**OLD, "lines": left}
+        made = merge(typed, new, {**OLD, "lines": [A, B, C]})
+        drawn = merging.rendered(build(SCHEMA, new, prefix="args.x"))
+        assert not made.conflicts.keys() & drawn.keys()
+        assert sorted([*made.conflicts.values(), *made.texts.values()]) == ["5", "z"]
+
+
+def test_an_open_conflict_stays_with_its_item_however_often_others_edit() -> None:
+    """It kept the number that the item had, under which the next version had another one."""
+    known = {"/lines/1/count": "5"}
+    for lines, name in (
+        ([D, A, B, C], "/lines/2/count"),
+        ([A, C], "/lines/~gone1/count"),
+        ([A, B, D], "/lines/1/count"),
+    ):
+        assert merge({}, {**OLD, "lines": lines}, known=known).conflicts == {f"args.x{name}": "5"}
+    assert merge({}, OLD, known={"/lines/~gone1/count": "5"}).conflicts == {"args.x/lines/~gone1/count": "5"}
 
 
 def test_a_merged_form_gives_the_value_of_both_changes() -> None:

@@ -97,6 +97,13 @@ def test_an_undecided_conflict_is_no_empty_draft_and_stops_no_rejection(gate: Ga
     assert post(mine, gate, form_of(gate, "reject", **lost, feedback="No.", then="stop")).status_code == 303
 
 
+def test_a_text_for_an_item_that_is_gone_opposes_no_field() -> None:
+    gone = {"args.refund/lines/~gone1/count": OpenConflict(mine="5")}
+    [found] = conflicts.shown(gone, [])
+    assert (found.label, found.mine, found.theirs) == ("lines 2 count", "5", None)
+    assert [each["message"] for each in conflicts.undecided(gone, make_card())] == [str(conflicts.CHOOSE)]
+
+
 def test_the_whole_state_is_merged_member_by_member_and_opposed_ones_are_chosen() -> None:
     gate = make_gate(policy=make_policy(make_team(), quorum=2, whole_state=True))
     mine, state = ann(gate.team), gate.saved.state
