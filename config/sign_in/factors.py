@@ -6,6 +6,8 @@ the factor's row, compared and written under its lock.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +34,9 @@ from .attempts import factor_refused
 
 # Codes tried for one account: a guess has three in a million, so that none succeeds in a year of trying.
 TRIES, TRIES_A_DAY = "5/5m/key", "60/d/key"
+
+# Parts of a passkey's answer that stand for bytes, as base64url.
+BINARY = ("clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle", "publicKey")
 
 
 class FactorAdapter(DefaultMFAAdapter):
@@ -136,8 +141,28 @@ class ActivateForm(ActivateTOTPForm):
         return code
 
 
+class CredentialField(django_forms.JSONField):
+    """A passkey's answer as JSON. Where it has a number in place of bytes, the library would make as many bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(widget=django_forms.HiddenInput)
+
+    def to_python(self, value: Any) -> Any:
+        """Return the answer. Raises ValidationError."""
+        try:
+            found = super().to_python(value)
+        except (ValueError, RecursionError) as junk:
+            raise _not_read() from junk
+        answer = found.get("response") if isinstance(found, dict) else None
+        if found is not None and not (isinstance(answer, dict) and _written(found, "id", "rawId") and _written(answer)):
+            raise _not_read()
+        return found
+
+
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
     """Takes a new passkey, which has to know its owner and to come from this very site."""
+
+    credential = CredentialField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -146,7 +171,7 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
     def clean(self) -> dict[str, Any]:
         credential = self.cleaned_data.get("credential")
         if credential:
-            _check_origin(passkeys.parse_registration_response(credential).response.client_data.origin)
+            _check_origin(_read(passkeys.parse_registration_response, credential).response.client_data.origin)
         cleaned: dict[str, Any] = super().clean()
         return cleaned
 
@@ -154,10 +179,12 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
 class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
     """Takes the answer of a passkey, whose counter has to go up where it counts at all."""
 
+    credential = CredentialField()
+
     def clean_credential(self) -> Authenticator:
         credential = self.cleaned_data["credential"]
         user = self.user
-        answer = passkeys.parse_authentication_response(credential)
+        answer = _read(passkeys.parse_authentication_response, credential)
         user = user or passkeys.extract_user_from_response(credential)
         check_sound(user)
         if self.user is not None:
@@ -184,6 +211,23 @@ class SignInByPasskeyForm(_PasskeyForm, webauthn.LoginWebAuthnForm):
 
 class ConfirmByPasskeyForm(_PasskeyForm, webauthn.ReauthenticateWebAuthnForm):
     """The confirmation of who is signed in."""
+
+
+def _written(part: Mapping[str, Any], *names: str) -> bool:
+    """Tell whether these values, which stand for bytes, are texts; without names, those of an answer."""
+    return all(isinstance(part.get(name, ""), str | None) for name in names or BINARY)
+
+
+def _read(parse: Callable[[Any], Any], credential: Any) -> Any:
+    """Parse a passkey's answer. Raises ValidationError for what the library cannot read, in whatever way it fails."""
+    try:
+        return parse(credential)
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError, struct.error) as junk:
+        raise _not_read() from junk
+
+
+def _not_read() -> django_forms.ValidationError:
+    return django_forms.ValidationError(_("This passkey's answer cannot be read."))
 
 
 def _check_origin(origin: str) -> None:
