@@ -85,7 +85,7 @@ class Adapter(DefaultAccountAdapter):
             sign_ins.begin(request, user, methods=proved, by=by, address=address_of(request)[:60])
         preferences.hand_over(response, preferences.of(user))
         name = user.get_username().lower()
-        device = device_of(request, name) or f"{name}:{secrets.token_hex(16)}"
+        device = device_of(request, name) or f"{_named(name)}:{secrets.token_hex(16)}"
         response.set_signed_cookie(
             DEVICE, device, salt=DEVICE, max_age=DEVICE_LASTS, path="/accounts/", httponly=True, samesite="Lax",
             secure=settings.SESSION_COOKIE_SECURE,
@@ -135,7 +135,12 @@ class Adapter(DefaultAccountAdapter):
 def device_of(request: HttpRequest, name: str) -> str:
     """Return the id of this person's browser from its cookie; "" where they have not signed in there."""
     said = str(request.get_signed_cookie(DEVICE, default="", salt=DEVICE, max_age=DEVICE_LASTS))
-    return said if said.rpartition(":")[0] == name else ""
+    return said if said.rpartition(":")[0] == _named(name) else ""
+
+
+def _named(name: str) -> str:
+    """Write a name as a cookie can hold it: a header of other letters than ASCII is never sent."""
+    return quote(name, safe="@+")
 
 
 class SignIn(views.LoginView):

@@ -13,6 +13,7 @@ from approvals.accounts import sign_ins, user_agents
 from approvals.models import SignedIn
 from approvals.sessions import stored
 from checkpoints.models import Event
+from config.sign_in import accounts
 from tests.factories import make_user
 from tests.factories.events import data_of
 from tests.harness.browser_checks import check_each_look, is_live, watched
@@ -152,3 +153,17 @@ def test_browsers_are_named_by_what_they_say() -> None:
     assert user_agents.named(FIREFOX) == "Firefox on Linux"
     assert user_agents.named(SAFARI) == "Safari on iPhone"
     assert user_agents.named("") == "Unknown browser"
+
+
+def test_a_name_in_any_letters_signs_in_and_its_browser_is_known_again() -> None:
+    """The cookie of the browser held the name, and a server sends no header of such letters: it answered 500."""
+    user = somebody()
+    User.objects.filter(pk=user.pk).update(username=f"\u0142ukasz-\u5f20-{user.pk}")
+    user.refresh_from_db()
+    client = sign_in(user)
+    device = client.cookies[accounts.DEVICE]
+    device.output(header="").encode("ascii")  # as Django's server does
+    del client.cookies["sessionid"]
+    client.post("/accounts/login/", {"login": user.username, "password": PASSWORD})
+    before, after = (each.split(":")[:2] for each in (device.value, client.cookies[accounts.DEVICE].value))
+    assert before == after
