@@ -25,6 +25,7 @@ from approvals.gates.lists.queues import ALL, BY_ME, CLAIMED, CLOSED, DECIDED, G
 from approvals.models import BulkOrder, Gate, SavedView
 from checkpoints.postgresql.batch_query import BatchStatement, columns
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
+from checkpoints.postgresql.sql import storable
 from checkpoints.postgresql.text_search import words_of
 
 # Queue -> (name, icon, words for an empty one).
@@ -62,7 +63,7 @@ class InboxFilters:
     def of(cls, said: Mapping[str, str], *, view: SavedView | None = None) -> InboxFilters:
         """Read an address's query; what it says itself goes before what the saved view says."""
         before = dict(parse_qsl(view.query)) if view else {}
-        asked = {name: (said[name] if name in said else before.get(name, "")).strip() for name in NAMED}
+        asked = {name: storable(said[name] if name in said else before.get(name, "")).strip() for name in NAMED}
         queue = asked["queue"] if asked["queue"] in QUEUES else MINE
         return cls(
             queue=queue,

@@ -412,3 +412,12 @@ def test_an_order_names_at_most_200_gates_each_once() -> None:
     for gates in (many, [BulkChoice(1, b"")] * 2, []):
         with pytest.raises(Invalid):
             orders.take(BulkSubmission(key="k", verdict="reject", then="stop", gates=gates, comment="No."), by=reviewer)
+
+
+def test_a_nul_in_what_was_shown_of_a_gate_is_no_error_of_the_server() -> None:
+    """PostgreSQL takes none in a text, so the page answered 500."""
+    team = make_team()
+    [gate], client = alike(1, policy=make_policy(team)), signed_in(ann(team))
+    filled = form(preview(client, [gate]))
+    results = send(client, {**filled, "choice": [f"{each}\0" for each in filled["choice"]]})
+    assert "You approved 1 gate" in results

@@ -107,3 +107,15 @@ def test_a_view_that_is_too_long_to_be_kept_whole_is_not_saved() -> None:
     assert answer.status_code == 422
     assert "Its search is too long to be saved" in answer.content.decode()
     assert not SavedView.objects.filter(name="Long").exists()
+
+
+def test_a_nul_in_a_view_takes_nobodys_inbox_down() -> None:
+    """The inbox of its owner answered 500, and so did those of the team that it was shared with."""
+    team = make_team()
+    owner, mate = ann(team), bob(team)
+    for name in ("agent", "q"):
+        save(signed_in(owner), name, queue="all", team=str(team.pk), **{name: "a\0b"})
+        view = SavedView.objects.latest("pk")
+        for reader in (owner, mate):
+            assert signed_in(reader).get("/").status_code == 200
+            assert signed_in(reader).get(f"/?view={view.pk}").status_code == 200
