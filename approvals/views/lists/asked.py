@@ -48,7 +48,7 @@ ORDERS = {
 SEARCHED = 200  # characters
 NAMED = ("queue", "risk", "agent", "q", "sort")  # what an address says, and a saved view keeps
 PEOPLE = 50  # whose names begin like one word
-COOKIE = "holdpoint_list"
+COOKIE, READER = "holdpoint_list", "reader"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,16 +158,23 @@ def asked_for(request: HttpRequest, reach: ReaderReach, *, opens: bool = False) 
 
 def remember(request: HttpRequest, response: HttpResponse, asked: InboxFilters) -> None:
     """Keep what the reader looks at, so that the next gate after a decision is the next of this list."""
-    query = urlencode({name: value for name, value in asked.said.items() if name != "queue" or value != MINE})
-    if query and not asked.closed:
+    said = {name: value for name, value in asked.said.items() if name != "queue" or value != MINE}
+    if said and not asked.closed:
+        query = urlencode({**said, READER: request.user.pk})
         response.set_cookie(COOKIE, query, samesite="Lax", httponly=True, secure=request.is_secure())
     elif COOKIE in request.COOKIES:
         response.delete_cookie(COOKIE, samesite="Lax")
 
 
+def kept(request: HttpRequest) -> dict[str, str]:
+    """Return what the list that the reader looked at last asks for; {} where somebody else did, in this browser."""
+    said = dict(parse_qsl(request.COOKIES.get(COOKIE, "")))
+    return said if said.pop(READER, "") == str(request.user.pk) else {}
+
+
 def followed(request: HttpRequest) -> QueueFilters:
     """Return the filters and the order of the list that the reader looked at last, within their own gates."""
-    said = dict(parse_qsl(request.COOKIES.get(COOKIE, "")))
+    said = kept(request)
     return replace(InboxFilters.of(said).wanted, after=0) if said else QueueFilters()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -20,7 +21,7 @@ from approvals.models import Gate, Snooze
 from approvals.policy import authority
 from approvals.views.access import gate_or_404, private, reader_of, verified
 
-from .asked import COOKIE
+from .asked import kept
 
 
 @require_POST
@@ -31,7 +32,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
     if reason := authority.why_not(reader, gate):
         raise PermissionDenied(reason)
-    back = reverse("inbox") + "?" + (request.COOKIES.get(COOKIE, "")[:1000] or f"queue={MINE}")
+    back = reverse("inbox") + "?" + (urlencode(kept(request)) or f"queue={MINE}")
     if "end" in request.POST:
         snoozing.bring_back(gate, by=reader.pk)
         return HttpResponseRedirect(back, status=303)

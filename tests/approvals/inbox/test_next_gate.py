@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from approvals.models import Gate
-from tests.factories import ann, make_card, make_gate, make_policy, make_team
+from tests.factories import ann, bob, make_card, make_gate, make_policy, make_team
 from tests.harness.signed_in_clients import form_of, signed_in
 
 
@@ -42,7 +42,21 @@ def test_a_gates_place_and_neighbours_are_those_of_that_list() -> None:
 def test_junk_in_the_cookie_is_the_readers_own_queue() -> None:
     team = make_team()
     first, second = (make_gate(team=team) for _ in range(2))
-    client = signed_in(ann(team))
-    client.cookies["holdpoint_list"] = "sort=%00nothing&queue=<b>&after=1&risk=extreme"
+    client = signed_in(reader := ann(team))
+    client.cookies["holdpoint_list"] = f"sort=%00nothing&queue=<b>&after=1&risk=extreme&q=%00&reader={reader.pk}"
     form = {**form_of(first), "follows": "yes", "follow": "yes"}
     assert client.post(f"/gates/{first.pk}/decisions/", form)["Location"].startswith(f"/gates/{second.pk}/")
+
+
+def test_the_list_of_whoever_was_at_the_browser_before_is_nobody_elses() -> None:
+    """Ann's search stood in the field of Bob, who had signed in after her, and chose which gate came next for him."""
+    team = make_team()
+    gates = [make_gate(team=team, card=make_card(title=title)) for title in ("Pay Marit", "Pay Olav", "Pay Nils")]
+    before = signed_in(ann(team))
+    before.get("/?queue=mine&q=Nils")
+    client = signed_in(bob(team))
+    client.cookies["holdpoint_list"] = before.cookies["holdpoint_list"].value
+    answer = client.post(f"/gates/{gates[0].pk}/snoozes/", {"for": "hour"})
+    assert "Nils" not in answer["Location"]
+    form = {**form_of(gates[0]), "follows": "yes", "follow": "yes"}
+    assert client.post(f"/gates/{gates[0].pk}/decisions/", form)["Location"].startswith(f"/gates/{gates[1].pk}/")

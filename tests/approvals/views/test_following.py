@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import RequestFactory
 from playwright.sync_api import Page, expect
@@ -92,6 +93,7 @@ def test_a_long_search_is_followed_with_its_order() -> None:
     """The cookie was read up to its thousandth character, which cut off what came after the words."""
     asked = InboxFilters.of({"q": "é" * 200, "sort": "amount"})
     request = RequestFactory().get("/")
+    request.user = User(pk=7)
     remember(request, response := HttpResponse(), asked)
     request.COOKIES[COOKIE] = response.cookies[COOKIE].value
     assert followed(request) == asked.wanted
