@@ -126,7 +126,11 @@ def judged(error: Exception) -> Receipt:
             return Receipt(Result.LATER if code < 500 else Result.REFUSED, f"smtp_{code}")
         case smtplib.SMTPAuthenticationError() | smtplib.SMTPNotSupportedError():
             return Receipt(Result.LATER, "sign_in")
-        case smtplib.SMTPSenderRefused(smtp_code=code) | smtplib.SMTPConnectError(smtp_code=code):
+        case (
+            smtplib.SMTPSenderRefused(smtp_code=code)
+            | smtplib.SMTPConnectError(smtp_code=code)
+            | smtplib.SMTPHeloError(smtp_code=code)
+        ):
             return Receipt(Result.LATER, f"smtp_{code}")
         case smtplib.SMTPResponseException(smtp_code=code):
             return Receipt(Result.LATER if code < 500 else Result.REFUSED, f"smtp_{code}")

@@ -138,6 +138,7 @@ def test_what_is_no_address_is_refused_for_good(mails: MailServer, value: str) -
         (smtplib.SMTPAuthenticationError(535, b"no"), Result.LATER, "sign_in"),
         (smtplib.SMTPNotSupportedError("STARTTLS"), Result.LATER, "sign_in"),
         (smtplib.SMTPConnectError(421, b"busy"), Result.LATER, "smtp_421"),
+        (smtplib.SMTPHeloError(501, b"bad name"), Result.LATER, "smtp_501"),  # of this machine, not of the mail
         (smtplib.SMTPServerDisconnected("bye"), Result.LATER, "cut"),
         (gaierror(-2, "unknown"), Result.LATER, "dns_failed"),
         (ssl.SSLError("certificate"), Result.LATER, "tls_failed"),
