@@ -117,6 +117,8 @@ class NoticeBatch:
     teams: dict[int, list[int]]  # by gate: its own, and those added to its reviewers
     shared: dict[tuple[int, str], list[NoticeAddress]]  # by team and channel
     channels: Sequence[NoticeChannel]
+    reminders: list[Notice]  # that wait, of the gates of which others may decide from now on, or by another time
+    reminded: set[tuple[int | None, int | None]]  # (gate, person) who has one that waits
     now: datetime
 
     @classmethod
@@ -148,10 +150,14 @@ class NoticeBatch:
         known_teams = {team for there in places.values() for team in there}
         teams = [each for channel in fit for each in channel.addresses(teams=known_teams)]
         rows = NotificationPreference.objects.in_bulk(people) if people else {}
+        moved = {each.gate for each in told if each.event.kind in CHANGED} & set(gates)
+        waiting = Notice.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER)
+        reminders = list(waiting) if moved else []
         return cls(
             told=told, gates=gates, runs=runs, deciders=deciders, voted=voted, known=known, settings=rows,
             addresses=_grouped((each.person, each) for each in found), teams=places,
-            shared=_grouped((each.team, each) for each in teams), channels=fit, now=timezone.now(),
+            shared=_grouped((each.team, each) for each in teams), channels=fit, reminders=reminders,
+            reminded={(each.gate_id, each.user_id) for each in reminders}, now=timezone.now(),
         )  # fmt: skip
 
     @property
@@ -195,15 +201,15 @@ class NoticeBatch:
                 yield from self._each(told, gate, NoticeKind.MY_RUN, person)
 
     def _asked(self, told: ToldEvent, gate: Gate) -> Iterator[Notice]:
-        """Ask those who may decide and were not asked before, and plan their reminders."""
+        """Ask those who may decide and were not asked before; plan a reminder for all of whom none waits."""
         known = self.known.setdefault(gate.pk, set())
         for person in sorted(self.deciders[gate.pk]):
             settings = self.settings.get(person)
             due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)
-            fresh = not any(who == person for who, *_ in known)
-            if fresh:
+            if not any(who == person for who, *_ in known):
                 yield from self._each(told, gate, NoticeKind.ASKED, person)
-            if due and due > self.now and fresh:
+            if due and due > self.now and (gate.pk, person) not in self.reminded:
+                self.reminded.add((gate.pk, person))
                 yield from self._each(told, gate, NoticeKind.REMINDER, person, due=due)
         for channel in self.channels:
             for each in self._shared(gate, channel.name):
@@ -213,9 +219,8 @@ class NoticeBatch:
 
     def moved_reminders(self) -> dict[int, datetime]:
         """Return, by its id, when each pending reminder of a gate whose deadline moved is due now."""
-        moved = {each.gate for each in self.told if each.event.kind in CHANGED} & set(self.gates)
         found: dict[int, datetime] = {}
-        for row in Notice.objects.pending().filter(gate__in=moved, kind=NoticeKind.REMINDER) if moved else ():
+        for row in self.reminders:
             gate = self.gates[row.gate_id or 0]
             settings = self.settings.get(row.user_id or 0)
             due = choices.reminder(settings, gate.policy, opened=gate.opened_at, deadline=gate.deadline)

@@ -169,6 +169,23 @@ def test_a_deadline_that_moves_takes_its_reminders_along_in_as_many_statements_f
     assert moved(1) == moved(5)
 
 
+def test_whoever_was_reminded_is_reminded_of_the_later_deadline_too() -> None:
+    """A gate that went to the next team got more time, and its first reviewers heard nothing more of it."""
+    team = make_team()
+    reviewer = ann(team)
+    gate = make_gate(policy=make_policy(team, name="default", deadline=4 * HOUR), team=team)
+    fanned()
+    reminders = Notice.objects.filter(gate=gate, kind="reminder", user=reviewer)
+    reminders.update(status="sent", next_attempt_at=None)
+    assert gate.deadline is not None
+    for later in (4, 8):
+        change_gate(gate, deadline=gate.deadline + later * HOUR)
+        fanned()
+        # A quarter of the whole time before it: of eight hours, and of twelve.
+        assert reminders.get(status="pending").next_attempt_at == gate.deadline + (later - (4 + later) / 4) * HOUR
+    assert reminders.count() == 2
+
+
 def test_whoever_is_mentioned_is_told_but_not_by_themself() -> None:
     team = make_team()
     reviewer, colleague = ann(team), bob(team)
