@@ -1,7 +1,8 @@
-"""Notes which browser takes pushed messages, so that whoever signed out of it is told nothing there any more.
+"""Notes which browser takes pushed messages, so that only those who are signed in there are told anything there.
 
-The browser's own script ends them too as its person leaves, unless it failed, or the session was ended from elsewhere.
-A session knows its browser's number, and a cookie hands it to the next one, as messages come between sessions too.
+While a session is over, by itself or because its person signed out, whoever sits at the browser reads no message of
+theirs. A session knows its browser's number, and so does its row in the list; a cookie hands it to the next session, so
+that messages come again once the same person signs in. Signing out ends them for good, as does the browser's script.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponseBase
 
-from approvals.models import ChannelAddress
+from approvals.models import ChannelAddress, SignedIn
+from approvals.sessions import stored
 
 COOKIE = NUMBER = "hp-pushed"  # in the session too
 LASTS = 365 * 24 * 60 * 60  # seconds
@@ -21,9 +24,9 @@ CHANNEL = "push"
 SIGNED_OUT = "signed_out"  # why a browser is told nothing more
 
 
-def turned_on(request: HttpRequest, response: HttpResponseBase, number: int) -> None:
-    """Note that this browser takes messages as the address of this number."""
-    request.session[NUMBER] = number
+def turned_on(request: HttpRequest, response: HttpResponseBase, number: int, *, reader: User) -> None:
+    """Note that this browser takes the reader's messages as the address of this number."""
+    _note(request, number, user=reader)
     response.set_signed_cookie(
         COOKIE, str(number), salt=COOKIE, max_age=LASTS, path="/accounts/", httponly=True, samesite="Lax",
         secure=settings.SESSION_COOKIE_SECURE,
@@ -34,8 +37,14 @@ def signed_in(request: HttpRequest, user: User) -> None:
     """Hand this browser's number to the session that begins; whoever was signed in before is told nothing there."""
     number = request.get_signed_cookie(COOKIE, default="", salt=COOKIE, max_age=LASTS)
     if number:
-        request.session[NUMBER] = int(number)
+        _note(request, int(number), user=user)
         _usable().filter(pk=int(number)).exclude(user=user).lose(SIGNED_OUT)
+
+
+def reachable() -> Any:
+    """Select the browsers that messages may go to: those in which their person is signed in now."""
+    there = SignedIn.objects.open().filter(pushed_to=OuterRef("pk"), user=OuterRef("user"))
+    return _usable().filter(Exists(there))
 
 
 def end(user: User, sessions: Iterable[Mapping[str, Any]]) -> None:
@@ -47,6 +56,13 @@ def end(user: User, sessions: Iterable[Mapping[str, Any]]) -> None:
 def end_all(user: User, *, but: Mapping[str, Any] | None) -> None:
     """Send this person nothing more in any browser, except the one of the session `but`."""
     _of(user).exclude(pk=(but or {}).get(NUMBER)).lose(SIGNED_OUT)
+
+
+def _note(request: HttpRequest, number: int, *, user: User) -> None:
+    request.session[NUMBER] = number
+    SignedIn.objects.update_or_create(
+        session_key=stored(request.session.session_key or ""), defaults={"user": user, "pushed_to": number}
+    )
 
 
 def _of(user: User) -> Any:

@@ -12,7 +12,6 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy
 
 from approvals.accounts import pushed
-from approvals.models import ChannelAddress
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
 from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
 from approvals.outbound import sending
@@ -45,10 +44,10 @@ class WebPush:
         return "" if settings.HOLDPOINT_VAPID_KEY else "HOLDPOINT_VAPID_KEY is not set: `manage.py vapid` makes one."
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
-        """List the subscribed browsers of these people. A team has none."""
+        """List the browsers that these people subscribed, and in which they are signed in. A team has none."""
         if not people:
             return []
-        found = ChannelAddress.objects.usable(NAME).of(people=people).order_by("pk")
+        found = pushed.reachable().of(people=people).order_by("pk")
         return [
             NoticeAddress(
                 channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id,

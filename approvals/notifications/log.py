@@ -42,6 +42,7 @@ WORDS: dict[str, str | Promise] = {
     "not_seen": gettext_lazy("they may not see it any more"),
     "not_wanted": gettext_lazy("they chose otherwise"),
     "no_address": gettext_lazy("there is no address any more"),
+    "signed_out": gettext_lazy("they were not signed in there any more"),
     "nothing": gettext_lazy("nothing was waiting"),
     "back": gettext_lazy("the person is not away any more"),
     "removed": gettext_lazy("the gate was removed"),

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Max
 from django.template import Context
 
+from approvals.accounts import pushed
 from approvals.channels import browsers, slack, vapid
 from approvals.models import ChannelAddress, Notice
 from approvals.notifications import log
@@ -24,6 +25,7 @@ class ShownAddress(NamedTuple):
 
     address: ChannelAddress
     gone_words: str
+    signed_in: bool
     reached_at: datetime | None
 
 
@@ -33,8 +35,10 @@ def pushing(context: Context) -> dict[str, Any]:
     found = list(browsers.listed(_reader(context)))
     sent = Notice.objects.filter(address__in=[each.pk for each in found], status=Notice.Status.SENT)
     reached = dict(sent.values_list("address").annotate(at=Max("finished_at")))
+    there = set(pushed.reachable().filter(pk__in=[each.pk for each in found]).values_list("pk", flat=True))
     shown = [
-        ShownAddress(each, log.words(each.gone_word) if each.gone_at else "", reached.get(each.pk)) for each in found
+        ShownAddress(each, log.words(each.gone_word) if each.gone_at else "", each.pk in there, reached.get(each.pk))
+        for each in found
     ]
     return {"key": vapid.public_key(), "browsers": shown}
 

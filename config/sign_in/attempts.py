@@ -21,6 +21,7 @@ from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
 from agents.queries.access import address_of
+from approvals.accounts import pushed
 from checkpoints import actors
 from checkpoints.events import event_log
 
@@ -58,9 +59,10 @@ class PasswordTold:
         return ""
 
     def password_changed(self, password: str, user: User) -> None:
-        """Write the event, in the transaction of the change."""
+        """Write the event, in the transaction of the change, and end pushed messages: every other session is void."""
         request = context.request
         by = getattr(request, "user", None)
+        pushed.end_all(user, but=request.session if by == user else None)
         event_log.record(
             "user.password_changed",
             subject=f"user:{user.pk}",

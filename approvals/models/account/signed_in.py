@@ -19,10 +19,17 @@ class SignedInQuerySet(models.QuerySet["SignedIn"]):
         """Select one person's, the one used last first."""
         return self.filter(user=user).order_by("-seen_at", "-pk")
 
+    def open(self) -> SignedInQuerySet:
+        """Select those whose session is there, and not expired."""
+        return self.filter(_session())
+
     def outlived(self) -> SignedInQuerySet:
         """Select those whose session is no more: expired and cleared, or signed out."""
-        there = Session.objects.filter(session_key=models.OuterRef("session_key"), expire_date__gt=Now())
-        return self.filter(~models.Exists(there))
+        return self.filter(~_session())
+
+
+def _session() -> models.Exists:
+    return models.Exists(Session.objects.filter(session_key=models.OuterRef("session_key"), expire_date__gt=Now()))
 
 
 class SignedIn(models.Model):
@@ -34,6 +41,7 @@ class SignedIn(models.Model):
     seen_at = models.DateTimeField(db_default=Now())
     address = models.CharField(max_length=60, blank=True, default="", db_default="")
     browser = models.CharField(max_length=300, blank=True, default="", db_default="")  # as its User-Agent says
+    pushed_to = models.BigIntegerField(null=True)  # the ChannelAddress by which its browser takes pushed messages
     method = models.CharField(max_length=40, blank=True, default="", db_default="")  # see approvals.accounts.methods
 
     objects = SignedInQuerySet.as_manager()

@@ -31,16 +31,15 @@ def subscribe(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"problem": _("This installation cannot push messages.")}, status=409)
     said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
     label = user_agents.named(request.headers.get("User-Agent", ""))
+    reader, old = reader_of(request), request.POST.get("old", "")
     try:
-        made = browsers.subscribe(
-            reader_of(request), said, label=label, again="again" in request.POST, old=request.POST.get("old", "")
-        )
+        made = browsers.subscribe(reader, said, label=label, again="again" in request.POST, old=old)
     except browsers.SubscriptionRefused as why:
         return JsonResponse({"problem": str(why)}, status=422)
     except browsers.BrowserRemoved:
         return JsonResponse({"problem": _("This browser was removed.")}, status=410)
     response = JsonResponse({"browser": made.pk}, status=201)
-    pushed.turned_on(request, response, made.pk)
+    pushed.turned_on(request, response, made.pk, reader=reader)
     return response
 
 

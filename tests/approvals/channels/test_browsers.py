@@ -12,7 +12,6 @@ from django.urls import reverse
 from approvals.accounts.user_agents import named
 from approvals.channels import browsers, vapid
 from approvals.channels.browsers import MOST, BrowserRemoved, SubscriptionRefused
-from approvals.channels.web_push import WebPush
 from approvals.models import ChannelAddress
 from tests.factories import ann, bob, make_team
 from tests.harness.racing_threads import meet_lock
@@ -27,7 +26,7 @@ def browser(push_service: PushService) -> FakeBrowser:
 
 
 def labels(user: User) -> list[str]:
-    return [each.label for each in WebPush().addresses(people=[user.pk])]
+    return [each.label for each in ChannelAddress.objects.usable("push").filter(user=user).order_by("pk")]
 
 
 def test_a_browser_is_there_once_and_belongs_to_whoever_subscribed_last(browser: FakeBrowser) -> None:

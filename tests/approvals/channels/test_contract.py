@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 
-from approvals.channels import browsers, vapid
+from approvals.channels import vapid
 from approvals.channels.slack import SlackChannel
 from approvals.channels.teams import Teams
 from approvals.channels.web_push import WebPush
@@ -22,6 +22,7 @@ from tests.approvals.webhooks.receiver import Receiver, status
 from tests.factories import ann, make_team
 
 from .push_service import PushService
+from .signed_in_browsers import turn_on
 from .slack_server import SlackServer
 
 
@@ -33,7 +34,7 @@ class PushRig:
     def __init__(self, service: PushService, person: User) -> None:
         self.channel, self.person, self.service = WebPush(), person, service
         self.browser = service.subscribe(vapid.public_key())
-        browsers.subscribe(person, self.browser.said, label="Firefox on Linux")
+        turn_on(person, self.browser)
 
     def heard(self) -> list[str]:
         """List what is shown: a notification's texts have no markup."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from approvals.accounts import pushed
 from approvals.channels import vapid
 from approvals.channels.web_push import WebPush
-from approvals.models import SignedIn
+from approvals.models import Notice, SignedIn
+from approvals.notifications import delivering, log
 from approvals.sessions import stored
 from tests.factories import make_user
+from tests.harness.signed_in_clients import signed_in
 
 from .push_service import PushService
 
@@ -52,6 +58,45 @@ def test_a_later_session_of_the_browser_ends_them_too(push_service: PushService)
     del here.cookies["sessionid"]  # expired
     assert count(user) == 1
     sign_in(user, here).post(reverse("account_logout"))
+    assert count(user) == 0
+
+
+@pytest.mark.parametrize("way", ["expired", "cleared"])
+def test_a_session_that_is_over_ends_them_until_the_same_person_signs_in_again(
+    push_service: PushService, way: str
+) -> None:
+    """Titles of Ann's gates came up at a shared computer hours after her session had expired."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    here = turned_on(user, push_service)
+    rows = Session.objects.filter(session_key=stored(here.cookies["sessionid"].value))
+    rows.update(expire_date=timezone.now() - timedelta(seconds=1))
+    if way == "cleared":
+        rows.delete()
+    assert count(user) == 0
+    sign_in(user, here)
+    assert count(user) == 1
+
+
+def test_what_was_due_there_is_not_sent_and_the_log_says_why(push_service: PushService) -> None:
+    user = make_user("Ann Okafor", password=PASSWORD)
+    here = turned_on(user, push_service)
+    [there] = WebPush().addresses(people=[user.pk])
+    Notice.objects.create(kind="test", channel="push", user=user, address_id=there.id)
+    Session.objects.filter(session_key=stored(here.cookies["sessionid"].value)).delete()
+    delivering.deliver("push", seconds=5.0)
+    assert push_service.got == []
+    [line] = log.of_person(user)
+    assert (line.status, line.why) == ("dropped", "they were not signed in there any more")
+    page = signed_in(user).get(reverse("notifications")).content.decode()
+    assert "Signed out there: messages come again once you sign in." in page
+
+
+def test_a_password_that_is_set_by_other_means_ends_them(push_service: PushService) -> None:
+    """Its sessions opened no page any more, and were told of gates for hours."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    turned_on(user, push_service)
+    user.set_password("other sesame 77")
+    user.save()
     assert count(user) == 0
 
 

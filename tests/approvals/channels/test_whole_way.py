@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from approvals.channels import browsers, team_channels, vapid
+from approvals.channels import team_channels, vapid
 from approvals.models import ChannelAddress, Gate, Notice, Policy
 from approvals.notifications import notifying
 from checkpoints.actors import SYSTEM
@@ -18,6 +18,7 @@ from tests.factories import ann, bob, decide, make_card, make_gate, make_policy,
 from tests.harness.signed_in_clients import signed_in
 
 from .push_service import PushService
+from .signed_in_browsers import turn_on
 from .slack_server import SlackServer, texts
 
 pytestmark = pytest.mark.usefixtures("nothing_told_yet")
@@ -35,7 +36,7 @@ def opened(*, leaves: str = "title") -> tuple[Gate, Any]:
 def test_the_notification_of_a_gate_becomes_that_of_its_end(push_service: PushService) -> None:
     gate, reviewer = opened()
     browser = push_service.subscribe(vapid.public_key())
-    browsers.subscribe(reviewer, browser.said, label="Firefox on Linux")
+    turn_on(reviewer, browser)
     notifying.run_slice()
     decide(gate, reviewer, "approve")
     notifying.run_slice()
@@ -51,7 +52,7 @@ def test_the_notification_of_a_gate_becomes_that_of_its_end(push_service: PushSe
 def test_a_policy_that_lets_only_the_number_leave_pushes_only_the_number(push_service: PushService) -> None:
     gate, reviewer = opened(leaves="number")
     browser = push_service.subscribe(vapid.public_key())
-    browsers.subscribe(reviewer, browser.said, label="Firefox on Linux")
+    turn_on(reviewer, browser)
     notifying.run_slice()
     [told] = browser.read()
     assert told["title"] == f"Decision needed: gate {gate.pk}"
@@ -61,7 +62,7 @@ def test_a_policy_that_lets_only_the_number_leave_pushes_only_the_number(push_se
 def test_a_browser_that_is_gone_is_told_nothing_more_and_its_owner_reads_why(push_service: PushService) -> None:
     gate, reviewer = opened()
     browser = push_service.subscribe(vapid.public_key())
-    browsers.subscribe(reviewer, browser.said, label="Firefox on Linux")
+    turn_on(reviewer, browser)
     push_service.answers.append(status(410))
     notifying.run_slice()
     assert ("asked", "Ann", "failed", "push_gone") in rows(gate)
