@@ -11,20 +11,26 @@ from django.utils.translation import gettext_lazy
 
 from approvals.models import ChannelState, Notice
 from approvals.notifications import log
-from checkpoints.admin.base import ReadOnlyAdmin, number_of, shown, since
+from approvals.notifications.message import NoticeKind
+from checkpoints.admin.base import ReadOnlyAdmin, having, number_of, shown, since
 
 
 @admin.register(Notice)
 class NoticeAdmin(ReadOnlyAdmin):
     """The log of messages to people."""
 
-    list_display = ("id", "kind", "channel", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
-    list_filter = ("channel", "status", "kind", since("created_at"))
+    list_display = ("id", "told", "channel", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
+    list_filter = ("channel", "status", having("kind", gettext_lazy("kind"), lambda: NoticeKind), since("created_at"))
     list_select_related = ("user", "address")
     search_fields = ("user__username",)
     search_help_text = gettext_lazy("A username, or gate:42")
-    readonly_fields = ("page", "to", "result")
+    readonly_fields = ("page", "told", "to", "result")
     page = shown("gate", "gate", "gate_id")
+
+    @admin.display(description=gettext_lazy("Kind"))
+    def told(self, notice: Notice) -> str:
+        """Return the kind in words."""
+        return log.kind_words(notice.kind)
 
     @admin.display(description=gettext_lazy("To"))
     def to(self, notice: Notice) -> str:
@@ -45,7 +51,7 @@ class NoticeAdmin(ReadOnlyAdmin):
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """Return every field of one notice but its references."""
-        told = ["kind", "channel", "to", "page", "status", "result", "attempts", "next_attempt_at"]
+        told = ["told", "channel", "to", "page", "status", "result", "attempts", "next_attempt_at"]
         return [*told, "created_at", "finished_at", "opened_at"]
 
 

@@ -23,16 +23,6 @@ from .message import NoticeKind
 
 CLEARED = 1000  # rows a transaction
 SHOWN = 25  # notices on one's own page
-KINDS = {
-    NoticeKind.ASKED: gettext_lazy("decision needed"),
-    NoticeKind.REMINDER: gettext_lazy("reminder"),
-    NoticeKind.DECIDED: gettext_lazy("how it ended"),
-    NoticeKind.MENTION: gettext_lazy("mention"),
-    NoticeKind.HANDOVER: gettext_lazy("handover"),
-    NoticeKind.MY_RUN: gettext_lazy("own run"),
-    NoticeKind.DIGEST: gettext_lazy("digest"),
-    NoticeKind.TEST: gettext_lazy("test message"),
-}
 # Code -> words. Codes like smtp_550 and http_404 are put into words below.
 WORDS: dict[str, str | Promise] = {
     "decided": gettext_lazy("it was decided before"),
@@ -90,7 +80,7 @@ def of_gate(rows: Iterable[Mapping[str, Any]]) -> list[LogEntry]:
         LogEntry(
             who=plain(row["label"] or person(User(**row["user"])), limit=80),
             channel=_label(row["channel"]),
-            kind=_kind(row["kind"]),
+            kind=kind_words(row["kind"]),
             status=row["status"],
             why=words(row["word"]),
             at=_moment(row["at"]),
@@ -108,7 +98,7 @@ def of_person(user: User) -> list[LogEntry]:
     seen = gates.in_bulk({each.gate_id for each in found if each.gate_id})
     return [
         LogEntry(
-            who="", channel=_label(each.channel), kind=_kind(each.kind), status=each.status, why=words(each.word),
+            who="", channel=_label(each.channel), kind=kind_words(each.kind), status=each.status, why=words(each.word),
             at=each.finished_at, opened=each.opened_at, gate=gate.pk if gate else None,
             title=gate.title if gate else "", run=gate.run if gate else None,
             due=each.next_attempt_at if each.next_attempt_at and each.next_attempt_at > now else None,
@@ -131,8 +121,9 @@ def _label(name: str) -> str:
     return str(found.label) if found else name
 
 
-def _kind(name: str) -> str:
-    return str(KINDS.get(NoticeKind(name), name)) if name in set(NoticeKind) else name
+def kind_words(name: str) -> str:
+    """Name the kind of a message for people."""
+    return str(NoticeKind(name).label) if name in NoticeKind.values else name
 
 
 def _moment(text: str | None) -> datetime | None:

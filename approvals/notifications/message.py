@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum, StrEnum
+from enum import IntEnum
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 
-class NoticeKind(StrEnum):
-    """The kinds of messages. A person chooses channels for each of them, except the last two."""
+class NoticeKind(TextChoices):
+    """The kinds of messages, with the words of the logs. A person chooses channels for all but the last two."""
 
-    ASKED = "asked"  # somebody has to decide, and this person may
-    REMINDER = "reminder"  # the deadline is near, and nobody has decided
-    DECIDED = "decided"  # a gate that the person was told of has ended
-    MENTION = "mention"  # somebody named the person in a gate's thread
-    HANDOVER = "handover"  # somebody took over what the person had claimed, or named them to decide in their place
-    MY_RUN = "my_run"  # a gate of a run that the person started has ended, or the run failed
-    DIGEST = "digest"  # what waits for the person, at the times that they chose
-    TEST = "test"  # the person asked for it on the page of notification settings
+    ASKED = "asked", _("decision needed")  # somebody has to decide, and this person may
+    REMINDER = "reminder", _("reminder")  # the deadline is near, and nobody has decided
+    DECIDED = "decided", _("how it ended")  # a gate that the person was told of has ended
+    MENTION = "mention", _("mention")  # somebody named the person in a gate's thread
+    HANDOVER = "handover", _("handover")  # somebody took over what the person had claimed, or named them to stand in
+    MY_RUN = "my_run", _("own run")  # a gate of a run that the person started has ended, or the run failed
+    DIGEST = "digest", _("digest")  # what waits for the person, at the times that they chose
+    TEST = "test", _("test message")  # the person asked for it on the page of notification settings
 
 
 class Urgency(IntEnum):
