@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from allauth.account.adapter import get_adapter
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
@@ -206,7 +205,6 @@ def _remove_factor(request: HttpRequest, user: int) -> HttpResponse:
         if not number.isdecimal() or not factors.remove(person, [int(number)], by=by):
             raise Http404("No such factor")
         sign_ins.end_all(person, by=by)
-        get_adapter(request).send_notification_mail("holdpoint/factor_removed", person)
 
     return _ordered(request, user, order)
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.models import ChannelAddress
-from approvals.notifications import channel, due, log
+from approvals.notifications import account, channel, log
 from approvals.notifications.channel import Receipt, Result
 from approvals.outbound import sealed, targets
 from checkpoints.actors import Actor
@@ -97,7 +97,7 @@ def test(found: ChannelAddress, *, by: Actor) -> Tried:
     with transaction.atomic():
         _say("channel.tested", found, by=by)
     with known.session() as session:
-        came: Receipt = session.send(due.test(), there, key=f"test.{found.pk}")
+        came: Receipt = session.send(account.test(), there, key=f"test.{found.pk}")
     if came.result == Result.GONE:
         ChannelAddress.objects.filter(pk=found.pk).lose(came.word)
     return Tried(came.result == Result.SENT, log.words(came.word))

@@ -26,12 +26,13 @@ from approvals.presentation.text.untrusted import plain
 from checkpoints.access.permissions import Ways, shown_in, teams_of
 from checkpoints.models import Event, Run, run
 
-from . import building, choices, digest
+from . import account, building, choices, digest
 from .channel import NoticeAddress, NoticeChannel
 from .fan_out import HANDED, LAPSED, NOT_RUN, STANDS_IN, ToldEvent
 from .message import NoticeKind, NoticeMessage, Urgency
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
+AT_ONCE = (NoticeKind.TEST, NoticeKind.RESET, NoticeKind.ACCOUNT)  # no quiet time keeps them back
 FEW = 5  # questions that one address gets one by one; more that are due together become a list
 LISTED = 25  # questions of one list; each channel shows so many
 log = structlog.get_logger()
@@ -108,6 +109,8 @@ def _check(notice: Notice, channel: NoticeChannel, there: _Facts, done: Prepared
 
 def _unreached(notice: Notice) -> str:
     """Say by a code why there is no address for a notice."""
+    if notice.kind == NoticeKind.RESET:
+        return "no_account"
     signed_out = notice.address is not None and notice.address.gone_at is None and notice.user is not None
     return "signed_out" if signed_out else "no_address"
 
@@ -222,7 +225,7 @@ class _Facts:
 
     def quiet(self, notice: Notice, now: datetime) -> datetime | None:
         """Return the end of the person's quiet time where it keeps this notice back."""
-        if notice.kind == NoticeKind.TEST or notice.user_id is None:
+        if notice.kind in AT_ONCE or notice.user_id is None:
             return None
         gate = self.gates.get(notice.gate_id or 0)
         critical = gate is not None and gate.risk == "critical" and notice.kind in ASKING
@@ -233,8 +236,8 @@ class _Facts:
         kind = NoticeKind(notice.kind)
         if kind == NoticeKind.DIGEST:
             return digest.message(notice.user) if notice.user else None
-        if kind == NoticeKind.TEST:
-            return test()
+        if kind in AT_ONCE:
+            return self._of_account(kind, notice)
         gate = self.gates.get(notice.gate_id or 0)
         if gate is None and kind == NoticeKind.HANDOVER:
             to = self.address(notice)
@@ -256,6 +259,14 @@ class _Facts:
             )
             self.built[key] = replace(built, reason=_reason(kind, gate, again=again, by=by))
         return self.built[key]
+
+    def _of_account(self, kind: NoticeKind, notice: Notice) -> NoticeMessage | None:
+        user, event = notice.user, self.events.get(notice.event or 0)
+        if kind == NoticeKind.RESET:
+            return account.of_new_password(user) if user and user.has_usable_password() else None
+        if kind == NoticeKind.ACCOUNT:
+            return account.of_change(user, event) if user and event else None
+        return account.test()
 
 
 def _voters(votes: QuerySet[Decision]) -> set[tuple[int, int]]:
@@ -300,17 +311,3 @@ def _reason(kind: NoticeKind, gate: Gate, *, again: bool, by: str) -> str:
             return _("You get this because you had claimed this gate of %(team)s.") % names
         case _:
             return _("You get this because you started the run that asked, or decided the gate.")
-
-
-def test() -> NoticeMessage:
-    """Build the message that a person has sent to themself."""
-    page = building.settings_page()
-    return NoticeMessage(
-        kind=NoticeKind.TEST,
-        subject=_("A test message"),
-        title="",
-        reason=_("You asked for this on the page of your notification settings. Messages arrive."),
-        link=page,
-        settings_link=page,
-        button=_("Open the settings"),
-    )

@@ -153,7 +153,9 @@ def compose(
 ) -> EmailMultiAlternatives:
     """Build the mail; its Message-ID is made of `key`, so that a client shows a second copy once."""
     host = urlsplit(settings.HOLDPOINT_ORIGINS[0]).hostname or "localhost"
-    headers = {**OURS, "Message-ID": f"<{key}@{host}>", "List-Unsubscribe": f"<{message.settings_link}>"}
+    headers = {**OURS, "Message-ID": f"<{key}@{host}>"}
+    if message.settings_link:
+        headers["List-Unsubscribe"] = f"<{message.settings_link}>"
     if message.thread:
         root = f"<{message.thread}@{host}>"
         headers["In-Reply-To"] = earlier.rpartition(" ")[2] or root

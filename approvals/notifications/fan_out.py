@@ -25,7 +25,7 @@ from checkpoints.models import Run
 from checkpoints.postgresql.insert_rows import insert_rows
 from checkpoints.values import canonical_json
 
-from . import choices
+from . import account, choices, email
 from .channel import NoticeAddress, NoticeChannel, channels
 from .message import NoticeKind
 
@@ -141,6 +141,7 @@ class NoticeBatch:
         )
         people |= {person for _, person in voted}
         people |= {starter for gate in gates.values() if (starter := _starter(gate.run))}
+        people |= {who for each in told if (who := account.person_of(each.event))}
         people |= {starter for run in runs.values() if (starter := _starter(run))}
         places = {gate.pk: [gate.team_id] for gate in gates.values()}
         for pk, team in AddedTeam.objects.filter(gate__in=gates).order_by("pk").values_list("gate", "team"):
@@ -181,6 +182,9 @@ class NoticeBatch:
         if kind == STANDS_IN:
             for person in told.users:
                 yield from self._each(told, None, NoticeKind.HANDOVER, person)
+        if changed := account.person_of(told.event):
+            for each in self.addresses.get((changed, email.NAME), ()):
+                yield self._notice(told, NoticeKind.ACCOUNT, each, None)
         if gate is None:
             return
         if (kind == OPENED or kind in CHANGED) and gate.status == Gate.Status.OPEN:
@@ -280,7 +284,8 @@ class NoticeBatch:
 
 def _matters(told: ToldEvent) -> bool:
     kind = told.event.kind
-    return kind in (OPENED, *ENDED, *CHANGED, MENTIONED, *LAPSED, NOT_RUN) or (kind == TAKEN_OVER and bool(told.users))
+    matter = (OPENED, *ENDED, *CHANGED, MENTIONED, *LAPSED, NOT_RUN, *account.CHANGES)
+    return kind in matter or (kind == TAKEN_OVER and bool(told.users))
 
 
 def _user(actor: object) -> int | None:

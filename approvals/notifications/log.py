@@ -33,6 +33,7 @@ WORDS: dict[str, str | Promise] = {
     "not_wanted": gettext_lazy("they chose otherwise"),
     "no_address": gettext_lazy("there is no address any more"),
     "signed_out": gettext_lazy("they were not signed in there any more"),
+    "no_account": gettext_lazy("no account with a password has the address that was typed"),
     "nothing": gettext_lazy("nothing was waiting"),
     "back": gettext_lazy("the person is not away any more"),
     "removed": gettext_lazy("the gate was removed"),

@@ -25,6 +25,8 @@ class NoticeKind(TextChoices):
     MY_RUN = "my_run", _("own run")  # a gate of a run that the person started has ended, or the run failed
     DIGEST = "digest", _("digest")  # what waits for the person, at the times that they chose
     TEST = "test", _("test message")  # the person asked for it on the page of notification settings
+    ACCOUNT = "account", _("change of the account")  # how the person signs in was changed
+    RESET = "reset", _("link for a new password")  # somebody asked for it on the sign-in page
 
 
 class Urgency(IntEnum):
@@ -62,7 +64,7 @@ class NoticeMessage:
     facts: tuple[MessageFact, ...] = ()
     sections: tuple[Section, ...] = ()
     link: str  # absolute
-    settings_link: str  # absolute: the page where the person changes or stops these messages
+    settings_link: str  # absolute: the page where the person changes or stops these messages; "" where they cannot
     button: str  # the words of the link: "Open the request"
     urgency: Urgency = Urgency.NORMAL
     gate: int | None = None

@@ -9,7 +9,7 @@ its owner has signed in has a signed cookie and is counted by itself, whatever o
 from __future__ import annotations
 
 import secrets
-from smtplib import SMTPException
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -24,14 +24,13 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
-from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext_lazy as _
-from structlog import get_logger
 
 from agents.queries.access import address_of
 from approvals.accounts import methods, preferences, sign_ins
+from approvals.models import Notice
+from approvals.notifications import email, notifying
+from approvals.notifications.message import NoticeKind, Urgency
 from checkpoints import actors
 
 from . import openid
@@ -41,17 +40,6 @@ from .attempts import confirmation_failed
 DEVICE, DEVICE_LASTS = "hp-device", 90 * 24 * 60 * 60  # the cookie, and seconds
 # Wrong passwords: of one account from one place, of all accounts from one address, of one account from all of them.
 WRONG, WRONG_THERE, WRONG_ANYWHERE = "5/5m/key", "10/m/key", "100/h/key"
-# By allauth's name of each mail, what it tells of.
-CHANGES = {
-    "account/email/password_changed": _("The password was changed."),
-    "account/email/password_reset": _("The password was reset by a link that was sent to this address."),
-    "mfa/email/totp_activated": _("An authenticator app was added."),
-    "mfa/email/webauthn_added": _("A passkey was added."),
-    "mfa/email/recovery_codes_generated": _("New recovery codes were made."),
-    "socialaccount/email/account_connected": _("Single sign-on was linked."),
-    "holdpoint/factor_removed": _("A second factor was removed."),
-}
-log = get_logger()
 
 
 class Adapter(DefaultAccountAdapter):
@@ -102,27 +90,6 @@ class Adapter(DefaultAccountAdapter):
         """Return False: nobody creates an account of their own."""
         return False
 
-    def get_reset_password_from_key_url(self, key: str) -> str:
-        """Return the link that is sent, at the settings' own address: a request may bear any host's name."""
-        path = reverse("account_reset_password_from_key", kwargs={"uidb36": "UID", "key": "KEY"})
-        return settings.HOLDPOINT_ORIGINS[0] + path.replace("UID-KEY", quote(key))
-
-    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send a mail; a mail server that is away is logged, and does not undo what the mail tells of."""
-        try:
-            super().send_mail(template_prefix, email, {**context, "origin": settings.HOLDPOINT_ORIGINS[0]})
-        except (OSError, SMTPException):
-            log.exception("account.mail_not_sent", template=template_prefix)
-
-    def send_notification_mail(
-        self, template_prefix: str, user: User, context: dict[str, Any] | None = None, email: str | None = None
-    ) -> None:
-        """Tell somebody by mail that how they sign in was changed; an account without an address is not told."""
-        changed = CHANGES.get(template_prefix)
-        if changed and user.email:
-            facts = {"changed": changed, "at": timezone.now(), "from": address_of(self.request), "person": user}
-            self.send_mail("account/email/changed", user.email, {**(context or {}), **facts})
-
     def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
         """Say nothing in passing: the page that follows shows what is so now."""
 
@@ -153,13 +120,20 @@ class SignIn(views.LoginView):
 
 
 class ResetForm(ResetPasswordForm):
-    """Asks where to send the link."""
+    """Asks where to send the link. A worker sends it: how long the answer takes would tell whose address it is."""
 
     def clean_email(self) -> str:
         """Find the accounts that have a password to reset: those of single sign-on have none, and get none by mail."""
         email = str(self.cleaned_data["email"])
         self.users = [user for user in accounts_of(email) if user.has_usable_password()]
         return email
+
+    def save(self, request: HttpRequest, **_more: Any) -> str:
+        """Write a notice for each account. One without an account takes as long, and is dropped by the worker."""
+        link = partial(Notice, kind=NoticeKind.RESET, channel=email.NAME, urgency=Urgency.HIGH)
+        Notice.objects.bulk_create([link(user=user) for user in self.users] or [link()])
+        notifying.ring()
+        return str(self.cleaned_data["email"])
 
 
 class ForgotPassword(views.PasswordResetView):

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from allauth.account.adapter import get_adapter
 from allauth.account.authentication import get_authentication_records
 from allauth.account.decorators import reauthentication_required
 from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY, record_authentication
@@ -139,7 +138,6 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
         if not _can_sign_in(reader):
             return _kept()
         sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
-    get_adapter(request).send_notification_mail("holdpoint/factor_removed", reader)
     records = get_authentication_records(request, reader)
     request.session[AUTHENTICATION_METHODS_SESSION_KEY] = [each for each in records if each.get("id") != pk]
     return redirect("mfa_index")

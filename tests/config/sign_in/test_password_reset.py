@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,37 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
+from approvals.accounts import factors
+from approvals.models import Notice
+from approvals.notifications import delivering, log
 from checkpoints.models import Event
 from config.sign_in import addresses
+from tests.approvals.notifications.conftest import nothing_told_yet  # noqa: F401 - a fixture
+from tests.approvals.notifications.told import due, fanned
 from tests.config.sign_in.test_factors import add_app
 from tests.factories import make_user
 from tests.factories.events import data_of
+from tests.harness import horizon
+from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import confirmed, signed_in
 
 PASSWORD, NEW = "open sesame again", "another long phrase"
 
 
 @pytest.fixture(autouse=True)
-def mails(settings: Any, tmp_path: Path) -> Any:
+def mails(settings: Any, tmp_path: Path, nothing_told_yet: None) -> Any:  # noqa: F811 - the fixture
     """Return mails() -> the mails sent since, as texts; they go into files, as they do until a server is named."""
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     settings.EMAIL_FILE_PATH = str(tmp_path)
     cache.clear()
-    yield lambda: [each.read_text() for each in sorted(tmp_path.iterdir(), key=lambda each: each.stat().st_mtime_ns)]
+
+    def arrived() -> list[str]:
+        horizon.reached()
+        fanned()
+        delivering.deliver("email", seconds=5.0)
+        return [each.read_text() for each in sorted(tmp_path.iterdir(), key=lambda each: each.stat().st_mtime_ns)]
+
+    yield arrived
     cache.clear()
 
 
@@ -80,6 +95,44 @@ def test_it_says_the_same_of_addresses_that_no_account_has(mails: Any) -> None:
     assert len(mails()) == 1
 
 
+def test_the_page_takes_as_long_for_addresses_that_no_account_has(settings: Any) -> None:
+    """The mail was sent before the page answered: its time told who has an account, and a hung server held it up."""
+    user = somebody()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = server.getsockname()
+        settings.EMAIL_TIMEOUT = 0.1
+        found = []
+        for address in (user.email, "nobody@example.org"):
+            with sent() as statements:
+                asks(address)
+            found.append([each.partition(" ")[0] for each in statements])
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert found[0] == found[1]
+    assert "INSERT" in found[0]
+
+
+def test_a_link_waits_for_a_mail_server_that_is_away_and_its_person_reads_of_it(mails: Any, settings: Any) -> None:
+    """The link was lost, and nothing but the log of the process said so."""
+    user = somebody()
+    backend, settings.EMAIL_BACKEND = settings.EMAIL_BACKEND, "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_PORT = 1
+    asks(user.email)
+    asks("nobody@example.org")
+    assert mails() == []
+    [line] = log.of_person(user)
+    assert (line.kind, line.status, line.why) == ("link for a new password", "pending", "the server does not answer")
+    settings.EMAIL_BACKEND = backend
+    due()
+    [mail] = mails()
+    assert "List-Unsubscribe" not in mail
+    assert "Choose what you are told" not in mail
+    assert [each.status for each in log.of_person(user)] == ["sent"]
+    assert [each.word for each in Notice.objects.filter(user=None)] == ["no_account"]
+
+
 def test_accounts_without_a_password_get_none_by_mail_nor_those_switched_off(mails: Any) -> None:
     sso, off = somebody(), somebody()
     sso.set_unusable_password()
@@ -109,7 +162,8 @@ def test_a_second_factor_is_asked_for_all_the_same(mails: Any, settings: Any) ->
     user = somebody()
     add_app(confirmed(user))
     asks(user.email)
-    link = link_in(mails()[-1]).removeprefix(settings.HOLDPOINT_ORIGINS[0])
+    [mail] = [each for each in mails() if "within one hour" in each]
+    link = link_in(mail).removeprefix(settings.HOLDPOINT_ORIGINS[0])
     client = Client()
     form = client.get(link, follow=True)
     done = client.post(form.request["PATH_INFO"], {"password1": NEW, "password2": NEW})
@@ -122,10 +176,37 @@ def test_changes_of_factors_are_told_by_mail_and_a_dead_mail_server_stops_nothin
     user = somebody()
     add_app(confirmed(user))
     assert any("An authenticator app was added." in each for each in mails())
+    before = len(mails())
     settings.EMAIL_BACKEND, settings.EMAIL_PORT = "django.core.mail.backends.smtp.EmailBackend", 1
     other = somebody()
     add_app(confirmed(other))
     assert asks(other.email).status_code == 302
+    assert len(mails()) == before
+    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    due()
+    assert sum("An authenticator app was added." in each for each in mails()[before:]) == 1, "it was lost"
+
+
+def test_the_mail_of_a_change_says_when_it_was(mails: Any) -> None:
+    """It gave the time of the reader's own zone, and called it UTC."""
+    client = confirmed(user := somebody())
+    client.cookies["hp-own-zone"] = "Pacific/Kiritimati"  # 14 hours ahead
+    add_app(client)
+    added = Event.objects.get(subject=f"user:{user.pk}", kind="user.factor_added")
+    [mail] = [each for each in mails() if "app was added" in each]
+    assert f"When: {added.at:%-d %b %Y, %H:%M} (UTC)" in mail
+
+
+def test_what_somebody_else_does_to_an_account_is_told_to_its_person(mails: Any) -> None:
+    user, other = somebody(), make_user("Vera Admin", password=PASSWORD)
+    User.objects.filter(pk=other.pk).update(is_staff=True, is_superuser=True)
+    add_app(confirmed(user))
+    mails()
+    number = factors.of(user)[0].pk
+    confirmed(other).post(f"/admin/auth/user/{user.pk}/factor-removals/", {"factor": number})
+    assert factors.of(user) == []
+    assert all("By: an administrator" in each for each in mails() if "was removed" in each)
+    assert any("was removed" in each for each in mails())
 
 
 def test_links_are_few(mails: Any) -> None:

@@ -1,0 +1,113 @@
+"""Messages about a person's own account: links for a new password, and changes of how they sign in.
+
+A change's event is its outbox row, as a gate's is: it is told by e-mail to whom it is about, whatever they chose, also
+if somebody else made it.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.accounts import password_reset
+from approvals.accounts.methods import ProofMethod
+from checkpoints import actors
+from checkpoints.events.event import Event
+from checkpoints.values import canonical_json
+
+from . import building
+from .message import MessageFact, NoticeKind, NoticeMessage, Urgency
+from .moments import moment
+
+PASSWORD, ADDED = "user.password_changed", "user.factor_added"
+# Kind of the event -> what the message says.
+CHANGES: dict[str, str | Promise] = {
+    PASSWORD: gettext_lazy("The password was changed."),
+    ADDED: gettext_lazy("A passkey was added."),
+    "user.factor_removed": gettext_lazy("A second factor was removed."),
+    "user.recovery_codes_made": gettext_lazy("New recovery codes were made."),
+    "user.linked": gettext_lazy("Single sign-on was linked."),
+    "user.unlinked": gettext_lazy("Single sign-on was unlinked."),
+}
+
+
+def person_of(event: Event) -> int | None:
+    """Return the id of the person who is told of a change of their account; None for any other event.
+
+    Whoever makes an account sets its first password, and a provider links those that it makes: neither is a change.
+    """
+    if event.kind not in CHANGES:
+        return None
+    said, number = canonical_json.decode(bytes(event.data)), event.subject.removeprefix("user:")
+    own = event.kind != PASSWORD or event.actor == event.subject or _by_link(event, said)
+    return int(number) if own and number.isdigit() and not said.get("created") else None
+
+
+def _by_link(event: Event, said: dict[str, object]) -> bool:
+    """Tell whether a password was set by nobody who is signed in, on a page."""
+    return event.actor == actors.SYSTEM.id and bool(said.get("address"))
+
+
+def of_change(user: User, event: Event) -> NoticeMessage:
+    """Build the message that how somebody signs in was changed."""
+    said = canonical_json.decode(bytes(event.data))
+    changed = str(CHANGES[event.kind])
+    if event.kind == PASSWORD and _by_link(event, said):
+        changed = _("The password was reset by a link that was sent to this address.")
+    elif event.kind == ADDED and said.get("factor") == ProofMethod.CODE:
+        changed = _("An authenticator app was added.")
+    facts = [MessageFact(_("Changed"), changed), _account(user), MessageFact(_("When"), moment(event.at, "UTC"))]
+    if event.actor != event.subject and event.actor != actors.SYSTEM.id:
+        facts.append(MessageFact(_("By"), _("an administrator")))
+    elif said.get("address"):
+        facts.append(MessageFact(_("From"), str(said["address"])))
+    return NoticeMessage(
+        kind=NoticeKind.ACCOUNT,
+        subject=_("How you sign in to Holdpoint was changed"),
+        title="",
+        facts=tuple(facts),
+        reason=_("If this was not you, sign out all other sessions there, and tell an administrator."),
+        link=building.absolute("/account/sessions/"),
+        settings_link="",
+        button=_("See your sessions"),
+    )
+
+
+def of_new_password(user: User) -> NoticeMessage:
+    """Build the message with the link to set a new password, which is made now: nothing stores it."""
+    return NoticeMessage(
+        kind=NoticeKind.RESET,
+        subject=_("Set a new password for Holdpoint"),
+        title="",
+        facts=(_account(user), MessageFact(_("The link works"), _("once, within one hour"))),
+        reason=_(
+            "Somebody, probably you, asked for a new password. Opening the link changes nothing by itself. "
+            "If you did not ask, ignore this mail."
+        ),
+        link=building.absolute(password_reset.path(user)),
+        settings_link="",
+        button=_("Set a new password"),
+        urgency=Urgency.HIGH,
+    )
+
+
+def test() -> NoticeMessage:
+    """Build the message that a person has sent to themself."""
+    page = building.settings_page()
+    return NoticeMessage(
+        kind=NoticeKind.TEST,
+        subject=_("A test message"),
+        title="",
+        reason=_("You asked for this on the page of your notification settings. Messages arrive."),
+        link=page,
+        settings_link=page,
+        button=_("Open the settings"),
+    )
+
+
+def _account(user: User) -> MessageFact:
+    named = _("%(name)s at %(origin)s") % {"name": user.get_username(), "origin": settings.HOLDPOINT_ORIGINS[0]}
+    return MessageFact(_("Account"), named)
