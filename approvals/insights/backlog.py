@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django.db import connection
@@ -34,10 +34,10 @@ SELECT 'cost', g.delay_currency, 0, 0,
 FROM approvals_gate g
 WHERE g.team_id = ANY(%(teams)s) AND g.status = 'open' AND g.delay_currency > '' {conditions} GROUP BY 2
 UNION ALL
-SELECT 'opened', (g.opened_at AT TIME ZONE %(zone)s)::date::text, count(*), 0, 0
+SELECT 'opened', (%(first)s::date + width_bucket(g.opened_at, %(days)s::timestamptz[]) - 1)::text, count(*), 0, 0
 FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.opened_at >= %(since)s {conditions} GROUP BY 2
 UNION ALL
-SELECT 'closed', (g.closed_at AT TIME ZONE %(zone)s)::date::text, count(*), 0, 0
+SELECT 'closed', (%(first)s::date + width_bucket(g.closed_at, %(days)s::timestamptz[]) - 1)::text, count(*), 0, 0
 FROM approvals_gate g WHERE g.team_id = ANY(%(teams)s) AND g.status <> 'open' AND g.closed_at >= %(since)s {conditions}
 GROUP BY 2
 """
@@ -59,7 +59,10 @@ def read(teams: Collection[int], wanted: InsightFilters) -> Backlog:
     """Read the backlog of these teams; one statement."""
     of = [team for team in teams if wanted.team in (0, team)]
     spans = {"names": list(SPANS), "least": _LEAST, "less": _LESS}
-    asked = {**values(of, wanted), **spans, "zone": timezone.get_current_timezone_name()}
+    # The days begin by this process's rules of the reader's zone: PostgreSQL may have others, or not know its name.
+    first = wanted.first_day
+    days = [timezone.make_aware(datetime.combine(first + timedelta(days=n), time.min)) for n in range(wanted.days)]
+    asked = {**values(of, wanted), **spans, "first": first, "days": days}
     with connection.cursor() as cursor:
         cursor.execute(_OPEN.format(conditions=conditions(wanted)), asked)
         found = cursor.fetchall()

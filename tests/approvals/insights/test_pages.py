@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from approvals.insights import backlog
 from approvals.insights.filters import InsightFilters
@@ -134,3 +135,16 @@ def test_the_backlog_counts_the_open_gates_of_the_readers_teams_alone(team: Grou
     assert backlog.read([team.pk], InsightFilters(risk="critical")).open == 0
     assert backlog.read([team.pk], InsightFilters(team=other.pk)).open == 0
     assert backlog.read([team.pk, other.pk], InsightFilters()).open == 7
+
+
+def test_days_are_counted_in_a_zone_of_which_the_database_does_not_know(team: Group) -> None:
+    """The page answered 500 to a browser in a zone with a name that is newer than the database, or none."""
+    policy, hour, now = make_policy(team), dt.timedelta(hours=1), dt.datetime.now(dt.UTC)
+    made = dt.timezone(dt.timedelta(hours=13), "Made/Up")
+    midnight = now.astimezone(made).replace(hour=0, minute=0, second=0, microsecond=0)
+    for hours in (-25, -1, 0):
+        change_gate(make_gate(run=make_run(team=team), policy=policy), opened_at=midnight + hours * hour)
+    with timezone.override(made):
+        found = backlog.read([team.pk], InsightFilters(days=7))
+    assert [level for _, level in found.days[-4:]] == [0, 1, 2, 3]
+    assert found.days[-1][0] == midnight.date()
