@@ -73,6 +73,26 @@ def of_gate(
     )
 
 
+def reason_for(kind: NoticeKind, gate: Gate, *, again: bool, by: str) -> str:
+    """Say why somebody gets a message about the gate. `again`: their earlier decision counts no more."""
+    names = {"team": plain(gate.team.name, limit=80), "by": plain(by, limit=80)}
+    match kind:
+        case NoticeKind.ASKED if again:
+            return _("You get this because your earlier decision on this gate of %(team)s no longer counts.") % names
+        case NoticeKind.ASKED if by:
+            return _("You get this because %(by)s asked you to act on this gate of %(team)s.") % names
+        case NoticeKind.ASKED | NoticeKind.REMINDER:
+            return _("You get this because you may decide this gate of %(team)s.") % names
+        case NoticeKind.DECIDED:
+            return _("You get this because you were asked about this gate of %(team)s.") % names
+        case NoticeKind.MENTION:
+            return _("You get this because somebody wrote your name in the gate's conversation.")
+        case NoticeKind.HANDOVER:
+            return _("You get this because you had claimed this gate of %(team)s.") % names
+        case _:
+            return _("You get this because you started the run that asked, or decided the gate.")
+
+
 def of_run(run: Run) -> NoticeMessage:
     """Build the message that a run failed, for the person who started it."""
     names = {"run": run, "agent": plain(run.plan.agent, limit=100)}

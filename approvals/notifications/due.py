@@ -22,14 +22,13 @@ from approvals.models import Decision, Delegation, Gate, Notice, NotificationPre
 from approvals.models.gate import WAYS
 from approvals.models.notifications.notice import NoticeEnd, fields_of
 from approvals.policy import authority
-from approvals.presentation.text.untrusted import plain
 from checkpoints.access.permissions import Ways, shown_in, teams_of
 from checkpoints.models import Event, Run, run
 
 from . import account, building, choices, digest
 from .channel import NoticeAddress, NoticeChannel
-from .fan_out import HANDED, LAPSED, NOT_RUN, STANDS_IN, ToldEvent
 from .message import NoticeKind, NoticeMessage, Urgency
+from .told_events import HANDED, LAPSED, NOT_RUN, STANDS_IN, ToldEvent
 
 ASKING = (NoticeKind.ASKED, NoticeKind.REMINDER)
 AT_ONCE = (NoticeKind.TEST, NoticeKind.RESET, NoticeKind.ACCOUNT)  # no quiet time keeps them back
@@ -257,7 +256,7 @@ class _Facts:
             built = building.of_gate(
                 gate, self.standing[gate.pk], kind, urgency=Urgency(notice.urgency), outcome=told, by=by, stuck=stuck
             )
-            self.built[key] = replace(built, reason=_reason(kind, gate, again=again, by=by))
+            self.built[key] = replace(built, reason=building.reason_for(kind, gate, again=again, by=by))
         return self.built[key]
 
     def _of_account(self, kind: NoticeKind, notice: Notice) -> NoticeMessage | None:
@@ -292,22 +291,3 @@ def _readers(rows: QuerySet[Any], through: Ways, people: Set[int]) -> set[tuple[
         for person in people
         if any(team in teams[person, needs] for needs, team in ways)
     }
-
-
-def _reason(kind: NoticeKind, gate: Gate, *, again: bool, by: str) -> str:
-    names = {"team": plain(gate.team.name, limit=80), "by": plain(by, limit=80)}
-    match kind:
-        case NoticeKind.ASKED if again:
-            return _("You get this because your earlier decision on this gate of %(team)s no longer counts.") % names
-        case NoticeKind.ASKED if by:
-            return _("You get this because %(by)s asked you to act on this gate of %(team)s.") % names
-        case NoticeKind.ASKED | NoticeKind.REMINDER:
-            return _("You get this because you may decide this gate of %(team)s.") % names
-        case NoticeKind.DECIDED:
-            return _("You get this because you were asked about this gate of %(team)s.") % names
-        case NoticeKind.MENTION:
-            return _("You get this because somebody wrote your name in the gate's conversation.")
-        case NoticeKind.HANDOVER:
-            return _("You get this because you had claimed this gate of %(team)s.") % names
-        case _:
-            return _("You get this because you started the run that asked, or decided the gate.")

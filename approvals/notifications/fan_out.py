@@ -20,61 +20,36 @@ from approvals.models.notifications.notice import known_to
 from approvals.policy import authority
 from checkpoints import crash_points
 from checkpoints.events.commit_order import Cursor, beyond, settled
-from checkpoints.events.event import NOT_SEALED, Event
+from checkpoints.events.event import NOT_SEALED
 from checkpoints.models import Run
 from checkpoints.postgresql.insert_rows import insert_rows
-from checkpoints.values import canonical_json
 
 from . import account, choices, email
 from .channel import NoticeAddress, NoticeChannel, channels
 from .message import NoticeKind
+from .told_events import (
+    CHANGED,
+    ENDED,
+    FAILED,
+    HANDED,
+    LAPSED,
+    MENTIONED,
+    NOT_RUN,
+    OPENED,
+    STANDS_IN,
+    TAKEN_OVER,
+    ToldEvent,
+    told_of,
+)
 
 READ = 500  # events a transaction at most
 MATTERING = 25  # of them that somebody may hear of: a transaction that writes long holds back all readers of events
-OPENED = "gate.opened"
-ENDED = ("gate.closed", "gate.expired", "gate.withdrawn")
-FAILED = "run.failed"
-# Others may decide from now on, or by another time: those who were not told yet are told now.
-HANDED = "gate.reassigned"
-CHANGED = ("gate.escalated", HANDED, "gate.rescheduled")
-# Events whose data names the people who hear of it: whose name was written, and whose vote counts no more;
-MENTIONED = "gate.mentioned"
-LAPSED = ("gate.lapsed", "gate.edited")
-# or one person: to whom a gate was handed, whose claim was taken over, and who decides for somebody who is away.
-TAKEN_OVER = "gate.claimed"
-STANDS_IN = "delegation.made"
-NAMED_BY = {HANDED: "to", TAKEN_OVER: "taken_from", STANDS_IN: "delegate"}
-NOT_RUN = "gate.not_run"  # it was approved, and nothing has run
-
-
-@dataclass(frozen=True)
-class ToldEvent:
-    """One event that somebody may have to hear of."""
-
-    event: Event
-    gate: int | None
-
-    @property
-    def users(self) -> list[int]:
-        """Return the ids of the people whom it names."""
-        kind = self.event.kind
-        if kind not in (MENTIONED, *LAPSED, *NAMED_BY):
-            return []
-        said = canonical_json.decode(bytes(self.event.data))
-        named = [said.get(NAMED_BY[kind])] if kind in NAMED_BY else said.get("users", [])
-        found = [each if isinstance(each, int) else _user(each) for each in named] if isinstance(named, list) else []
-        return [each for each in found if each is not None]
-
-    @property
-    def actor(self) -> int | None:
-        """Return the id of the person who did it; None for others."""
-        return _user(self.event.actor)
 
 
 def fan_out() -> int:
     """Write the notices of the next events; return how many events were read, 0 where somebody else was faster."""
     cursor = NoticeCursor.current()
-    told = _bounded([_told(each) for each in beyond(settled().exclude(kind=NOT_SEALED), cursor)[:READ]])
+    told = _bounded([told_of(each) for each in beyond(settled().exclude(kind=NOT_SEALED), cursor)[:READ]])
     if not told:
         return 0
     batch = NoticeBatch.of(told)
@@ -91,14 +66,9 @@ def fan_out() -> int:
     return len(told)
 
 
-def _told(event: Event) -> ToldEvent:
-    kind, _, number = event.subject.partition(":")
-    return ToldEvent(event, int(number) if kind == "gate" and number.isdigit() else None)
-
-
 def _bounded(told: list[ToldEvent]) -> list[ToldEvent]:
     """Return the first events, with no more of those that matter than one transaction writes notices of."""
-    places = [at for at, each in enumerate(told) if _matters(each)]
+    places = [at for at, each in enumerate(told) if each.matters]
     return told[: places[MATTERING]] if len(places) > MATTERING else told
 
 
@@ -124,7 +94,7 @@ class NoticeBatch:
     @classmethod
     def of(cls, told: Sequence[ToldEvent]) -> NoticeBatch:
         """Read what the events are about, in a fixed number of statements."""
-        named = {each.gate for each in told if each.gate and _matters(each)}
+        named = {each.gate for each in told if each.gate and each.matters}
         gates = {gate.pk: gate for gate in with_reviewers(named)}
         failed = {each.event.run_id for each in told if each.event.kind == FAILED and each.event.run_id}
         runs = {run.pk: run for run in Run.objects.filter(pk__in=failed).select_related("started_by")} if failed else {}
@@ -280,18 +250,6 @@ class NoticeBatch:
             event=told.event.pk, kind=kind, channel=to.channel, user_id=to.person, team_id=to.team, address_id=to.id,
             gate_id=gate.pk if gate else None, run=run, urgency=urgency, next_attempt_at=due or self.now,
         )  # fmt: skip
-
-
-def _matters(told: ToldEvent) -> bool:
-    kind = told.event.kind
-    matter = (OPENED, *ENDED, *CHANGED, MENTIONED, *LAPSED, NOT_RUN, *account.CHANGES)
-    return kind in matter or (kind == TAKEN_OVER and bool(told.users))
-
-
-def _user(actor: object) -> int | None:
-    """Return the id of the person whom an event names as "user:7"; None for others."""
-    role, _, number = str(actor).partition(":")
-    return int(number) if role == "user" and number.isdigit() else None
 
 
 def _starter(run: Run) -> int | None:
