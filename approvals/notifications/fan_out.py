@@ -162,7 +162,7 @@ class NoticeBatch:
         if kind in ENDED:
             yield from self._ended(told, gate)
         if kind == MENTIONED:
-            for person in set(told.users) - {told.actor}:
+            for person in sorted(set(told.users) - {told.actor}):
                 yield from self._each(told, gate, NoticeKind.MENTION, person)
         if kind == TAKEN_OVER and gate.status == Gate.Status.OPEN:
             for person in told.users:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agents.models import SweeperPass
 from approvals.live import consumer  # noqa: F401 - a web process has the tailer's
-from approvals.models import Unrun
+from approvals.models import ChannelState, Unrun
 from checkpoints.events import tailer
 from tests.factories import make_gate
 from tests.harness.session import ROOT
@@ -30,6 +30,7 @@ FOLDER = ROOT / "docs" / "monitoring"
 def told() -> dict[str, set[str]]:
     """Each of our samples by its name, with its labels; of a real scrape with something of everything in it."""
     Unrun.objects.create(gate=make_gate(), due_at=timezone.now(), raised_at=timezone.now())
+    ChannelState.objects.get_or_create(channel="email")
     SweeperPass.beat()
     tailer.EVENTS.labels("gate.opened", "refunds").inc(0)
     Client().get("/healthz")
