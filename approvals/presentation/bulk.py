@@ -12,12 +12,15 @@ from django.utils.translation import ngettext
 
 from approvals.assignments.errors import ClaimedByOther
 from approvals.decisions.bulk.orders import BulkResult
+from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.submission import Verdict
 from approvals.errors import AlreadySaid, DecisionRefused
 from approvals.gates.page.shown_gate import shown
+from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.policy.step_up import Confirmed
+from approvals.presentation.drawing import impact_words
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints import actors, store
@@ -84,7 +87,7 @@ class BulkLine:
     def does(self) -> str:
         """Say what the decision does, as the gate's page says it; a rejection stops the run unless it is sent back."""
         if not self.approves:
-            return self._rejecting(_("Nothing runs. The run stops as rejected"))
+            return self._rejecting(_("Nothing runs. The run stops as rejected"), self._stop)
         left = self.page.agreement.left(current=True)
         words = self.page.choices.summary
         return (
@@ -97,18 +100,39 @@ class BulkLine:
 
     @property
     def back(self) -> str:
-        """Say what a rejection that sends it back does; "" where its agent names no step for that."""
-        step = self.page.card.on_reject
+        """Say what a rejection that sends it back does; "" where that is not done from here, see `stays`."""
+        impact = self._back
+        if impact is None or impact.repeats:
+            return ""
         words = _("Nothing runs. The run goes back to “%(step)s” with your reason")
-        return self._rejecting(words % {"step": self.page.plan.title_of(step)}) if step else ""
+        return self._rejecting(words % {"step": self.page.plan.title_of(self.page.card.on_reject)}, impact)
 
-    def _rejecting(self, words: str) -> str:
-        """Return these words where the rejection closes the gate; else say who has to reject too."""
+    @property
+    def stays(self) -> str:
+        """Say why a rejection that sends the others back leaves this one open."""
+        if self._back is None:
+            return _("Stays open: its agent names no step to send it back to. Open it to choose one.")
+        return _("Stays open: sent back, it may do something again that was already done. Open it to confirm that.")
+
+    @cached_property
+    def _stop(self) -> Impact:
+        return self.page.future.stop()
+
+    @cached_property
+    def _back(self) -> Impact | None:
+        step = self.page.card.on_reject
+        return self.page.future.back(step) if step else None
+
+    def _rejecting(self, words: str, impact: Impact) -> str:
+        """Add what the rejection undoes; where it does not close the gate, say who has to reject too."""
         left = self.page.agreement.left_to_reject()
         others = ngettext(
             "Nothing happens until one more person rejects", "Nothing happens until %(left)s more people reject", left
         )
-        return others % {"left": left} if left else words
+        if left:
+            return others % {"left": left}
+        undone = impact_words.undone(impact)
+        return _("%(does)s; %(undone)s") % {"does": words, "undone": undone} if undone else words
 
     @property
     def undo(self) -> str:
@@ -121,9 +145,11 @@ class BulkLine:
 
     @property
     def _mark(self) -> str:
-        if not self.approves:
-            return ""  # a rejection runs nothing
-        return self.page.choices.approval.shown
+        if self.approves:
+            return self.page.choices.approval.shown
+        left = self.page.agreement.left_to_reject()
+        ways = [each for each in (self._stop, self._back) if each is not None]  # which of them, the form says
+        return "".join(DecisionImpact(impact=each, rejects=True, left=left).mark for each in ways)
 
 
 @dataclass(frozen=True)

@@ -138,13 +138,11 @@ def _closes(window: timedelta | None) -> str:
 
 def expiry(impact: Impact) -> str:
     """Say in one sentence what follows after the deadline."""
-    found = (impact.will, may_run_rows(impact), impact.undone, impact.may_undone, may_ask_rows(impact))
-    will, may_run, undone, may_undone, may_ask = map(impact.called, found)
+    will, may_run, may_ask = map(impact.called, (impact.will, may_run_rows(impact), may_ask_rows(impact)))
     said = [
         _which(will, ngettext("%(steps)s runs", "%(steps)s run", len(will))),
         _which(may_run, ngettext("%(steps)s may run", "%(steps)s may run", len(may_run))),
-        _which(undone, ngettext("%(steps)s is undone", "%(steps)s are undone", len(undone))),
-        _which(may_undone, ngettext("%(steps)s may be undone", "%(steps)s may be undone", len(may_undone))),
+        *_undone(impact),
         _which(may_ask, ngettext("%(steps)s may ask", "%(steps)s may ask", len(may_ask))),
         asks_then(impact) if impact.asks else "",
     ]
@@ -152,6 +150,19 @@ def expiry(impact: Impact) -> str:
     if not happens:
         return _("After that the gate expires and nothing is done")
     return _("After that the gate expires: %(happens)s") % {"happens": listed(happens)}
+
+
+def undone(impact: Impact) -> str:
+    """Say what is undone: `“Pay” is undone and “Book” may be undone`; "" for nothing."""
+    return listed(filter(None, _undone(impact)))
+
+
+def _undone(impact: Impact) -> tuple[str, str]:
+    sure, perhaps = impact.called(impact.undone), impact.called(impact.may_undone)
+    return (
+        _which(sure, ngettext("%(steps)s is undone", "%(steps)s are undone", len(sure))),
+        _which(perhaps, ngettext("%(steps)s may be undone", "%(steps)s may be undone", len(perhaps))),
+    )
 
 
 def _which(steps: Sequence[str], words: str) -> str:
