@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -48,24 +48,27 @@ class Directory:
 
     teams: Mapping[str, int]
     people: Mapping[str, int]  # by username
+    gone: Mapping[str, int] = field(default_factory=dict)  # whose account is switched off: only written, where named
 
     @classmethod
     def now(cls) -> Directory:
         """Read all of them."""
-        people = User.objects.filter(is_active=True)
-        return cls(dict(Group.objects.values_list("name", "pk")), dict(people.values_list("username", "pk")))
+        found = {True: dict[str, int](), False: dict[str, int]()}
+        for name, pk, active in User.objects.values_list("username", "pk", "is_active"):
+            found[active][name] = pk
+        return cls(dict(Group.objects.values_list("name", "pk")), found[True], found[False])
 
     @property
     def names(self) -> Names:
         """Return the names by ids."""
-        return Names({pk: name for name, pk in self.teams.items()}, {pk: name for name, pk in self.people.items()})
+        people = {**self.people, **self.gone}
+        return Names({pk: name for name, pk in self.teams.items()}, {pk: name for name, pk in people.items()})
 
     def text_of(self, role: Role) -> str:
         """Write a role as a line has it."""
-        groups = {pk: name for name, pk in self.teams.items()}
-        people = {pk: name for name, pk in self.people.items()}
-        named = [_quoted(groups.get(each, str(each))) for each in role.teams]
-        named += [f"@{people.get(each, each)}" for each in role.people]
+        names = self.names
+        named = [_quoted(names.teams.get(each, str(each))) for each in role.teams]
+        named += [f"@{names.people.get(each, each)}" for each in role.people]
         return f"{role.quorum} of {' or '.join(named)}"  # not translated: it is read again
 
 

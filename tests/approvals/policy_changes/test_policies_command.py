@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 
 from approvals.models import Calendar, Policy, PolicyChange
@@ -150,3 +150,19 @@ calendar = "office"
     assert run("check", file) == f"{team.name}: refunds: unchanged\n{team.name}: staged: unchanged\n"
     with pytest.raises(CommandError, match="There is no team"):
         run("export", "--team", "Nowhere")
+
+
+def test_somebody_whose_account_is_switched_off_is_exported_by_name_and_named_by_no_file(
+    team: Group, tmp_path: Path
+) -> None:
+    """The export of all policies ended with a KeyError, and stages named the number of the account."""
+    gone, legal = make_user("Mira"), make_team("Legal")
+    make_policy(team, name="named", groups=(team,), people=(gone,))
+    roles = [{"quorum": 1, "groups": [legal.pk], "people": []}, {"quorum": 1, "groups": [team.pk], "people": [gone.pk]}]
+    make_policy(team, name="staged", stages=[{"roles": roles}])
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    exported = run("export", "--team", team.name)
+    assert f'"{gone.username}"' in exported
+    assert f"1 of {legal.name} and 1 of {team.name} or @{gone.username}" in exported
+    with pytest.raises(CommandError, match=f"“{gone.username}”"):
+        run("check", written(tmp_path, exported))
