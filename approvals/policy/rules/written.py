@@ -113,9 +113,9 @@ def _role(words: str, directory: Directory) -> Role:
         raise WrongText(
             _("Write a number from 1 to %(most)s instead of “%(words)s”.") % {"most": MANY, "words": found[1]}
         )
-    named = [each.strip().strip('"') for each in _split(found[2], "or")]
+    named = [each.strip() for each in _split(found[2], "or")]
     people = sorted({_known(each[1:], directory.people, _("person")) for each in named if each.startswith("@")})
-    groups = sorted({_known(each, directory.teams, _("team")) for each in named if not each.startswith("@")})
+    groups = sorted({_known(each.strip('"'), directory.teams, _("team")) for each in named if not each.startswith("@")})
     return Role(quorum=count, teams=tuple(groups), people=tuple(people))
 
 

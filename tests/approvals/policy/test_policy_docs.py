@@ -55,6 +55,14 @@ def test_its_stages_are_read() -> None:
     assert [role.teams for role in quoted[0].roles] == [(4,)]
 
 
+def test_a_team_that_is_called_like_a_person_is_a_team() -> None:
+    """Its name stands in quotes, and was read as the person's."""
+    directory, text = Directory({"@mira": 9}, {"mira": 7}), '1 of "@mira" or @mira'
+    stages = stages_from(text, directory)
+    assert [(role.teams, role.people) for role in stages[0].roles] == [((9,), (7,))]
+    assert stages_text(stages, directory) == text
+
+
 def test_it_lists_every_key_and_every_name() -> None:
     assert re.findall(r"^\| `(\w+)` \| (?!.*arguments)", PAGE, re.MULTILINE)[: len(_KEYS)] == list(_KEYS)
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|.*$", PAGE, re.MULTILINE))))
