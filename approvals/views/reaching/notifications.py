@@ -18,6 +18,7 @@ from approvals.notifications.channel import channels
 from approvals.notifications.message import NoticeKind
 from approvals.time_zones import COOKIE, known
 from approvals.views.access import private, reader_of
+from checkpoints.postgresql.sql import storable
 
 TESTS = 5  # test messages of one person by one channel within ten minutes
 
@@ -47,7 +48,7 @@ def change(request: HttpRequest) -> HttpResponse:
 @private
 def test(request: HttpRequest) -> HttpResponse:
     """Send the reader a test message to each of their addresses of one channel."""
-    reader, name = reader_of(request), request.POST.get("channel", "")
+    reader, name = reader_of(request), storable(request.POST.get("channel", ""))
     chosen = next((each for each in channels() if each.name == name), None)
     found = [each for each in chosen.addresses(people=[reader.pk]) if each.person == reader.pk] if chosen else []
     lately = Notice.objects.filter(

@@ -105,8 +105,9 @@ def test_the_log_names_no_gate_that_its_reader_may_not_see_any_more() -> None:
     assert "Decision needed" in page
 
 
-@pytest.mark.parametrize("channel", ["", "pigeon"])
+@pytest.mark.parametrize("channel", ["", "pigeon", "e\0mail"])
 def test_no_test_goes_to_an_unknown_channel(channel: str) -> None:
+    """A NUL in its name was an error of the server."""
     assert signed_in(ann(make_team())).post(PAGE + "tests/", {"channel": channel}).status_code == 422
     assert not Notice.objects.exists()
 
