@@ -63,8 +63,12 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
         return self.filter(status=Notice.Status.PENDING)
 
     def outlived(self, kept: timedelta) -> NoticeQuerySet:
-        """Select those that were written longer ago than `kept`."""
-        return self.filter(created_at__lt=Now() - kept)
+        """Select those that were written, and due, longer ago than `kept`, but none of a gate that is still open.
+
+        They say who was asked about it, and where its end is told.
+        """
+        limit = Now() - kept
+        return self.filter(created_at__lt=limit).exclude(next_attempt_at__gte=limit).exclude(gate__status="open")
 
     def take(self, channel: str, most: int) -> list[Notice]:
         """Take the next due notices of a channel under a lease; of two senders the second gets others.

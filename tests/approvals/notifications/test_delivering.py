@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from approvals.decisions.undoing.take_back import take_back
 from approvals.gates import remarks
 from approvals.models import ChannelState, Notice, NotificationPreference
-from approvals.notifications import delivering, notifying
+from approvals.notifications import delivering, log, notifying
 from approvals.notifications.email import Email
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
@@ -401,12 +401,31 @@ def test_a_digest_lists_what_waits_and_says_nothing_where_nothing_does(mails: Ma
 
 
 def test_old_notices_are_deleted(settings: Any) -> None:
-    from approvals.notifications import log
-
     old, new = asked(), asked()
+    for each in (old, new):
+        assert each.gate
+        decide(each.gate, by=bob(each.gate.team))
+    send()
     Notice.objects.filter(pk=old.pk).update(created_at=Now() - dt.timedelta(days=91))
     log.clear()
     assert list(Notice.objects.all()) == [new]
+
+
+def test_what_is_still_to_be_told_outlives_the_days_for_which_notices_are_kept(settings: Any) -> None:
+    """A gate that was open for longer lost its reminder, and asked everybody anew when it went to the next team."""
+    settings.HOLDPOINT_NOTICES_KEEP_DAYS = 7
+    team = make_team()
+    ann(team)
+    gate = make_gate(policy=make_policy(team, name="default", deadline=20 * 24 * HOUR), team=team)
+    fanned()
+    Notice.objects.filter(gate=gate, kind="asked").update(status="sent", next_attempt_at=None)
+    Notice.objects.filter(gate=gate).update(created_at=Now() - dt.timedelta(days=8))
+    log.clear()
+    assert rows(gate) == [("asked", "Ann", "sent", ""), ("reminder", "Ann", "pending", "")]
+    waited = Notice.objects.create(user=ann(team), kind="test", channel="none", next_attempt_at=Now() - 8 * 24 * HOUR)
+    Notice.objects.filter(pk=waited.pk).update(created_at=Now() - dt.timedelta(days=8))
+    log.clear()
+    assert not Notice.objects.filter(pk=waited.pk).exists(), "by a channel that is not there any more"
 
 
 def test_many_questions_at_once_are_one_mail_that_lists_them(mails: MailServer) -> None:
