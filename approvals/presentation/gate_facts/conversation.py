@@ -58,9 +58,14 @@ class Conversation:
 
 
 def conversation(gate: Gate, *, user: User, earlier: bool) -> Conversation:
-    """Read it in one statement. `earlier`: with the words at the run's other gates, for readers who may see them."""
-    rows = thread.of_run(gate) if earlier else thread.of_gate(gate)[::-1]
-    here = [each for each in rows if each.gate == gate.pk and each.kind in HERE]
+    """Read it in one statement. `earlier`: with the words at the run's other gates, for readers who may see them.
+
+    Where so much was said in the run since that its latest words may not reach back to this gate, in two.
+    """
+    rows = thread.of_run(gate) if earlier else []
+    reaches = earlier and len(rows) < 2 * SHOWN
+    own = rows if reaches else thread.of_gate(gate)[::-1]
+    here = [each for each in own if each.gate == gate.pk and each.kind in HERE]
     before = [each for each in rows if each.gate != gate.pk and each.kind == thread.DECIDED]
     answers = {each.question: _answer(each) for each in here if each.by_agent}
     said = [each for each in here if not each.by_agent]

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 from channels.db import database_sync_to_async
+from django.db import transaction
 
-from approvals.gates import remarks
+from approvals.gates import remarks, thread
 from approvals.live import ephemeral
 from approvals.models import Decision, Gate, Looking
 from checkpoints import store
@@ -83,6 +84,20 @@ def test_what_reviewers_said_at_earlier_gates_of_the_run_is_in_the_conversation_
     elsewhere = make_user("Mira", finance, may=("approvals.decide_gate",))
     assert "Only the frames" not in signed_in(elsewhere).get(f"/gates/{second.pk}/").content.decode()
     assert Decision.objects.get(gate=first).words == "Only the frames came back"
+
+
+def test_what_was_said_at_a_gate_stays_on_its_page_however_much_is_said_in_the_run_since() -> None:
+    """Whoever sees the run saw an empty conversation, and whoever sees the gate alone saw all of it."""
+    team = make_team()
+    first = make_gate(policy=make_policy(team))
+    say(ann(team), first, "Is the goodwill in it?")
+    decide(first, bob(team))
+    go_on(first)
+    second = make_gate(policy=first.policy, run=Run.objects.get(pk=first.run_id))
+    with transaction.atomic():
+        for number in range(2 * thread.SHOWN):
+            second.say("gate.remarked", by=SYSTEM, data={"key": str(number)}, text="Something else.")
+    assert "Is the goodwill in it?" in signed_in(ann(team)).get(f"/gates/{first.pk}/").content.decode()
 
 
 def go_on(gate: Gate) -> None:
