@@ -21,6 +21,8 @@ class Hotkeys extends HTMLElement {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return this.commit(event);
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (!this.switch.checked || document.querySelector("dialog[open]")) return;
+    if (event.repeat && event.key === this.held) return event.preventDefault();
+    this.held = undefined;
     if (typing(event.target)) return void (event.key === "Escape" && leave(event.target));
     if (event.key === "?") {
       event.preventDefault();
@@ -35,6 +37,12 @@ class Hotkeys extends HTMLElement {
     const target = here ?? all.find((each) => !each.closest("[data-hotkeys]") || each.matches("a")) ?? all[0];
     if (!target) return;
     event.preventDefault();
+    // A key that is held down leads on from page to page, but does nothing else twice: neither would it be typed into the
+    // field to which it led, nor press a button of the page that follows.
+    if (!target.matches("a")) {
+      if (event.repeat) return;
+      this.held = event.key;
+    }
     if (target.type === "radio" || typing(target)) target.focus(); // a click by script leaves a field without the focus
     target.click();
     if (target.matches('[data-ballot], [name="verdict"]')) into(target);

@@ -50,7 +50,7 @@ class Picks extends HTMLElement {
 
   press(event) {
     if (!document.querySelector("hp-hotkeys [data-keys-switch]")?.checked) return;
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || document.querySelector("dialog[open]")) return;
     if (event.target.closest?.('textarea, select, input:not([type="checkbox"])') || !["x", "X"].includes(event.key)) return;
     const row = event.target.closest?.(".gate-row") ?? this.querySelector(".gate-row[data-cursor-here]");
     const box = row?.querySelector('[name="gate"]');

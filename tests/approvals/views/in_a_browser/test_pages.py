@@ -326,6 +326,21 @@ def test_a_gate_is_decided_by_keyboard_alone(new_page: NewPage) -> None:
     assert bytes(fresh(gate).outcome.feedback).decode() == "a e r ? stay words"
 
 
+def test_a_key_that_is_held_down_is_not_typed_into_the_field_to_which_it_leads(new_page: NewPage) -> None:
+    """The reason of a rejection began with as many letters as the keyboard had repeated."""
+    gate = make_gate(team=(team := make_team()))
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    page.keyboard.down("r")
+    expect(page.locator("#feedback")).to_be_focused()
+    for _ in range(3):
+        page.keyboard.down("r")  # held, so that the keyboard repeats it
+    page.keyboard.up("r")
+    page.keyboard.type("refund rests")
+    expect(page.locator("#feedback")).to_have_value("refund rests")
+
+
 def test_a_key_that_is_held_down_sends_no_decision(new_page: NewPage) -> None:
     """Held on from the decision before, it sent the next gate's too where a draft had chosen one."""
     gate = make_gate(team=make_team())
