@@ -122,7 +122,6 @@ def of_time_away(away: Delegation, zone: str) -> NoticeMessage:
         link=absolute(reverse("away")),
         settings_link=settings_page(),
         button=_("See for whom you decide"),
-        thread=f"away-{away.pk}",
     )
 
 
