@@ -16,6 +16,7 @@ from cachetools import LRUCache, cached
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
@@ -206,18 +207,18 @@ def _delayed(gate: Gate) -> str:
 
 
 def due(gate: Gate, now: datetime) -> str:
-    """Return the group a gate belongs to, by its deadline in the database's time zone."""
+    """Return the group a gate belongs to, by its deadline in the reader's time zone."""
     if gate.deadline is None:
         return "later"
     if gate.deadline - now <= timedelta(hours=1):
         return "hour"
-    return "today" if gate.deadline.date() == now.date() else "later"
+    return "today" if localtime(gate.deadline).date() == localtime(now).date() else "later"
 
 
 def due_within(key: str, now: datetime) -> tuple[datetime | None, datetime | None]:
     """Return (after, until), the bounds of a group's deadlines; None: no bound."""
     hour = now + timedelta(hours=1)
-    midnight = now.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    midnight = localtime(now).replace(hour=23, minute=59, second=59, microsecond=999_999)
     return {"hour": (None, hour), "today": (hour, midnight), "later": (max(hour, midnight), None)}[key]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
 
 from approvals.models import Gate
+from approvals.presentation import inbox
 from approvals.views import inbox as views
 from tests.factories import ann, bob, change_gate, decide, eve, make_card, make_gate, make_policy, make_team
 from tests.harness.sent_statements import sent
@@ -29,6 +31,26 @@ def test_gates_are_grouped_by_when_they_are_due() -> None:
     assert [key for key, _ in RISK.findall(page)] == ["hour", "later"]
     assert page.index("Gate soon") < page.index("Gate week") < page.index("Gate never")
     assert "3 open, 1 of them due within the hour." in page
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "deadline", "group"),
+    [
+        ("America/New_York", "2026-03-03T02:00", "2026-03-03T13:00", "later"),  # Monday night; Tuesday at eight
+        ("America/New_York", "2026-03-03T02:00", "2026-03-03T04:30", "today"),
+        ("Pacific/Auckland", "2026-03-02T19:00", "2026-03-03T02:00", "today"),  # Tuesday at eight; Tuesday at three
+        ("Pacific/Auckland", "2026-03-02T19:00", "2026-03-02T19:30", "hour"),
+        ("UTC", "2026-03-03T02:00", "2026-03-03T13:00", "today"),
+    ],
+)
+def test_today_is_the_readers_own_day(zone: str, now: str, deadline: str, group: str) -> None:
+    """It was the day in London, beside times in the reader's zone."""
+    at, due = (dt.datetime.fromisoformat(f"{each}+00:00") for each in (now, deadline))
+    with timezone.override(ZoneInfo(zone)):
+        assert inbox.due(Gate(deadline=due), at) == group
+        after, until = inbox.due_within(group, at)
+        assert after is None or after < due
+        assert until is None or due <= until
 
 
 def test_only_gates_that_wait_for_the_readers_word_are_in_it() -> None:
