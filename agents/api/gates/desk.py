@@ -20,6 +20,7 @@ from approvals.assignments import claims, reassigning
 from approvals.assignments.errors import NotAsked
 from approvals.gates.page.desk import GateDesk
 from approvals.models import Gate
+from approvals.policy import separation
 from approvals.presentation.text import untrusted
 from approvals.views.access import gate_or_404
 from checkpoints import actors
@@ -66,7 +67,7 @@ class DeskAnswer(Schema):
     def of(cls, gate: Gate, reader: User) -> DeskAnswer:
         """Return the desk of a gate that was read for its page."""
         desk: GateDesk = gate.desk or GateDesk()
-        claim, level, asked = desk.claim, desk.next, desk.asked
+        claim, level, asked, apart = desk.claim, desk.next, desk.asked, separation.apart_from(gate)
         return cls(
             claim=ClaimAnswer(by=_name(claim.by), since=claim.since, looking=claim.looking,
                               you=claim.by.pk == reader.pk) if claim else None,
@@ -78,7 +79,7 @@ class DeskAnswer(Schema):
                            delegate=_name(each.delegate) if each.delegate else None)
                 for each in desk.away
             ],
-            for_whom=[_name(each) for each in desk.lenders],
+            for_whom=[_name(each) for each in desk.lenders if apart.isdisjoint((reader.pk, each.pk))],
         )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ class GateDesk:
     next: NextLevel | None = None
     at_deadline: str = ""  # the team of the level by which the deadline moves on, so that it ends nothing
     added: Sequence[tuple[int, str]] = ()  # id and name of the teams that were added to the reviewers
-    lenders: Sequence[User] = ()  # the people for whom the reader may decide, who are away
+    lenders: Sequence[User] = ()  # who is away and has the reader decide for them, who is no reviewer here anyway
     away: Sequence[Away] = field(default_factory=list)
     may_add: bool = False  # whether the reader may add a team to the reviewers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -152,14 +152,16 @@ def shown(gate_id: int, *, to: User, listed: bool = False) -> ShownGate | None:
     gate.policy.reviewers = list(map(Group, beside["reviewers"], beside["reviewer_names"]))
     gate.policy.named = [User(**each) for each in beside["named"]]
     gate.policy.person_ids = [each.pk for each in gate.policy.named]
+    within = beside["decides"] and to.is_active
+    teams = [*beside["decides_in"], *beside["decides_here"]] if within else []
+    decides = frozenset(teams) if to.is_active else None
     found_desk = GateDesk.of(beside["desk"])
+    if decides or to.pk in gate.policy.person_ids:
+        found_desk = replace(found_desk, lenders=())  # in one's own name comes first
     gate.desk, gate.added_ids = found_desk, [team for team, _ in found_desk.added]
     gate.reviewers = [*gate.policy.reviewers, *(Group(pk=team, name=name) for team, name in found_desk.added)]
     looking = [User(**each) for each in beside["looking"]]
     draft = _draft(gate, to, beside["draft"][0]) if beside["draft"] else None
-    within = beside["decides"] and to.is_active
-    teams = [*beside["decides_in"], *beside["decides_here"]] if within else []
-    decides = frozenset(teams) if to.is_active else None
     return ShownGate(
         gate=gate, standing=standing, sees_run=bool(beside["sees_run"]), decides=decides, draft=draft,
         visits=[_visit(each) for each in beside["visits"]],

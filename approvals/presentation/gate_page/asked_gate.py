@@ -165,10 +165,9 @@ class AskedGate:
 
     @property
     def for_whom(self) -> list[User]:
-        """List the people who are away, for whom the reader decides: none where they decide in their own name."""
+        """List the people who are away, for whom the reader decides."""
         apart = separation.apart_from(self.gate)
-        own = self.read.decides or self.user.pk in self.gate.policy.person_ids
-        return [] if own else [each for each in self.read.desk.lenders if each.pk not in apart]
+        return [each for each in self.read.desk.lenders if apart.isdisjoint((self.user.pk, each.pk))]
 
     @property
     def holds(self) -> bool:

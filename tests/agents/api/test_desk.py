@@ -9,7 +9,8 @@ from django.test import Client
 
 from agents.models import TokenScope
 from approvals.models import Assignee, Gate, GateClaim
-from tests.factories import ann, bob, eve, make_gate, make_team
+from tests.approvals.assignments.test_away import lend
+from tests.factories import ann, bob, eve, make_gate, make_team, make_user
 from tests.factories.tokens import make_token
 from tests.harness.signed_in_clients import signed_in
 
@@ -52,6 +53,20 @@ def test_a_gate_is_handed_over_to_one_who_may() -> None:
     for body in ({"person": "nobody"}, {}, {"person": other.username, "team": team.name}, {"person": "\0"}):
         assert send(one, gate, "reassignments", 422, reason="Please", **body)["code"] == "invalid"
     assert Assignee.objects.get(gate=gate).user == other
+
+
+def test_it_names_for_whom_a_person_decides_who_is_no_reviewer_anyway_and_whom_nothing_bars() -> None:
+    """It named those too for whom the person could not decide: a reviewer's, and whoever had started the run."""
+    team = make_team()
+    one, other, reviewer = ann(team), make_user("Bo Elsewhere"), bob(team)
+    lend(one, other)
+    lend(one, reviewer)
+    named = [
+        signed_in(by).get(f"/api/gates/{gate.pk}").json()["desk"]["for_whom"]
+        for gate in (make_gate(team=team), make_gate(team=team, started_by=one))
+        for by in (other, reviewer)
+    ]
+    assert named == [["Ann Okafor"], [], [], []]
 
 
 def test_an_outsider_is_told_nothing() -> None:

@@ -231,6 +231,7 @@ def test_neither_of_the_two_may_have_started_the_run() -> None:
     for starter in (one, other):
         gate = make_gate(team=team, started_by=starter)
         assert not agrees(gate, other), starter
+        assert "You decide here for" not in page_of(other, gate)  # it did, to somebody who had started the run
         with pytest.raises(NotAllowed):
             decide(gate, other)
     third = bob(team)
