@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from checkpoints.values.canonical_json import decode
 
-from .policy import Policy
+from .policy import SETTINGS, Policy
 
 
 class PolicyChange(models.Model):
@@ -62,9 +62,10 @@ class PolicyChange(models.Model):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return setting -> value, as a policy's row has them."""
+        """Return setting -> value, as a policy's row has them; the base's where the release of then knew none."""
         said: dict[str, Any] = decode(self.settings.encode())
-        return {name: _value(name, value) for name, value in said.items()}
+        before = {name: getattr(self.base, name) for name in SETTINGS}
+        return before | {name: _value(name, value) for name, value in said.items()}
 
     def teams(self) -> list[Group]:
         """List the teams that would decide."""

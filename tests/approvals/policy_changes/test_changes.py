@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from approvals.models import Policy, PolicyChange
 from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, NamesGone, SamePerson
 from checkpoints.models import Event
+from checkpoints.values.canonical_json import canonical, decode
 from tests.factories import decide, make_gate, make_policy, make_team, make_user
 
+HOUR = timedelta(hours=1)
 WRITES = ("approvals.change_policy", "approvals.add_policy")
 
 
@@ -153,6 +156,17 @@ def test_every_setting_survives_the_wait(team: Group) -> None:
     assert isinstance(change, PolicyChange)
     made = Policy.objects.get(pk=changes.confirm(change, by=writer("Mira")).pk)
     assert {name: getattr(made, name) for name in said} == said
+
+
+def test_a_setting_that_came_with_a_later_release_stays_as_it_is(team: Group) -> None:
+    """A change that waited over an upgrade put new settings back to their defaults, which nobody was shown."""
+    Policy.objects.filter(team=team).update(bulk_risk="none", undo_window=HOUR)
+    change = saved(team, writer("Ann"), quorum=1, bulk_risk="none", undo_window=HOUR)
+    assert isinstance(change, PolicyChange)
+    known = {name: value for name, value in decode(change.settings.encode()).items() if name != "bulk_risk"}
+    PolicyChange.objects.filter(pk=change.pk).update(settings=canonical(known).decode())
+    made = changes.confirm(PolicyChange.objects.get(pk=change.pk), by=writer("Mira"))
+    assert (made.quorum, made.bulk_risk, made.undo_window) == (1, "none", HOUR)
 
 
 def test_of_two_who_confirm_at_once_one_writes_it(team: Group) -> None:
