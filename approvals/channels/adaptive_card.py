@@ -6,27 +6,43 @@ The one action opens a page.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from approvals.notifications.message import MessageFact, NoticeMessage
+from django.utils.translation import gettext as _
+
+from approvals.notifications.message import MessageFact, NoticeMessage, Section
 
 from .texts import facts, heading, shortened
 
-LONGEST = 1000  # characters of one text; Teams takes 28 KB in all
+LONGEST = 1000  # characters of one text
+LARGEST = 27 * 1024  # bytes of a body: Teams refuses one of more than 28 KB
 FACTS, ITEMS = 12, 25
 MEDIA_TYPE = "application/vnd.microsoft.card.adaptive"
 Element = dict[str, Any]
 
 
-def body_of(message: NoticeMessage, zone: str) -> Element:
-    """Return the body that a workflow of "When a Teams webhook request is received" takes."""
-    card = {
-        "contentType": "application/vnd.microsoft.card.adaptive",
-        "contentUrl": None,
-        "content": card_of(message, zone),
-    }
-    return {"type": "message", "attachments": [card]}
+def body_of(message: NoticeMessage, zone: str) -> bytes:
+    """Return the body that a workflow of "When a Teams webhook request is received" takes.
+
+    Of many actions it has as many as fit: the rest is on the gate's page.
+    """
+    for shown in range(len(message.sections), -1, -1):
+        content = card_of(replace(message, sections=_first(message.sections, shown)), zone)
+        card = {"contentType": MEDIA_TYPE, "contentUrl": None, "content": content}
+        body = json.dumps({"type": "message", "attachments": [card]}, ensure_ascii=False).encode()
+        if len(body) <= LARGEST:
+            break
+    return body
+
+
+def _first(sections: tuple[Section, ...], number: int) -> tuple[Section, ...]:
+    """Return so many of the sections, with one that says that there are more."""
+    if number == len(sections):
+        return sections
+    return (*sections[:number], Section(_("More is on the gate's page.")))
 
 
 def card_of(message: NoticeMessage, zone: str) -> Element:

@@ -5,7 +5,6 @@ What was sent cannot be changed, so the end of a gate is a card of its own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -48,5 +47,4 @@ class Teams:
         url = sealed.unseal(to.value)
         if not url:
             return Receipt(Result.REFUSED, "secret_lost")
-        body = json.dumps(body_of(message, to.zone), ensure_ascii=False).encode()
-        return of_one_host(receipt(sending.send(url, body, {}), gone=GONE, reference="card"))
+        return of_one_host(receipt(sending.send(url, body_of(message, to.zone), {}), gone=GONE, reference="card"))

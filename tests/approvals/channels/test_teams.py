@@ -10,6 +10,7 @@ import pytest
 
 from approvals.channels.teams import Teams
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.message import MessageFact, Section
 from approvals.outbound import sealed
 from tests.approvals.webhooks.receiver import Receiver, status
 
@@ -62,6 +63,17 @@ def test_an_agents_words_are_read_as_no_markup(receiver: Receiver, to: NoticeAdd
     assert {each["type"] for each in shown} <= ELEMENTS, "a TextBlock or a FactSet reads Markdown"
     assert HOSTILE in [each.get("text") for each in shown]
     assert len(receiver.got[-1].body) < 28 * 1024, "Teams takes no more"
+
+
+def test_a_card_of_many_long_actions_is_cut_to_what_teams_takes(receiver: Receiver, to: NoticeAddress) -> None:
+    """Teams refused it, so that a team which lets all values leave heard nothing of its largest gates."""
+    facts = tuple(MessageFact(f"Field {n}", "\u20ac" * 300) for n in range(25))
+    sections = tuple(Section(f"Action {n}", facts) for n in range(11))
+    assert send(to, asked(sections=sections)).result == Result.SENT
+    assert len(receiver.got[-1].body) < 28 * 1024
+    said = [each.get("text") for each in elements(card(receiver))]
+    assert [f"Action {n}" in said for n in (0, 10)] == [True, False]
+    assert "More is on the gate's page." in said
 
 
 def test_the_end_is_a_card_of_its_own(receiver: Receiver, to: NoticeAddress) -> None:
