@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
-from django.utils.translation import gettext as _
+from approvals.notifications.message import MessageFact, NoticeMessage
 
-from approvals.notifications.message import MessageFact, NoticeMessage, Section
-
-from .texts import facts, heading, shortened
+from .texts import facts, fitting, heading, shortened
 
 LONGEST = 1000  # characters of one text
 LARGEST = 27 * 1024  # bytes of a body: Teams refuses one of more than 28 KB
@@ -27,22 +24,14 @@ Element = dict[str, Any]
 def body_of(message: NoticeMessage, zone: str) -> bytes:
     """Return the body that a workflow of "When a Teams webhook request is received" takes.
 
-    Of many actions it has as many as fit: the rest is on the gate's page.
+    Of many actions, or of a long list, it has as many as fit.
     """
-    for shown in range(len(message.sections), -1, -1):
-        content = card_of(replace(message, sections=_first(message.sections, shown)), zone)
-        card = {"contentType": MEDIA_TYPE, "contentUrl": None, "content": content}
-        body = json.dumps({"type": "message", "attachments": [card]}, ensure_ascii=False).encode()
-        if len(body) <= LARGEST:
-            break
-    return body
+    return fitting(message, lambda some: _body_of(some, zone), lambda body: len(body) <= LARGEST)
 
 
-def _first(sections: tuple[Section, ...], number: int) -> tuple[Section, ...]:
-    """Return so many of the sections, with one that says that there are more."""
-    if number == len(sections):
-        return sections
-    return (*sections[:number], Section(_("More is on the gate's page.")))
+def _body_of(message: NoticeMessage, zone: str) -> bytes:
+    card = {"contentType": MEDIA_TYPE, "contentUrl": None, "content": card_of(message, zone)}
+    return json.dumps({"type": "message", "attachments": [card]}, ensure_ascii=False).encode()
 
 
 def card_of(message: NoticeMessage, zone: str) -> Element:

@@ -6,18 +6,20 @@ heading. The three characters that Slack reads in any text are escaped in each.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from approvals.notifications.message import MessageFact, NoticeMessage
 
-from .texts import facts, heading
+from .texts import facts, fitting, heading
 
 ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 HEADER, TEXT, FIELD, BUTTON = 150, 3000, 2000, 75  # characters that Slack takes, escaped
 FIELDS = 10  # of one section
 BLOCKS = 50  # of one message
 ITEMS = 25  # of a list
+LONGEST = 12_000  # characters of all blocks as JSON; from about 13,200 on Slack refuses them (msg_blocks_too_long)
 Block = dict[str, Any]
 
 
@@ -25,9 +27,13 @@ def body_of(message: NoticeMessage, zone: str) -> Block:
     """Return the body of a new message, and of one that is changed in place; its times are those of the zone."""
     return {
         "text": escaped(message.subject, TEXT),  # of notifications, and where blocks cannot be shown
-        "blocks": list(_blocks(message, zone))[:BLOCKS],
+        "blocks": fitting(message, lambda some: list(_blocks(some, zone))[:BLOCKS], _fit),
         "mrkdwn": False, "parse": "none", "link_names": False, "unfurl_links": False, "unfurl_media": False,
     }  # fmt: skip
+
+
+def _fit(blocks: Sequence[Block]) -> bool:
+    return len(json.dumps(blocks, ensure_ascii=False)) <= LONGEST
 
 
 def escaped(text: str, most: int) -> str:

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
 from django.utils.translation import gettext as _
 
-from approvals.notifications.message import MessageFact, NoticeMessage
+from approvals.notifications.message import MessageFact, NoticeMessage, Section
 from approvals.notifications.moments import moment
+
+Drawn = TypeVar("Drawn")
 
 
 def heading(message: NoticeMessage) -> str:
     """Return the first line: what happened; of a gate that has ended its title, as how it ended follows."""
     return message.title if message.ended and message.title else message.subject
+
+
+def fitting(message: NoticeMessage, draw: Callable[[NoticeMessage], Drawn], fits: Callable[[Drawn], bool]) -> Drawn:
+    """Draw a message with as many of its actions, and of the gates of a list, as fit into what a service takes.
+
+    It would refuse the whole. A list says in its first line how many there are.
+    """
+    for some in _fewer(message):
+        drawn = draw(some)
+        if fits(drawn):
+            break
+    return drawn
+
+
+def _fewer(message: NoticeMessage) -> Iterator[NoticeMessage]:
+    yield message
+    for shown in range(len(message.sections) - 1, -1, -1):
+        yield replace(message, sections=(*message.sections[:shown], Section(_("More is on the gate's page."))))
+    for shown in range(len(message.items) - 1, -1, -1):
+        yield replace(message, items=message.items[:shown])
 
 
 def shortened(text: str, most: int) -> str:

@@ -37,7 +37,7 @@ def hostile() -> NoticeMessage:
     """Every text is an agent's."""
     facts = tuple(MessageFact(HOSTILE, HOSTILE) for _ in range(23))
     return asked(
-        subject=HOSTILE * 3, title=HOSTILE, facts=facts, sections=(Section(HOSTILE, facts),), reason=HOSTILE * 40
+        subject=HOSTILE * 3, title=HOSTILE, facts=facts, sections=(Section(HOSTILE, facts[:1]),), reason=HOSTILE * 40
     )
 
 

@@ -10,6 +10,7 @@ from approvals.channels.slack import SlackChannel
 from approvals.channels.slack_blocks import escaped
 from approvals.channels.slack_errors import WORDS
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
+from approvals.notifications.message import MessageFact, Section
 from approvals.outbound import sealed
 from tests.approvals.webhooks.receiver import status
 
@@ -51,6 +52,22 @@ def test_the_button_is_a_link_to_the_gate(slack: SlackServer) -> None:
     [button] = shown["blocks"][-1]["elements"]
     assert (button["type"], button["url"], button["text"]["text"]) == ("button", LINK, "Open the request")
     assert "value" not in button, "nothing comes back to this site by pressing it"
+
+
+@pytest.mark.parametrize("what", ["actions", "gates"])
+def test_a_long_message_is_cut_to_what_slack_takes(slack: SlackServer, what: str) -> None:
+    """Slack refused it for good: nobody was told of the largest gates, nor of many gates with long titles."""
+    facts = tuple(MessageFact(f"Field {n}", "x" * 300) for n in range(25))
+    long = [f"{n} " + "x" * 240 for n in range(25)]
+    sections = tuple(Section(each, facts) for each in long[:11]) if what == "actions" else ()
+    items = tuple(asked(subject=each, title=each) for each in long) if what == "gates" else ()
+    assert send(OPS, asked(sections=sections, items=items)).result == Result.SENT
+    [shown] = slack.messages.values()
+    said = [each["text"] for each in texts(shown)]
+    assert long[0] in said
+    assert long[10 if what == "actions" else 24] not in said
+    assert ("More is on the gate's page." in said) == (what == "actions")
+    assert shown["blocks"][-1]["type"] == "actions"
 
 
 def test_a_message_that_is_no_more_is_sent_anew(slack: SlackServer) -> None:
