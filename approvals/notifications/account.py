@@ -22,7 +22,7 @@ from . import building
 from .message import MessageFact, NoticeKind, NoticeMessage, Urgency
 from .moments import moment
 
-PASSWORD, ADDED = "user.password_changed", "user.factor_added"
+PASSWORD, ADDED, CHANGED = "user.password_changed", "user.factor_added", "user.changed"
 # Kind of the event -> what the message says.
 CHANGES: dict[str, str | Promise] = {
     PASSWORD: gettext_lazy("The password was changed."),
@@ -31,6 +31,7 @@ CHANGES: dict[str, str | Promise] = {
     "user.recovery_codes_made": gettext_lazy("New recovery codes were made."),
     "user.linked": gettext_lazy("Single sign-on was linked."),
     "user.unlinked": gettext_lazy("Single sign-on was unlinked."),
+    CHANGED: gettext_lazy("A new password was set."),  # in the administration
 }
 
 
@@ -42,8 +43,13 @@ def person_of(event: Event) -> int | None:
     if event.kind not in CHANGES:
         return None
     said, number = canonical_json.decode(bytes(event.data)), event.subject.removeprefix("user:")
-    own = event.kind != PASSWORD or event.actor == event.subject or _by_link(event, said)
-    return int(number) if own and number.isdigit() and not said.get("created") else None
+    if event.kind == CHANGED:
+        told = "password" in said.get("fields", ())
+    elif event.kind == PASSWORD:
+        told = event.actor == event.subject or _by_link(event, said)
+    else:
+        told = not said.get("created")
+    return int(number) if told and number.isdigit() else None
 
 
 def _by_link(event: Event, said: dict[str, object]) -> bool:

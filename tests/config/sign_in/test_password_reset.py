@@ -207,6 +207,10 @@ def test_what_somebody_else_does_to_an_account_is_told_to_its_person(mails: Any)
     assert factors.of(user) == []
     assert all("By: an administrator" in each for each in mails() if "was removed" in each)
     assert any("was removed" in each for each in mails())
+    new = {"password1": NEW, "password2": NEW, "usable_password": "true"}
+    assert confirmed(other).post(f"/admin/auth/user/{user.pk}/password/", new).status_code == 302
+    [mail] = [each for each in mails() if "A new password was set." in each]
+    assert "By: an administrator" in mail
 
 
 def test_links_are_few(mails: Any) -> None:
