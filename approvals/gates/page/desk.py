@@ -34,6 +34,7 @@ SELECT json_build_object(
       'extends', plan.due_at IS NULL)
     FROM approvals_escalation plan JOIN auth_group team ON team.id = plan.team_id
     WHERE plan.gate_id = gate.id AND plan.status = 'planned' AND gate.status = 'open'
+      AND (gate.deadline IS NULL OR coalesce(plan.due_at, gate.deadline) <= gate.deadline)
     ORDER BY coalesce(plan.due_at, gate.deadline), plan.number LIMIT 1),
   'at_deadline', (SELECT team.name FROM approvals_escalation plan JOIN auth_group team ON team.id = plan.team_id
     WHERE plan.gate_id = gate.id AND plan.status = 'planned' AND plan.due_at IS NULL AND plan.extend IS NOT NULL

@@ -18,6 +18,7 @@ from approvals.gates import closing
 from approvals.models import AddedTeam, Calendar, Decision, Escalation, Gate, Policy
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
+from tests.approvals.views.test_merging_drafts import page_of
 from tests.factories import ann, decide, make_gate, make_policy, make_team, make_user, mira, waiting
 from tests.harness.racing_threads import race
 
@@ -105,6 +106,17 @@ def test_a_level_without_more_time_is_told_and_the_gate_expires_with_it() -> Non
     sweeper = Sweeper()
     assert sweeper.expire_gates() + sweeper.expire_gates() == 2
     assert (fresh(gate).status, told(gate)) == ("expired", [(1, leads.name)])
+
+
+def test_a_level_that_the_deadline_forestalls_is_told_of_only_where_the_deadline_moves() -> None:
+    """The page said to whom the gate goes an hour after it had expired."""
+    team, leads = make_team(), make_team("Leads")
+    late, moves = level(leads, 2 * HOUR), level(leads, None, 3 * HOUR)
+    for number, (levels, said) in enumerate((([late], False), ([late, moves], True))):
+        policy = escalates(team, *levels, deadline=timedelta(hours=1), name=f"late-{number}")
+        page = page_of(ann(team), make_gate(policy=policy))
+        assert ("it goes to" in page) is said
+        assert "Goes to" not in page
 
 
 def test_a_gate_that_closed_is_escalated_no_more() -> None:
