@@ -91,6 +91,14 @@ def test_what_was_due_there_is_not_sent_and_the_log_says_why(push_service: PushS
     assert "Signed out there: messages come again once you sign in." in page
 
 
+def test_whoever_has_many_browsers_sends_as_many_tests_as_others(push_service: PushService) -> None:
+    """A message to each of five counted as five tests: the next one was refused for ten minutes."""
+    user = make_user("Ann Okafor", password=PASSWORD)
+    *_, here = (turned_on(user, push_service) for _ in range(5))
+    tests = [here.post(reverse("notification-tests"), {"channel": "push"}).status_code for _ in range(6)]
+    assert tests == [303] * 5 + [422]
+
+
 def test_a_password_that_is_set_by_other_means_ends_them(push_service: PushService) -> None:
     """Its sessions opened no page any more, and were told of gates for hours."""
     user = make_user("Ann Okafor", password=PASSWORD)
