@@ -98,7 +98,8 @@ def left(
 def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confirmed: Confirmed | None) -> None:
     """Record the last of these votes as an event, and close the gate where they are enough to approve or reject."""
     gate, submission, decision, needs = prepared.gate, prepared.submission, votes[-1], prepared.will_need
-    proposal, by = decision.proposal, actors.of_user(decision.user)
+    proposal, by, asked = decision.proposal, actors.of_user(decision.user), list(gate.awaits)
+    end, lapsed = ending(gate, proposal, needs, votes)
     optional = {
         "verdicts": decision.by_action if decision.verdict == Verdict.MIXED else {},
         **(step_up.evidence(confirmed, gate.policy.step_up_method) if needs.step_up else {}),
@@ -109,6 +110,7 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         "rules": list(needs.rules),
         "bulk": submission.bulk,
         "on_behalf_of": f"user:{decision.on_behalf_of_id}" if decision.on_behalf_of_id else "",
+        "asks": end is None and gate.awaits != asked,
     }
     data = {
         "kind": decision.verdict,
@@ -118,7 +120,6 @@ def close_when_due(prepared: PreparedDecision, votes: Sequence[Decision], confir
         **evidence.decided(gate, proposal, decision),
     }
     told = gate.entry("gate.decided", by=by, data=data, text=submission.comment)
-    end, lapsed = ending(gate, proposal, needs, votes)
     claimed = assignments_ending.with_vote(gate.pk, by=decision.user_id)
     anew = proposal.number != prepared.proposal.number
     settling.end_or_wait(gate, proposal, end, told=[told, *lapsed], beside=claimed, anew=anew)

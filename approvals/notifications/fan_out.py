@@ -35,7 +35,6 @@ from .told_events import (
     LAPSED,
     MENTIONED,
     NOT_RUN,
-    OPENED,
     STANDS_IN,
     TAKEN_OVER,
     ToldEvent,
@@ -157,7 +156,7 @@ class NoticeBatch:
                 yield self._notice(told, NoticeKind.ACCOUNT, each, None)
         if gate is None:
             return
-        if (kind == OPENED or kind in CHANGED) and gate.status == Gate.Status.OPEN:
+        if told.asks and gate.status == Gate.Status.OPEN:
             yield from self._asked(told, gate)
         if kind in ENDED:
             yield from self._ended(told, gate)

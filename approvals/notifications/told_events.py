@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from checkpoints.events.event import Event
 from checkpoints.values import canonical_json
@@ -23,6 +25,7 @@ TAKEN_OVER = "gate.claimed"
 STANDS_IN = "delegation.made"
 NAMED_BY = {HANDED: "to", TAKEN_OVER: "taken_from", STANDS_IN: "delegate"}
 NOT_RUN = "gate.not_run"  # it was approved, and nothing has run
+DECIDED = "gate.decided"  # after which the policy's next stage may be asked
 
 
 @dataclass(frozen=True)
@@ -38,17 +41,25 @@ class ToldEvent:
         kind = self.event.kind
         if kind not in (MENTIONED, *LAPSED, *NAMED_BY):
             return []
-        said = canonical_json.decode(bytes(self.event.data))
-        named = [said.get(NAMED_BY[kind])] if kind in NAMED_BY else said.get("users", [])
+        named = [self._said.get(NAMED_BY[kind])] if kind in NAMED_BY else self._said.get("users", [])
         found = [each if isinstance(each, int) else _user(each) for each in named] if isinstance(named, list) else []
         return [each for each in found if each is not None]
 
     @property
+    def asks(self) -> bool:
+        """Tell whether others may be asked from now on."""
+        return self.event.kind in (OPENED, *CHANGED) or (self.event.kind == DECIDED and bool(self._said.get("asks")))
+
+    @property
     def matters(self) -> bool:
         """Tell whether somebody may have to hear of it."""
-        kind = self.event.kind
-        told = (OPENED, *ENDED, *CHANGED, MENTIONED, *LAPSED, NOT_RUN, *account.CHANGES)
-        return kind in told or (kind == TAKEN_OVER and bool(self.users))
+        kind, told = self.event.kind, (*ENDED, MENTIONED, *LAPSED, NOT_RUN, *account.CHANGES)
+        return self.asks or kind in told or (kind == TAKEN_OVER and bool(self.users))
+
+    @cached_property
+    def _said(self) -> dict[str, Any]:
+        said: dict[str, Any] = canonical_json.decode(bytes(self.event.data))
+        return said
 
     @property
     def actor(self) -> int | None:

@@ -55,6 +55,26 @@ def test_a_gate_tells_those_who_may_decide_it() -> None:
     assert people(gate, "asked") == {"Mira"}
 
 
+def test_a_later_stage_is_asked_when_its_turn_comes() -> None:
+    """Nobody of it ever heard of the gate: only its opening, an escalation or a colleague made anybody be asked."""
+    support, legal = make_team(), make_team("Legal")
+    first, second, lee = ann(support), bob(support), make_user("Lee Legal", legal)
+    asked = ((2, support), (1, legal))
+    stages = [{"roles": [{"quorum": number, "groups": [team.pk], "people": []}]} for number, team in asked]
+    gate = make_gate(policy=make_policy(support, stages=stages, deadline=4 * HOUR))
+    fanned()
+    assert people(gate, "asked") == {"Ann", "Bob"}
+    decide(gate, by=first)
+    fanned()
+    assert people(gate, "asked") == {"Ann", "Bob"}
+    decide(gate, by=second)
+    fanned()
+    assert people(gate, "asked") == people(gate, "reminder") == {"Ann", "Bob", "Lee"}
+    decide(gate, by=lee)
+    fanned()
+    assert rows(gate)[-1][0] != "asked"
+
+
 def test_whoever_started_the_run_is_not_asked_but_told_how_it_ended() -> None:
     team = make_team()
     ann(team)

@@ -102,7 +102,7 @@ def test_the_data_of_a_gates_events_are_those_that_are_explained() -> None:
         assert keys <= explained[event.kind], event.kind
         now_and_then = {
             "dropped", "verdicts", "confirmed", "confirmed_by", "repeats", "replaces", "attempt", "second_look",
-            "on_behalf_of", "denials", "rules", "bulk",
+            "on_behalf_of", "denials", "rules", "bulk", "asks",
         }  # fmt: skip
         assert keys == explained[event.kind] - now_and_then or event.kind in (
             "decision.refused",
