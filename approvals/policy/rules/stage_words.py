@@ -88,9 +88,12 @@ def requirements(needs: Requirements, names: Names) -> str:
     return " ".join(f"{each}." for each in said)
 
 
-def why(needs: Requirements) -> list[str]:
-    """Say which rules count, and which could not be evaluated and therefore count beside what follows."""
-    if needs.sampled:
+def why(needs: Requirements, *, edited: bool) -> list[str]:
+    """Say which rules count, and which could not be evaluated and therefore count beside what follows.
+
+    `edited`: somebody changed what was asked, so that no rule would have approved it as it is.
+    """
+    if needs.sampled and not edited:
         return [
             _("A sample: %(rules)s would have approved this by itself.") % {"rules": listed(map(_rule, needs.rules))}
         ]

@@ -135,7 +135,8 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     if policy.plain and needs.denials == 1:
         return made
     names = Names.at(gate)
-    made = replace(made, needs=stage_words.requirements(needs, names), why=stage_words.why(needs))
+    why = stage_words.why(needs, edited=proposal.number > 1)
+    made = replace(made, needs=stage_words.requirements(needs, names), why=why)
     used = {d.authority for d in counting if d.user_id != user.pk}
     own = authority.seat(user.pk, standings[user.pk], gate, used=used) if turns else None
     return _with_turns(made, gate, counting, own, seats, names) if own else made

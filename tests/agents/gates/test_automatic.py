@@ -13,8 +13,9 @@ from approvals.gates import automatic
 from approvals.models import Gate, Outcome, Policy
 from approvals.policy import required
 from checkpoints.models import Event
-from tests.factories import driven_runs as driven
 from tests.factories import (
+    decide,
+    edit_amount,
     make_action,
     make_card,
     make_gate,
@@ -24,6 +25,7 @@ from tests.factories import (
     make_team,
     make_user,
 )
+from tests.factories import driven_runs as driven
 from tests.factories.runs import make_plan
 from tests.harness.signed_in_clients import signed_in
 
@@ -75,6 +77,17 @@ def test_a_sample_is_shown_to_people_and_says_so(team: Group, tmp_path: Path) ->
     assert "A sample: the rule “small” would have approved this by itself." in page
     driven.decide(run)
     assert driven.advance_to_rest(run).status == "completed"
+
+
+def test_a_sample_that_somebody_edited_says_by_which_rules_it_needs_what_it_needs(team: Group) -> None:
+    """It said that these rules would have approved it by themselves, also the one that asks for two people."""
+    large = {"name": "large", "when": "amount >= 500", "require": {"quorum": 2}}
+    policy = payments(team, sample=ALWAYS, rules=[{**SMALL, "when": "amount < 500"}, large], quorum=2)
+    gate, reviewer = make_gate(policy=policy), make_user("Ann", team)
+    decide(gate, reviewer, "edit", arguments=edit_amount(gate, "900.00"))
+    page = signed_in(reviewer).get(f"/gates/{gate.pk}/").content.decode()
+    assert "By the rules “small” and “large”." in page
+    assert "would have approved this" not in page
 
 
 def test_the_draw_is_a_share_that_nobody_can_tell_beforehand() -> None:
