@@ -193,7 +193,7 @@ class _Facts:
         if notice.gate_id and gate is None:
             return "removed"
         if gate is not None and kind in (*ASKING, NoticeKind.HANDOVER) and gate.status != Gate.Status.OPEN:
-            return "decided"
+            return gate.status
         if gate is None and kind == NoticeKind.HANDOVER and notice.event not in self.away:
             return "back"
         if gate is not None and kind in ASKING:

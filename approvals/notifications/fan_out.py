@@ -57,8 +57,8 @@ def fan_out() -> int:
     with transaction.atomic():
         if not NoticeCursor.move(cursor, Cursor.of(told[-1].event)):
             return 0
-        if over:
-            Notice.objects.filter(gate__in=over, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER)).drop("decided")
+        for how, gates in over.items():
+            Notice.objects.filter(gate__in=gates, kind__in=(NoticeKind.ASKED, NoticeKind.REMINDER)).drop(how)
         Notice.objects.move(batch.moved_reminders())
         insert_rows(made)
         crash_points.point("notices_written")
@@ -131,9 +131,10 @@ class NoticeBatch:
         )  # fmt: skip
 
     @property
-    def ended(self) -> list[int]:
-        """List the gates that these events ended, about which nobody is asked any more."""
-        return [each.gate for each in self.told if each.event.kind in ENDED and each.gate]
+    def ended(self) -> dict[str, list[int]]:
+        """Return, by how they ended, the gates that these events ended, about which nobody is asked any more."""
+        over = [self.gates[each.gate] for each in self.told if each.event.kind in ENDED and each.gate in self.gates]
+        return {how: [gate.pk for gate in over if gate.status == how] for how in {gate.status for gate in over}}
 
     def notices(self) -> list[Notice]:
         """Return the notices to write, each once."""

@@ -27,6 +27,7 @@ SHOWN = 25  # notices on one's own page
 WORDS: dict[str, str | Promise] = {
     "decided": gettext_lazy("it was decided before"),
     "expired": gettext_lazy("its deadline passed before"),
+    "withdrawn": gettext_lazy("it was withdrawn before"),
     "voted": gettext_lazy("they had decided already"),
     "not_asked": gettext_lazy("they may not decide it any more"),
     "not_seen": gettext_lazy("they may not see it any more"),

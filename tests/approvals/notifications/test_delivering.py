@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from approvals.decisions.undoing.take_back import take_back
-from approvals.gates import remarks
+from approvals.gates import closing, remarks
 from approvals.models import ChannelState, Notice, NotificationPreference
 from approvals.notifications import delivering, log, notifying
 from approvals.notifications.email import Email
@@ -49,6 +49,17 @@ def test_what_was_decided_meanwhile_is_sent_to_nobody(mails: MailServer) -> None
     send()
     assert mails.mails == []
     assert rows(notice.gate) == [("asked", "Ann", "dropped", "decided")]
+
+
+def test_a_gate_that_nobody_decided_is_not_said_to_have_been_decided(mails: MailServer) -> None:
+    """A message that was not sent, as its gate was withdrawn, said in the log that somebody had decided it before."""
+    notice = asked()
+    assert notice.gate
+    closing.withdraw(notice.gate, by=SYSTEM, reason="no need")
+    send()
+    assert rows(notice.gate) == [("asked", "Ann", "dropped", "withdrawn")]
+    assert notice.user
+    assert [each.why for each in log.of_person(notice.user)] == ["it was withdrawn before"]
 
 
 def test_whoever_voted_is_not_reminded(mails: MailServer) -> None:

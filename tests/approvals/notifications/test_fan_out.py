@@ -145,6 +145,7 @@ def test_a_gate_that_nobody_decided_is_told_too(end: str) -> None:
         closing.withdraw(gate, by=SYSTEM, reason="no need")
     fanned()
     assert people(gate, "decided") == {"Ann"}
+    assert rows(gate)[0] == ("asked", "Ann", "dropped", {"expire": "expired", "withdraw": "withdrawn"}[end])
 
 
 def test_a_gate_that_is_decided_before_it_is_told_of_is_told_to_nobody() -> None:
