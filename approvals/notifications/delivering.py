@@ -51,8 +51,10 @@ def deliver(name: str, *, seconds: float) -> int:
                 if not taken:
                     break
                 crash_points.point("notices_taken")
-                prepared = prepare(channel, taken)
-                Notice.objects.end([*prepared.ends, *(_end(each, FAULT) for each in prepared.faults)])
+                lost = [each for each in taken if schedule.spent(each.attempts, settings.HOLDPOINT_NOTICES_RETRIES)]
+                prepared = prepare(channel, [each for each in taken if each not in lost])
+                ends = [NoticeEnd(each, Notice.Status.FAILED, "lost") for each in lost]
+                Notice.objects.end([*prepared.ends, *ends, *(_end(each, FAULT) for each in prepared.faults)])
                 # At least for a moment, however long it took to come here, or a busy machine would never send.
                 _send(prepared.outgoing, sessions, threads, result, max(until, time.monotonic() + LEAST))
                 done += len(taken)

@@ -47,6 +47,7 @@ WORDS: dict[str, str | Promise] = {
     "timeout": gettext_lazy("the server took too long"),
     "cut": gettext_lazy("the connection was cut"),
     "sign_in": gettext_lazy("the server refused the sign-in"),
+    "lost": gettext_lazy("the program that sent it stopped each time"),
     "fault": gettext_lazy("an error in Holdpoint, see the logs"),
 }
 

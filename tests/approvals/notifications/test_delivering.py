@@ -411,6 +411,19 @@ def test_a_digest_lists_what_waits_and_says_nothing_where_nothing_does(mails: Ma
     }
 
 
+def test_a_message_that_ends_its_sender_each_time_is_given_up(mails: MailServer, settings: Any) -> None:
+    """It was taken again each two minutes, for ever, and whatever was sent along with it was sent again each time."""
+    notice = asked()
+    deaths = len(settings.HOLDPOINT_NOTICES_RETRIES) + 1
+    for _ in range(deaths):
+        Notice.objects.take("email", 25)
+        abandoned()
+    send()
+    assert mails.mails == []
+    assert notice.gate
+    assert rows(notice.gate) == [("asked", "Ann", "failed", "lost")]
+
+
 def test_old_notices_are_deleted(settings: Any) -> None:
     old, new = asked(), asked()
     for each in (old, new):
