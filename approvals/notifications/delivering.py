@@ -109,11 +109,16 @@ def _send(
 
     asked: dict[Future[Receipt], Outgoing] = {threads.submit(one, each): each for each in outgoing}
     left = set(asked)
-    while left:
-        finished, left = wait(left, timeout=TOGETHER)
-        if finished:
-            crash_points.point("notices_sent")
-            _record([(asked[each], each.result()) for each in finished], result)
+    try:
+        while left:
+            finished, left = wait(left, timeout=TOGETHER)
+            if finished:
+                crash_points.point("notices_sent")
+                _record([(asked[each], each.result()) for each in finished], result)
+    except BaseException:
+        for each in left:  # what nobody records is sent again, so it is not sent now
+            each.cancel()
+        raise
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import email
 import socket
+import threading
 from collections import deque
 from email.message import EmailMessage
 from email.policy import default
@@ -20,6 +22,7 @@ class Refusing:
         self.mails: list[EmailMessage] = []
         self.recipients: list[str] = []
         self.connections = 0
+        self.held: threading.Event | None = None  # until it is set, only the first mail is taken
         self.rcpt: deque[str] = deque()  # answers to RCPT TO, each once
         self.data: deque[str] = deque()  # answers to DATA, each once; "cut" hangs up after the mail was taken
 
@@ -37,6 +40,8 @@ class Refusing:
         return "250 OK"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        if self.held and self.mails:
+            await asyncio.to_thread(self.held.wait)
         answer = self.data.popleft() if self.data else "250 OK"
         if answer.startswith("250") or answer == "cut":
             content = envelope.content

@@ -15,6 +15,7 @@ from approvals.gates import closing, remarks
 from approvals.models import ChannelState, Notice, NotificationPreference
 from approvals.notifications import delivering, log, notifying
 from approvals.notifications.email import Email
+from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
 from tests.approvals.assignments.test_away import lend
@@ -409,6 +410,27 @@ def test_a_digest_lists_what_waits_and_says_nothing_where_nothing_does(mails: Ma
         ("dropped", "nothing"),
         ("sent", ""),
     }
+
+
+def test_while_nothing_can_be_recorded_no_more_is_sent(
+    mails: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that had been taken was sent on while the database was away, and sent again once it was back."""
+    settings.HOLDPOINT_NOTICES_CONNECTIONS = 1
+    monkeypatch.setattr(crash_points, "_listeners", [])
+    reader = ann(make_team())
+    many = [Notice.objects.create(user=reader, kind="test", channel="email") for _ in range(20)]
+    mails.held = held = threading.Event()
+
+    def lost(name: str, *_of: Any) -> None:
+        if name == "notices_sent":
+            held.set()
+            raise RuntimeError("the database is away")
+
+    crash_points.listen(lost)
+    with pytest.raises(RuntimeError):
+        send()
+    assert len(mails.mails) < len(many)
 
 
 def test_a_message_that_ends_its_sender_each_time_is_given_up(mails: MailServer, settings: Any) -> None:
