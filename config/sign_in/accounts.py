@@ -145,6 +145,11 @@ class ForgotPassword(views.PasswordResetView):
 class NewPassword(views.PasswordResetFromKeyView):
     """Sets a new password by a link that was sent; every session of before ends by itself."""
 
+    def logout(self) -> None:
+        """Sign out whoever else is signed in there, once the form is sent: opening the link changes nothing."""
+        if self.request.method == "POST":
+            super().logout()
+
     def form_valid(self, form: Form) -> HttpResponse:
         """Set it in one transaction with its event and the end of the sessions."""
         with transaction.atomic():

@@ -88,6 +88,21 @@ def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: Any, set
     assert [data_of(each)["address"] for each in events][-1]
 
 
+def test_opening_anothers_link_signs_nobody_out(mails: Any, settings: Any) -> None:
+    """Whoever opened a link for another account, which anybody can send them, was signed out of their own."""
+    user, reader = somebody(), somebody()
+    client = signed_in(reader)
+    asks(user.email)
+    form = client.get(link_in(mails()[-1]).removeprefix(settings.HOLDPOINT_ORIGINS[0]), follow=True)
+    assert client.get("/").status_code == 200
+    assert client.post(form.request["PATH_INFO"], {"password1": NEW, "password2": NEW}).status_code == 302
+    assert client.get("/").status_code == 302
+    changed = Event.objects.get(subject=f"user:{user.pk}", kind="user.password_changed", actor="system")
+    assert data_of(changed)["address"]
+    user.refresh_from_db()
+    assert user.check_password(NEW)
+
+
 def test_it_says_the_same_of_addresses_that_no_account_has(mails: Any) -> None:
     user = somebody()
     known, unknown = asks(user.email), asks("nobody@example.org")
