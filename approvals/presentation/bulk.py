@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.assignments.errors import ClaimedByOther
+from approvals.consequences.errors import RejectionStands
 from approvals.decisions.bulk.orders import BulkResult
 from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.submission import Verdict
@@ -67,6 +68,9 @@ class BulkLine:
         page = self.page
         if not page.may_approve:
             return str(AlreadySaid())
+        against = [each.name for each in page.agreement.voices if each.state == "rejected" and not each.you]
+        if len(against) >= page.agreement.denials:
+            return str(RejectionStands(against[-1]))
         if page.card.unfilled(page.first):
             return _("Something has to be filled in first. Open it.")
         if page.card.untaken(page.first):

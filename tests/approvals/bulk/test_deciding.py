@@ -163,6 +163,16 @@ def test_a_gate_that_somebody_is_on_is_not_listed_as_one_that_will_be_decided() 
     assert preview(signed_in(other), gates).count('name="choice"') == 2
 
 
+def test_a_gate_that_closes_as_rejected_is_not_listed_as_one_that_will_be_approved() -> None:
+    team = make_team()
+    gates = alike(2, policy=make_policy(team, undo_window=WINDOW))
+    decide(gates[0], bob(team), "reject")
+    page = preview(signed_in(ann(team)), gates)
+    assert page.count('name="choice"') == 1
+    assert "Bob Lindqvist rejected this, so your decision would change nothing." in page
+    assert preview(signed_in(ann(team)), gates, "reject").count('name="choice"') == 2
+
+
 def test_a_rejection_that_others_have_to_join_says_so_and_is_given_once() -> None:
     """The list said that the runs stop, and offered the same rejection again."""
     team = make_team()
