@@ -43,11 +43,14 @@ class BrowserRemoved(Exception):
     """The person removed this browser; it must be turned on again in it."""
 
 
-def subscribe(user: User, said: Mapping[str, str], *, label: str, again: bool = False, old: str = "") -> ChannelAddress:
+def subscribe(
+    user: User, said: Mapping[str, str], *, label: str, again: bool = False, old: str = "", number: int | None = None
+) -> ChannelAddress:
     """Store a browser's subscription as this person's. `said`: endpoint, p256dh and auth, as the browser tells them.
 
     `again`: nobody asked for it; the browser tells what it has. `old`: the endpoint that its push service put this one
-    in the place of. Raises SubscriptionRefused and BrowserRemoved.
+    in the place of, which many browsers do not tell; `number`: of the address that its session knows it by. Raises
+    SubscriptionRefused and BrowserRemoved.
     """
     endpoint = said.get("endpoint", "")
     check(endpoint, said.get("p256dh", ""), said.get("auth", ""))
@@ -57,11 +60,11 @@ def subscribe(user: User, said: Mapping[str, str], *, label: str, again: bool = 
     with transaction.atomic():
         run_sql(_LOCK, [f"browser:{mark}"])  # two people at once in one browser: it is the second one's
         here = ChannelAddress.objects.filter(channel=NAME, mark=mark)
-        known = ChannelAddress.objects.filter(channel=NAME, user=user, mark__in=[mark, before])
-        if again and not known.filter(Q(gone_at__isnull=True) | Q(gone_word=UNKNOWN, mark=before)).exists():
+        earlier = Q(mark=before) | Q(pk=number if again else None)
+        known = ChannelAddress.objects.filter(earlier | Q(mark=mark), channel=NAME, user=user)
+        if again and not known.filter(Q(gone_at__isnull=True) | earlier & Q(gone_word=UNKNOWN)).exists():
             raise BrowserRemoved
-        if before != mark:
-            known.filter(mark=before).update(gone_at=Now(), gone_word=MOVED)
+        known.filter(earlier).exclude(mark=mark).update(gone_at=Now(), gone_word=MOVED)
         here.exclude(user=user).lose(TAKEN)
         made, _created = here.update_or_create(
             channel=NAME, user=user, team=None, mark=mark,

@@ -31,9 +31,10 @@ def subscribe(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"problem": _("This installation cannot push messages.")}, status=409)
     said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
     label = user_agents.named(request.headers.get("User-Agent", ""))
-    reader, old = reader_of(request), request.POST.get("old", "")
+    reader, again = reader_of(request), "again" in request.POST
+    old, number = request.POST.get("old", ""), request.session.get(pushed.NUMBER)
     try:
-        made = browsers.subscribe(reader, said, label=label, again="again" in request.POST, old=old)
+        made = browsers.subscribe(reader, said, label=label, again=again, old=old, number=number)
     except browsers.SubscriptionRefused as why:
         return JsonResponse({"problem": str(why)}, status=422)
     except browsers.BrowserRemoved:

@@ -77,6 +77,22 @@ def test_a_browser_that_moved_stays_on_unless_its_owner_turned_it_off(push_servi
         assert labels(user) == []
 
 
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_browser_that_does_not_tell_from_where_it_moved_is_known_by_its_session(
+    push_service: PushService, removed: bool
+) -> None:
+    """It was turned off, and its person heard nothing more: most browsers name no old address."""
+    client = signed_in(user := ann(make_team()))
+    first, second = (push_service.subscribe(vapid.public_key()) for _ in range(2))
+    number = client.post(reverse("browsers"), first.said).json()["browser"]
+    if removed:
+        browsers.remove(user, number)
+    answer = client.post(reverse("browsers"), {**second.said, "again": "1", "old": ""})
+    assert answer.status_code == (410 if removed else 201)
+    assert [each.pk for each in browsers.listed(user)] == ([] if removed else [answer.json()["browser"]])
+    assert signed_in(user).post(reverse("browsers"), {**first.said, "again": "1"}).status_code == 410
+
+
 def test_nobody_moves_anothers(push_service: PushService) -> None:
     user, other = ann(make_team()), bob(make_team())
     first, second = (push_service.subscribe(vapid.public_key()) for _ in range(2))
