@@ -1,8 +1,8 @@
-"""Notes which browser takes pushed messages, so that only those who are signed in there are told anything there.
+"""Notes which browser takes pushed messages, so that only those who are signed in there are told what they are about.
 
-While a session is over, by itself or because its person signed out, whoever sits at the browser reads no message of
-theirs. A session knows its browser's number, and so does its row in the list; a cookie hands it to the next session, so
-that messages come again once the same person signs in. Signing out ends them for good, as does the browser's script.
+Once a session has expired, its person is told that something waits, and whoever sits at the browser reads no more than
+that. A session knows its browser's number, and so does its row in the list; a cookie hands it to the next session, so
+that messages say it all again once the same person signs in. Signing out ends them, as does the browser's script.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def signed_in(request: HttpRequest, user: User) -> None:
 
 
 def reachable() -> Any:
-    """Select the browsers that messages may go to: those in which their person is signed in now."""
+    """Select the browsers that messages may go to, and say of each whether its person is signed in there now."""
     there = SignedIn.objects.open().filter(pushed_to=OuterRef("pk"), user=OuterRef("user"))
-    return _usable().filter(Exists(there))
+    return _usable().annotate(signed_in=Exists(there))
 
 
 def end(user: User, sessions: Iterable[Mapping[str, Any]]) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.accounts import pushed
@@ -44,14 +45,14 @@ class WebPush:
         return "" if settings.HOLDPOINT_VAPID_KEY else "HOLDPOINT_VAPID_KEY is not set: `manage.py vapid` makes one."
 
     def addresses(self, *, people: Collection[int] = (), teams: Collection[int] = ()) -> list[NoticeAddress]:
-        """List the browsers that these people subscribed, and in which they are signed in. A team has none."""
+        """List the browsers that these people subscribed. A team has none."""
         if not people:
             return []
         found = pushed.reachable().of(people=people).order_by("pk")
         return [
             NoticeAddress(
                 channel=NAME, value=each.value, label=each.label, id=each.pk, person=each.user_id,
-                zone=getattr(each, "zone", "") or "UTC",
+                zone=getattr(each, "zone", "") or "UTC", signed_in=each.signed_in,
             )
             for each in found.annotate(zone=zone_of("user"))
         ]  # fmt: skip
@@ -67,7 +68,8 @@ class WebPush:
         if subscription.get("by") != vapid.public_key():
             return Receipt(Result.GONE, "key_changed")
         endpoint = subscription["endpoint"]
-        body = encrypted(payload(message, to.zone), subscription)
+        told = payload(message, to.zone)
+        body = encrypted(told if to.signed_in else {**told, **without_facts(message)}, subscription)
         headers = {
             "content-type": "application/octet-stream", "content-encoding": "aes128gcm",
             "ttl": str(life(message, now=datetime.now(UTC))), "urgency": URGENCY[message.urgency],
@@ -89,6 +91,12 @@ def payload(message: NoticeMessage, zone: str) -> dict[str, Any]:
         "ended": bool(message.ended) or message.kind == NoticeKind.DECIDED,
         "urgent": message.urgency == Urgency.HIGH,
     }
+
+
+def without_facts(message: NoticeMessage) -> dict[str, Any]:
+    """Return what is shown in a browser whose session has expired, where anybody may sit now. Pure."""
+    title = _("Something has ended") if message.ended else _("Something waits for you")
+    return {"title": title, "body": _("Sign in to Holdpoint to see it.")}
 
 
 def life(message: NoticeMessage, *, now: datetime) -> int:

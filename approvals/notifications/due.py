@@ -93,7 +93,7 @@ def prepare(channel: NoticeChannel, taken: Sequence[Notice]) -> PreparedNotices:
 def _check(notice: Notice, channel: NoticeChannel, there: _Facts, done: PreparedNotices, now: datetime) -> None:
     to = there.address(notice)
     if to is None:
-        done.drop(notice, _unreached(notice))
+        done.drop(notice, "no_account" if notice.kind == NoticeKind.RESET else "no_address")
     elif (word := there.needless(notice, channel)) != "":
         done.drop(notice, word)
     elif (until := there.settles(notice)) is not None:
@@ -104,14 +104,6 @@ def _check(notice: Notice, channel: NoticeChannel, there: _Facts, done: Prepared
         done.drop(notice, "nothing")
     else:
         done.outgoing.append(Outgoing(notice, message, to, there.earlier(notice)))
-
-
-def _unreached(notice: Notice) -> str:
-    """Say by a code why there is no address for a notice."""
-    if notice.kind == NoticeKind.RESET:
-        return "no_account"
-    signed_out = notice.address is not None and notice.address.gone_at is None and notice.user is not None
-    return "signed_out" if signed_out else "no_address"
 
 
 def _listed(outgoing: Sequence[Outgoing]) -> Iterator[Outgoing]:

@@ -35,9 +35,14 @@ def pushing(context: Context) -> dict[str, Any]:
     found = list(browsers.listed(_reader(context)))
     sent = Notice.objects.filter(address__in=[each.pk for each in found], status=Notice.Status.SENT)
     reached = dict(sent.values_list("address").annotate(at=Max("finished_at")))
-    there = set(pushed.reachable().filter(pk__in=[each.pk for each in found]).values_list("pk", flat=True))
+    there = dict(pushed.reachable().filter(pk__in=[each.pk for each in found]).values_list("pk", "signed_in"))
     shown = [
-        ShownAddress(each, log.words(each.gone_word) if each.gone_at else "", each.pk in there, reached.get(each.pk))
+        ShownAddress(
+            address=each,
+            gone_words=log.words(each.gone_word) if each.gone_at else "",
+            signed_in=there.get(each.pk, False),
+            reached_at=reached.get(each.pk),
+        )
         for each in found
     ]
     return {"key": vapid.public_key(), "browsers": shown}

@@ -14,8 +14,7 @@ from django.utils import timezone
 from approvals.accounts import pushed
 from approvals.channels import vapid
 from approvals.channels.web_push import WebPush
-from approvals.models import Notice, SignedIn
-from approvals.notifications import delivering, log
+from approvals.models import SignedIn
 from approvals.sessions import stored
 from tests.factories import make_user
 from tests.harness.signed_in_clients import signed_in
@@ -62,7 +61,7 @@ def test_a_later_session_of_the_browser_ends_them_too(push_service: PushService)
 
 
 @pytest.mark.parametrize("way", ["expired", "cleared"])
-def test_a_session_that_is_over_ends_them_until_the_same_person_signs_in_again(
+def test_after_a_session_they_say_that_something_waits_until_the_same_person_signs_in_again(
     push_service: PushService, way: str
 ) -> None:
     """Titles of Ann's gates came up at a shared computer hours after her session had expired."""
@@ -72,23 +71,13 @@ def test_a_session_that_is_over_ends_them_until_the_same_person_signs_in_again(
     rows.update(expire_date=timezone.now() - timedelta(seconds=1))
     if way == "cleared":
         rows.delete()
-    assert count(user) == 0
-    sign_in(user, here)
-    assert count(user) == 1
-
-
-def test_what_was_due_there_is_not_sent_and_the_log_says_why(push_service: PushService) -> None:
-    user = make_user("Ann Okafor", password=PASSWORD)
-    here = turned_on(user, push_service)
     [there] = WebPush().addresses(people=[user.pk])
-    Notice.objects.create(kind="test", channel="push", user=user, address_id=there.id)
-    Session.objects.filter(session_key=stored(here.cookies["sessionid"].value)).delete()
-    delivering.deliver("push", seconds=5.0)
-    assert push_service.got == []
-    [line] = log.of_person(user)
-    assert (line.status, line.why) == ("dropped", "they were not signed in there any more")
+    assert not there.signed_in
     page = signed_in(user).get(reverse("notifications")).content.decode()
-    assert "Signed out there: messages come again once you sign in." in page
+    assert "Your session there has expired" in page
+    sign_in(user, here)
+    [there] = WebPush().addresses(people=[user.pk])
+    assert there.signed_in
 
 
 def test_whoever_has_many_browsers_sends_as_many_tests_as_others(push_service: PushService) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,9 +18,10 @@ from .messages import LINK, address, asked, decided, hostile
 from .push_service import FakeBrowser, PushService
 
 
-def send(browser: FakeBrowser, message: Any = None) -> Receipt:
+def send(browser: FakeBrowser, message: Any = None, *, signed_in: bool = True) -> Receipt:
+    there = replace(address("push", browser.value, team=None, person=1), signed_in=signed_in)
     with WebPush().session() as sender:
-        return sender.send(message or asked(), address("push", browser.value, team=None, person=1), key="1.1")
+        return sender.send(message or asked(), there, key="1.1")
 
 
 @pytest.fixture
@@ -41,6 +43,16 @@ def test_the_browser_reads_it_and_the_push_service_only_hands_it_on(
     [got] = browser.got
     assert b"Refund" not in got.body
     assert (got.headers["topic"], got.headers["urgency"]) == ("gate-42", "normal")
+
+
+def test_where_the_session_has_expired_it_says_only_that_something_waits_or_has_ended(browser: FakeBrowser) -> None:
+    """Nothing came there any more twelve hours after the sign-in; before, everything did."""
+    send(browser, signed_in=False)
+    send(browser, decided(), signed_in=False)
+    waits, ended = browser.read()
+    assert (waits["title"], waits["body"]) == ("Something waits for you", "Sign in to Holdpoint to see it.")
+    assert (ended["title"], ended["body"]) == ("Something has ended", "Sign in to Holdpoint to see it.")
+    assert (waits["tag"], waits["link"], ended["ended"]) == ("gate-42", LINK, True)
 
 
 def test_the_end_of_a_gate_takes_the_place_of_its_beginning(browser: FakeBrowser) -> None:
