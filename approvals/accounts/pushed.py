@@ -1,8 +1,8 @@
 """Notes which browser takes pushed messages, so that only those who are signed in there are told what they are about.
 
-Once a session has expired, its person is told that something waits, and whoever sits at the browser reads no more than
-that. A session knows its browser's number, and so does its row in the list; a cookie hands it to the next session, so
-that messages say it all again once the same person signs in. Signing out ends them, as does the browser's script.
+Once a session has expired, its person is told that there is a message, and whoever sits at the browser reads no more
+than that. A session knows its browser's number, and so does its row in the list; a cookie hands it to the next session,
+so that messages say it all again once the same person signs in. Signing out ends them, as does the browser's script.
 """
 
 from __future__ import annotations

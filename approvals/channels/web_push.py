@@ -69,7 +69,7 @@ class WebPush:
             return Receipt(Result.GONE, "key_changed")
         endpoint = subscription["endpoint"]
         told = payload(message, to.zone)
-        body = encrypted(told if to.signed_in else {**told, **without_facts(message)}, subscription)
+        body = encrypted(told if to.signed_in else {**told, **without_facts()}, subscription)
         headers = {
             "content-type": "application/octet-stream", "content-encoding": "aes128gcm",
             "ttl": str(life(message, now=datetime.now(UTC))), "urgency": URGENCY[message.urgency],
@@ -93,10 +93,9 @@ def payload(message: NoticeMessage, zone: str) -> dict[str, Any]:
     }
 
 
-def without_facts(message: NoticeMessage) -> dict[str, Any]:
-    """Return what is shown in a browser whose session has expired, where anybody may sit now. Pure."""
-    title = _("Something has ended") if message.ended else _("Something waits for you")
-    return {"title": title, "body": _("Sign in to Holdpoint to see it.")}
+def without_facts() -> dict[str, str]:
+    """Return what is shown in a browser whose session has expired, where anybody may sit now."""
+    return {"title": _("Holdpoint has a message for you"), "body": _("Sign in to read it.")}
 
 
 def life(message: NoticeMessage, *, now: datetime) -> int:

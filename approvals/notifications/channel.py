@@ -61,7 +61,7 @@ class NoticeAddress:
     team: int | None = None
     name: str = ""  # of the person, for the greeting
     zone: str = "UTC"  # the person's time zone, for times
-    signed_in: bool = True  # else others may read what comes there, and it says no more than that something waits
+    signed_in: bool = True  # else others may read what comes there, and it says no more than that there is a message
 
 
 class ChannelSender(Protocol):

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class NoticeKind(TextChoices):
-    """The kinds of messages, with the words of the logs. A person chooses channels for all but the last two."""
+    """The kinds of messages, with the words of the logs. A person chooses channels for all but the last four."""
 
     ASKED = "asked", _("decision needed")  # somebody has to decide, and this person may
     REMINDER = "reminder", _("reminder")  # the deadline is near, and nobody has decided

@@ -74,8 +74,11 @@ class Draft extends HTMLElement {
     remember(BROWSER, this.store, { seen: this.seen, fields: [...body] });
     if (this.sending && !options.keepalive) return this.later(PAUSE);
     this.sending = true;
-    await this.send(body, options);
-    this.sending = false;
+    try {
+      await this.send(body, options);
+    } finally {
+      this.sending = false; // also where the answer was cut off, or nothing would be kept from then on
+    }
   }
 
   async send(body, options = {}) {

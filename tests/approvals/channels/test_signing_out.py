@@ -61,7 +61,7 @@ def test_a_later_session_of_the_browser_ends_them_too(push_service: PushService)
 
 
 @pytest.mark.parametrize("way", ["expired", "cleared"])
-def test_after_a_session_they_say_that_something_waits_until_the_same_person_signs_in_again(
+def test_after_a_session_they_say_only_that_there_is_one_until_the_same_person_signs_in_again(
     push_service: PushService, way: str
 ) -> None:
     """Titles of Ann's gates came up at a shared computer hours after her session had expired."""

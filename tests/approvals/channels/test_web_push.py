@@ -45,13 +45,13 @@ def test_the_browser_reads_it_and_the_push_service_only_hands_it_on(
     assert (got.headers["topic"], got.headers["urgency"]) == ("gate-42", "normal")
 
 
-def test_where_the_session_has_expired_it_says_only_that_something_waits_or_has_ended(browser: FakeBrowser) -> None:
+def test_where_the_session_has_expired_it_says_only_that_there_is_a_message(browser: FakeBrowser) -> None:
     """Nothing came there any more twelve hours after the sign-in; before, everything did."""
     send(browser, signed_in=False)
     send(browser, decided(), signed_in=False)
     waits, ended = browser.read()
-    assert (waits["title"], waits["body"]) == ("Something waits for you", "Sign in to Holdpoint to see it.")
-    assert (ended["title"], ended["body"]) == ("Something has ended", "Sign in to Holdpoint to see it.")
+    for told in (waits, ended):
+        assert (told["title"], told["body"]) == ("Holdpoint has a message for you", "Sign in to read it.")
     assert (waits["tag"], waits["link"], ended["ended"]) == ("gate-42", LINK, True)
 
 

@@ -284,6 +284,20 @@ def test_a_draft_that_takes_long_to_keep_is_not_overtaken_by_the_next(new_page: 
     until(lambda: page.evaluate("1") and [each.fields.get("args.refund/amount") for each in mine.all()] == ["98.00"])
 
 
+def test_after_an_answer_that_was_cut_off_the_next_draft_is_kept(new_page: NewPage) -> None:
+    """The page took the first for still on its way, and kept nothing from then on."""
+    gate = make_gate(team=make_team())
+    page = opened(new_page, gate)
+    page.route(
+        "**/drafts/", lambda route: route.fulfill(status=200, content_type="application/json", body="{"), times=1
+    )
+    with page.expect_response("**/drafts/"):
+        page.fill(AMOUNT, "99.50")
+    page.fill(AMOUNT, "98.00")
+    expect(page.locator("[data-draft-note]")).to_contain_text("Draft saved")
+    assert Draft.objects.get(gate=gate).fields["args.refund/amount"] == "98.00"
+
+
 @pytest.mark.long
 def test_a_draft_entered_while_cut_off_is_kept_by_the_server_when_it_is_back(new_page: NewPage) -> None:
     gate = make_gate(team=make_team())
