@@ -1,12 +1,16 @@
 // The parts of a typed form that only the server can render: a list with one more item, the fields of another branch.
-// A button of the form posts all of it, with or without script; with script, only this form comes back and replaces the
-// old one. What was typed meanwhile is put into the new one.
+// A button of the form posts all of it, with or without script; with script, only this part comes back and replaces the
+// old one. What was typed meanwhile is put into the new one. One change is asked for at a time, on the form as the one
+// before left it, and nothing else is sent until all are answered: until then the form lacks what was just changed.
+const PATIENCE = 60_000;
+
 export class Parts {
   constructor(scope, form, refreshed) {
-    [this.scope, this.form, this.refreshed] = [scope, form, refreshed];
+    [this.form, this.refreshed, this.asked] = [form, refreshed, []]; // the changes that have no answer yet, oldest first
     scope.addEventListener("click", (event) => this.pressed(event, event.target.closest("[data-change]")));
     scope.addEventListener("change", (event) => this.switched(event.target));
     scope.addEventListener("keydown", (event) => this.enter(event));
+    scope.addEventListener("submit", (event) => this.hold(event), { capture: true });
   }
 
   // Enter in a field sends nothing: the form's first button is disabled. But in a choice or a date, Chromium presses the
@@ -19,36 +23,75 @@ export class Parts {
   pressed(event, button) {
     if (!button || !button.closest(".action-form")) return;
     event.preventDefault();
-    this.fetch(button.closest(".action-form"), button, { change: button.value });
+    this.ask(button, button.id);
   }
 
   switched(field) {
     const file = field.type === "file" && field.value && field.closest(".file");
     if (!file && !field.matches("[data-switch]")) return;
-    const button = (file || field.closest(".switch")).querySelector("[data-change]");
-    this.fetch(field.closest(".action-form"), button, { change: button.value }, field.id);
+    this.ask((file || field.closest(".switch")).querySelector("[data-change]"), field.id);
   }
 
-  async fetch(part, button, values, focus = button.id) {
-    const body = new FormData(this.form);
-    for (const [name, value] of Object.entries(values)) body.set(name, value);
+  ask(button, focus) {
+    const part = button.closest(".action-form");
     part.setAttribute("aria-busy", "true");
-    const answer = await fetch(button.formAction, { method: "POST", body, headers: { "X-Fragment": "form" } }).catch(() => null);
-    if (!answer) part.removeAttribute("aria-busy");
-    if (!answer?.ok || answer.redirected) return this.form.requestSubmit(button); // which says what is wrong
-    this.put(part, await answer.text(), body, focus);
+    this.asked.push({ part: part.id, change: button.value, address: button.formAction, focus });
+    if (this.asked.length === 1) this.work();
+  }
+
+  async work() {
+    while (this.asked.length) {
+      const { part, change, address, focus } = this.asked[0];
+      const body = new FormData(this.form);
+      body.set("change", change);
+      const text = await rendered(address, body).catch(() => null);
+      if (!this.form.isConnected) return; // the whole page was drawn anew
+      if (text === null) return this.failed(change);
+      this.asked.shift();
+      this.put(document.getElementById(part), text, body, focus);
+    }
+    this.release(true);
+  }
+
+  // Sends the form to the page of the change alone, which says what is wrong. What was held back is not sent.
+  failed(change) {
+    for (const { part } of this.asked) document.getElementById(part)?.removeAttribute("aria-busy");
+    this.asked = [];
+    this.release(false);
+    const button = [...this.form.elements].find((each) => each.matches("[data-change]") && each.value === change);
+    if (button) this.form.requestSubmit(button);
+  }
+
+  hold(event) {
+    if (event.target !== this.form || !this.asked.length) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    this.held?.removeAttribute("aria-busy");
+    this.held = event.submitter;
+    this.held?.setAttribute("aria-busy", "true");
+  }
+
+  release(sends) {
+    const button = this.held;
+    this.held = undefined;
+    button?.removeAttribute("aria-busy");
+    if (sends && button?.form === this.form) this.form.requestSubmit(button);
   }
 
   put(part, text, sent, focus) {
     const typed = [...part.querySelectorAll("input:not([type=hidden], [type=file]), textarea, select")];
-    const late = new Map(typed.filter((field) => sent.get(field.name) !== field.value).map((field) => [field.name, field.value]));
+    const late = new Map(typed.filter((field) => entered(field) !== posted(sent, field)).map((field) => [place(field), entered(field)]));
     const open = [...part.querySelectorAll("details[open][id]")].map((each) => each.id);
+    const reads = part.contains(document.activeElement) || document.activeElement === document.body;
     const fresh = new DOMParser().parseFromString(text, "text/html").querySelector(".action-form");
+    if (this.asked.some((each) => each.part === part.id)) fresh.setAttribute("aria-busy", "true");
     part.replaceWith(fresh);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-    for (const field of fresh.querySelectorAll("input, textarea, select")) if (late.has(field.name)) field.value = late.get(field.name);
+    for (const field of fresh.querySelectorAll("input, textarea, select")) {
+      if (late.has(place(field))) field[ticks(field) ? "checked" : "value"] = late.get(place(field));
+    }
     const next = document.getElementById(focus);
-    (next && !next.disabled ? next : this.near(fresh, focus))?.focus({ preventScroll: Boolean(next) });
+    if (reads) (next && !next.disabled ? next : this.near(fresh, focus))?.focus({ preventScroll: Boolean(next) });
     this.refreshed();
   }
 
@@ -68,8 +111,23 @@ export function putBack({ target }) {
   fields[0]?.focus();
 }
 
+async function rendered(address, body) {
+  const signal = AbortSignal.timeout(PATIENCE);
+  const answer = await fetch(address, { method: "POST", body, headers: { "X-Fragment": "form" }, signal });
+  return answer.ok && !answer.redirected ? await answer.text() : null;
+}
+
 function ticks(field) {
   return field.type === "checkbox";
+}
+
+// Names a field of a part that is drawn anew.
+function place(field) {
+  return ticks(field) ? `${field.name}=${field.value}` : field.name;
+}
+
+function posted(form, field) {
+  return ticks(field) ? form.getAll(field.name).includes(field.value) : form.get(field.name);
 }
 
 function entered(field) {

@@ -12,6 +12,7 @@ from tests.agents.moves.moved_runs import after, before, edit
 from tests.factories import ann
 from tests.factories.driven_runs import advance_to_rest, decide, state
 from tests.harness.browser_checks import check_each_look, watched
+from tests.harness.slow_parts import SlowParts
 
 from .sent_orders import booked
 
@@ -98,6 +99,23 @@ def test_a_list_grows_in_its_place_and_says_what_its_items_lack(new_page: NewPag
     expect(page.locator("#timeline")).to_contain_text("edited by hand")
     assert state(run)["feedback"] == [{"text": "Two more.", "by": "Ann", "gate": 4}]
     assert state(run)["size"] == 1
+
+
+def test_an_edit_waits_for_the_item_that_is_being_taken_out(new_page: NewPage, ledger: str) -> None:
+    """Sent before the server had drawn the list without it, the edit kept it."""
+    said = [{"text": text, "by": "Ann", "gate": 4} for text in ("One more.", "Two more.")]
+    run = booked(ledger, feedback=said)
+    page = open_page(new_page, run, "checkpoints/1/edit/")
+    page.get_by_label("Size").fill("3")
+    expect(page.locator("#order-panel")).to_contain_text("If you change size at checkpoint 1")
+    slow = SlowParts(page)
+    page.locator('[data-change][value="state/feedback/0:remove"]').click()
+    page.locator(COMMIT).click()
+    expect(page.locator(".commit[aria-busy]")).to_have_count(1)
+    slow.go_on()
+    expect(page.locator("#timeline")).to_contain_text("edited by hand")
+    assert state(run)["feedback"] == said[1:]
+    assert state(run)["size"] == 3
 
 
 def test_a_fork_is_made_and_its_page_opens(new_page: NewPage, ledger: str) -> None:
