@@ -101,11 +101,11 @@ def undo(request: HttpRequest, gate_id: int) -> HttpResponse:
     page, named = page_or_404(request, gate_id), request.POST.get("decision", "")
     wanted = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else None
     try:
-        take_back(page.gate, by=page.user, decision=wanted)
+        undone = take_back(page.gate, by=page.user, decision=wanted)
     except errors.DecisionRefused as refusal:
         status = errors.STATUSES.get(refusal.code, 409)
         return show(request, page_or_404(request, gate_id), status=status, refusal=words(refusal))
-    return HttpResponseRedirect(f"{reverse('gate', args=[gate_id])}#decide", status=303)
+    return HttpResponseRedirect(f"{reverse('gate', args=[gate_id])}?undone={undone.pk}#decide", status=303)
 
 
 def proposal_of(gate: Gate, request: HttpRequest) -> Proposal:

@@ -17,7 +17,7 @@ from approvals.decisions.lost_race import changes_since
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import MINE
 from approvals.live import page_frame
-from approvals.models import GateVisit, Notice
+from approvals.models import Decision, GateVisit, Notice
 from approvals.notifications import log
 from approvals.policy import step_up
 from approvals.presentation.gate_page.filled import drafted
@@ -67,9 +67,17 @@ def show(
         "key": key or request.POST.get("key") or request.GET.get("key") or new_key(),
         "draft_seen": request.POST.get("draft_seen", known.kept_at.isoformat() if known else ""),
         "place": place(request, page.gate.pk), "follows": next_gate.wanted(request),
-        "followed": next_gate.decided(request), "told": log.of_gate(page.read.told),
+        "followed": next_gate.decided(request), "undone": undone(request, page), "told": log.of_gate(page.read.told),
     }  # fmt: skip
     return render(request, "approvals/gate/page.html", context, status=status)
+
+
+def undone(request: HttpRequest, page: GatePage) -> Decision | None:
+    """Return the decision that the reader has just undone here, until they decide again."""
+    number = request.GET.get("undone", "")
+    if not (number.isascii() and number.isdigit() and len(number) < 19) or page.agreement.mine:
+        return None
+    return page.gate.decisions.filter(pk=int(number), user=page.user, counts=False).first()
 
 
 def new_key() -> str:

@@ -1,11 +1,13 @@
-"""The gate's page while a decision may still be undone, without any script."""
+"""The gate's page while a decision may still be undone."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from django.test import Client
+from playwright.sync_api import Page, expect
 
 from tests.factories import ann, bob, decide, make_gate, make_team, make_user
 from tests.harness.signed_in_clients import form_of, signed_in
@@ -79,9 +81,16 @@ def test_the_form_takes_it_back_and_leads_to_the_decision_again() -> None:
     made = decide(gate, person)
     client = signed_in(person)
     answer = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
-    assert (answer.status_code, answer["Location"]) == (303, f"/gates/{gate.pk}/#decide")
+    assert (answer.status_code, answer["Location"]) == (303, f"/gates/{gate.pk}/?undone={made.pk}#decide")
     assert now(gate).settles_at is None
     assert "Your decision" in shown(client, gate.pk)
+    page = client.get(answer["Location"]).content.decode()
+    assert "Your approval was undone." in page
+    assert "Nothing was done." in page
+    assert "was undone" not in signed_in(bob(team)).get(answer["Location"]).content.decode()
+    decide(gate, person)
+    assert "was undone" not in client.get(answer["Location"]).content.decode()
+    client.post(f"/gates/{gate.pk}/undos/")
     again = client.post(f"/gates/{gate.pk}/undos/", {"decision": made.pk})
     assert again.status_code == 409
     assert "There is nothing to undo." in again.content.decode()
@@ -135,6 +144,33 @@ def test_after_the_decision_the_next_gate_offers_the_undo_of_the_last() -> None:
     page = " ".join(client.get(answer["Location"]).content.decode().split())
     assert "It takes effect at" in page
     assert f'action="/gates/{first.pk}/undos/"' in page
+
+
+def test_the_key_of_every_undo_is_u_and_never_the_key_of_the_decisions_form() -> None:
+    """`Undo [fe82491e…]`: the page's `key`, under which its form counts once, was drawn as the button's key."""
+    team = make_team()
+    first, second = make_held(team), make_held(team)
+    client = signed_in(ann(team))
+    client.post(f"/gates/{first.pk}/decisions/", form_of(first))
+    for page in (shown(client, first.pk), client.get(f"/gates/{second.pk}/?decided={first.pk}").content.decode()):
+        forms = re.findall(r'<form class="undo".*?</form>', page, re.DOTALL)
+        keys = [set(re.findall(r'data-hotkey="([^"]*)"|<kbd class="key">([^<]*)</kbd>', form)) for form in forms]
+        assert {("u", ""), ("", "u")} in keys
+        assert all(each <= {("u", ""), ("", "u")} for each in keys)
+        assert all("csrfmiddlewaretoken" in form for form in forms)
+
+
+def test_u_on_the_next_gates_page_takes_the_last_decision_back(new_page: Callable[..., Page]) -> None:
+    team = make_team()
+    first, second = make_held(team), make_held(team)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{first.pk}/")
+    page.locator("label[data-choice=approve]").click()
+    page.locator("[data-commit]:visible").click()
+    page.wait_for_url(f"**/gates/{second.pk}/?decided={first.pk}")
+    page.keyboard.press("u")
+    expect(page.locator("#undone")).to_contain_text("Your approval was undone.")
+    assert now(first).settles_at is None
 
 
 def test_a_policy_without_a_window_offers_none() -> None:
