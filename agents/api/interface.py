@@ -25,7 +25,7 @@ from checkpoints.errors import NotVerified, PlanChanged
 
 from . import deliveries, device, events, webhooks
 from .gates import bulk, choices, decisions, desk, outcomes, preflights, questions, receipts, tools, undos
-from .programs import posted_gates, versions, withdrawals, work
+from .programs import handouts, posted_gates, versions, withdrawals, work
 from .protocol import body_sizes, etags, problem_details, problems, throttling
 from .runs import agents, checkpoints, comparisons, effects, moves, names, runs, waits
 from .threads import threads
@@ -184,7 +184,7 @@ ROUTERS = {
     ],
     "/gates": [
         posted_gates.router, outcomes.router, preflights.gates, choices.router, decisions.router, bulk.router,
-        undos.router, receipts.router, withdrawals.router, questions.router, desk.router,
+        undos.router, receipts.router, withdrawals.router, handouts.router, questions.router, desk.router,
     ],
     "/agents": [agents.router, versions.router],
     "/tools": [tools.router],

@@ -63,6 +63,7 @@ WORDS = {
     "gate.closed": _("closed {step}: {kind}"),
     "gate.expired": _("closed {step}: nobody decided in time"),
     "gate.withdrawn": _("withdrew {step} (not a rejection)"),
+    "gate.handed_out": _("was told that {step} is approved, for one call"),
     "gate.replaced": _("asks {step} again, as gate {gate}"),
     "decision.refused": _("was refused a decision: {kind}"),
     "effect.intended": _("is about to perform {step}"),

@@ -105,6 +105,11 @@ def own(request: HttpRequest, key: str) -> str:
     return "api:" + hashlib.sha256(named).hexdigest()
 
 
+def free_key(request: HttpRequest, key: str, *, location: str) -> None:
+    """Forget the sender's key, if it is that of this place: the next request with it is carried out anew."""
+    Answer.objects.filter(who=who_asks(request), key=key, location=location).delete()
+
+
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
     """Lock the name, waiting as long as a statement may. The lock is the session's: a process that dies releases it."""

@@ -850,6 +850,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/gates/{gate_id}/handouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take an approval
+         * @description Take the approval at a gate that you posted with `ask_only`: it is handed out to one call, once.
+         *
+         *     Send this before you act by it. 409: nobody has approved, or a run performs what was approved.
+         */
+        post: operations["take_approval"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/gates/{gate_id}/questions": {
         parameters: {
             query?: never;
@@ -6301,6 +6323,50 @@ export interface components {
              * @example The invoice was cancelled.
              */
             reason?: string;
+        };
+        /**
+         * HandoutAnswer
+         * @description Whose an approval is.
+         */
+        HandoutAnswer: {
+            /**
+             * At
+             * Format: date-time
+             * @description When it was handed out.
+             * @example 2026-03-02T14:02:41.104112Z
+             */
+            at: string;
+            /**
+             * Yours
+             * @description Whether to the call that you named; otherwise another has it.
+             * @example true
+             */
+            yours: boolean;
+            /**
+             * First
+             * @description Whether just now, by this request.
+             * @example true
+             */
+            first: boolean;
+        };
+        /**
+         * Handout
+         * @description Take an approval.
+         */
+        Handout: {
+            /**
+             * To
+             * @description Your name for the call that it is for. Under this name it is read again.
+             * @example toolu_01
+             */
+            to: string;
+            /**
+             * Frees
+             * @description The `Idempotency-Key` under which you posted the gate, if the next request under it is another question: it opens a gate of its own.
+             * @default
+             * @example deploy
+             */
+            frees?: string;
         };
         /**
          * QuestionAnswer
@@ -11820,6 +11886,49 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["OutcomeAnswer"];
+                };
+            };
+        };
+    };
+    take_approval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The gate's number.
+                 * @example 42
+                 */
+                gate_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "to": "toolu_01",
+                 *       "frees": "deploy"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Handout"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-03-02T14:02:41.104112Z",
+                     *       "yours": true,
+                     *       "first": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HandoutAnswer"];
                 };
             };
         };

@@ -121,18 +121,17 @@ def test_a_token_reaches_no_further_here_than_in_the_api(web: str) -> None:
 
 
 def test_an_approval_is_asked_for_and_awaited_later(shared_web: Callable[..., str]) -> None:
-    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "4"}))
     wire = {"to": "ACME", "amount": "120.00"}
     asking = {"action": "wire", "title": "Pay invoice 7", "arguments": wire, "risk": "high", "pinned": ["amount"]}
     first = json.loads(still_open(lambda: called(world, "request_approval", asking)))
     assert first["status"] == "open"
+    worded = {**asking, "title": "Pay ACME", "summary": "It is due.", "risk": "low", "pinned": []}
+    assert json.loads(still_open(lambda: called(world, "request_approval", worded))) == first
     gate = world.decides("edit", arguments={"wire": {**wire, "amount": "100.00"}}, comment="A tenth less.")
     assert first["gate"] == gate.pk
     later = told(decided(lambda: called(world, "await_decision", {"gate": gate.pk})))
     assert later["arguments"] == {**wire, "amount": "100.00"}
-    worded = {**asking, "title": "Pay ACME", "summary": "It is due.", "risk": "low", "pinned": []}
-    again = told(decided(lambda: called(world, "request_approval", worded)))
-    assert (again["gate"], again["arguments"]) == (gate.pk, later["arguments"])
     assert (later["changes"], later["by"], later["comment"]) == (
         ["amount is now '100.00'"], "Ann Okafor", "A tenth less.",
     )  # fmt: skip
@@ -239,9 +238,9 @@ def test_a_process_that_ends_answers_those_who_wait(
     assert Gate.objects.open().filter(team=world.team).count() == 1
 
 
-def test_fifty_waits_leave_room_for_others(web: str) -> None:
+def test_fifty_waits_leave_room_for_others(shared_web: Callable[..., str]) -> None:
     """A wait holds neither a thread nor a connection: more wait than the process has of either."""
-    world = World(web)
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "50"}))
 
     async def wait_all() -> list[CallToolResult]:
         async with by_http(world) as client:

@@ -185,7 +185,7 @@ def test_settings_name_what_is_asked_about(web: str, tmp_path: Path) -> None:
 
 def test_what_takes_longer_is_denied_and_found_by_the_call_that_the_model_makes_anew(web: str, tmp_path: Path) -> None:
     """Claude Code defers in -p only, and no call beside others: what it does not defer, it might let pass."""
-    world, file = World(web), settings(tmp_path, wait=1)
+    world, file = World(web), settings(tmp_path, wait=4)
     found = json.loads(still_open(lambda: asked(world, event(), file)))
     assert found["permissionDecision"] == "deny"
     assert "Ask again with the same call" in found["permissionDecisionReason"]
@@ -195,9 +195,21 @@ def test_what_takes_longer_is_denied_and_found_by_the_call_that_the_model_makes_
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
+def test_the_same_use_again_is_asked_about_again(web: str) -> None:
+    """One approval let each use that was alike pass for ten minutes, unasked."""
+    world = World(web)
+    for number in (1, 2):
+        answer = asked(world, event(id=f"toolu_{number}"))
+        world.decides()
+        found = answer.result(PATIENCE)
+        assert found is not None
+        assert found["permissionDecision"] == "allow"
+        assert Gate.objects.filter(team=world.team).count() == number
+
+
 def test_what_takes_longer_is_deferred_and_resumed_with_the_same_id(web: str, tmp_path: Path) -> None:
     world = World(web)
-    file = settings(tmp_path, wait=1, late="defer")
+    file = settings(tmp_path, wait=4, late="defer")
     found = json.loads(still_open(lambda: asked(world, event(), file)))
     gate = world.gate()
     assert found["permissionDecision"] == "defer"

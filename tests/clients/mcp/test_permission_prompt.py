@@ -97,7 +97,7 @@ def test_a_deadline_that_passed_is_told_as_such(web: str) -> None:
 
 @pytest.mark.parametrize("id", ["toolu_01", ""])
 def test_what_takes_longer_than_the_client_waits_is_not_lost(shared_web: Callable[..., str], id: str) -> None:
-    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "1"}))
+    world = World(shared_web({"HOLDPOINT_MCP_WAIT": "4"}))
     ask = lambda: called(world, PROMPT, use(EDIT, id=id))  # noqa: E731
     early = json.loads(still_open(ask))
     gate = world.gate()
@@ -157,27 +157,28 @@ def test_a_web_process_that_was_killed_while_it_waited_leaves_the_gate_to_the_ne
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
-def test_a_decision_about_a_use_without_an_id_counts_for_a_while(web: str) -> None:
-    world = World(web)
+def refusal(world: World) -> asking.Answer:
+    """What the same use without an id is told, asked with no time to wait."""
     posting = asking.keyed(questions.question("Edit", EDIT), "permission")
+    return world.awaits(lambda hp: asking.ask(hp, posting, until=0.0, rest=PATIENCE)).result(PATIENCE)
 
-    def asked(lasts: float) -> asking.Answer:
-        return world.awaits(lambda hp: asking.ask(hp, posting, until=0.0, lasts=lasts)).result(PATIENCE)
 
-    assert asked(600.0).status == "open"
-    gate = world.decides()
-    assert (asked(600.0).status, asked(600.0).gate) == ("approved", gate.pk)
-    newer = asked(PAST)
+def test_a_refusal_of_a_use_without_an_id_is_told_again_for_a_while(web: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(web)
+    assert refusal(world).status == "open"
+    gate = world.decides("reject", comment="Not now")
+    assert [(refusal(world).status, refusal(world).gate) for _ in range(2)] == [("rejected", gate.pk)] * 2
+    monkeypatch.setattr(asking, "LASTS", PAST)
+    newer = refusal(world)
     assert newer.status == "open"
     assert newer.gate != gate.pk
-    assert asked(PAST).gate == newer.gate
+    assert refusal(world).gate == newer.gate
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
-def test_a_decision_counts_by_the_servers_clock(web: str, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    """On a client whose clock was ahead each approval was over at once, so that people were asked without end."""
+def test_a_refusal_counts_by_the_servers_clock(web: str, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+    """On a client whose clock was ahead each decision was over at once, so that people were asked without end."""
     world = World(web)
-    posting = asking.keyed(questions.question("Edit", EDIT), "permission")
 
     class Wrong(datetime):
         @classmethod
@@ -185,14 +186,11 @@ def test_a_decision_counts_by_the_servers_clock(web: str, monkeypatch: pytest.Mo
             return datetime.now(tz) + timedelta(hours=hours)
 
     monkeypatch.setattr(sending, "datetime", Wrong)
-
-    def asked(lasts: float) -> asking.Answer:
-        return world.awaits(lambda hp: asking.ask(hp, posting, until=0.0, lasts=lasts)).result(PATIENCE)
-
-    assert asked(600.0).status == "open"
-    gate = world.decides()
-    assert (asked(600.0).status, asked(600.0).gate) == ("approved", gate.pk)
-    assert asked(PAST).gate != gate.pk
+    assert refusal(world).status == "open"
+    gate = world.decides("reject", comment="Not now")
+    assert (refusal(world).status, refusal(world).gate) == ("rejected", gate.pk)
+    monkeypatch.setattr(asking, "LASTS", PAST)
+    assert refusal(world).gate != gate.pk
 
 
 def test_an_id_is_good_for_one_input_only(web: str) -> None:

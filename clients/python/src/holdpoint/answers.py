@@ -174,6 +174,14 @@ class Outcome(Answer):
         return self.status == "open"
 
 
+class HandedOut(Answer):
+    """An approval that only one call has: `yours`, and since when; `first`: by this request."""
+
+    at: datetime
+    yours: bool
+    first: bool
+
+
 class Question(Answer):
     """A question that somebody put to the program at its gate."""
 

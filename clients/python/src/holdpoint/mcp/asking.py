@@ -1,20 +1,26 @@
 """Asks about one call, and returns what people said as data: an answer always comes within a time limit.
 
 A call has a key, so that the same call again finds the same gate, however a model words it: made from its client's id
-for it, or else from the call, the values beside it and the policy, so that a changed policy asks anew. A decision about
-a call without an id counts for a while, since nobody can tell such a call from the next one that is alike; after that,
-people are asked again.
+for it, or else from the call, the values beside it and the policy, so that a changed policy asks anew.
+
+An approval is handed out once, which the server records before this answers: whoever is killed in between has nothing,
+and no two calls have it. The same id, or the gate's number, reads it again, and is told when it was told first. A call
+without an id cannot be told from the next one that is alike, so that one asks people again. What they refused is told
+again for a while, as they would be asked the same without end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any, Literal
 
-from ..answers import Gate, Outcome
+import anyio
+
+from ..answers import Gate, HandedOut, Outcome
 from ..approvals import deferred
 from ..awaiting import awaited
 from ..calls import in_words
@@ -27,17 +33,28 @@ from ..holding import LOG, claim
 from ..posting import Posting
 from ..sending import Api
 
-LASTS = 600.0  # seconds for which a decision about a call without an id counts
-Status = Literal["approved", "rejected", "answered", "expired", "withdrawn", "open"]
+SHORTLY = 0.25  # seconds
+LASTS = 600.0  # seconds for which a refusal of a call without an id is told again
+TOLD = "You were told this at {at:%H:%M} UTC on {at:%-d %B} already. If you have done it, do not do it again."
+TAKEN = (
+    "The approval of {about} at gate {gate} was handed out at {at:%H:%M} UTC on {at:%-d %B} already, to another call. "
+    "It counts once: ask again, under a new id."
+)
+Status = Literal["approved", "rejected", "answered", "expired", "withdrawn", "open", "told"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """People's answer. `message` says it in words, for the agent; `arguments` are there where it is approved."""
+    """People's answer. `message` says it in words, for the agent; `arguments` are there where it is approved.
+
+    `told`: it was approved, and another call was told so. `told_at`: when this call was told the same before.
+    """
 
     status: Status
     message: str
     gate: int = 0
+    run: int = 0
+    about: str = ""
     url: str = ""
     by: str = ""
     comment: str = ""
@@ -46,12 +63,14 @@ class Answer:
     changes: Sequence[str] = ()
     edits: Sequence[dict[str, Any]] = ()  # JSON Patch
     answer: Any = None  # given instead of a decision
+    told_at: datetime | None = None
 
     def told(self) -> dict[str, Any]:
         """Return it as JSON for a program; members that say nothing are left out."""
         members = {
             "status": self.status, "gate": self.gate, "url": self.url, "message": self.message, "by": self.by,
             "comment": self.comment, "changes": list(self.changes), "answer": self.answer,
+            "told_at": self.told_at.isoformat() if self.told_at else None,
         }  # fmt: skip
         told = {name: each for name, each in members.items() if each not in ("", 0, [], None)}
         return told | ({"arguments": self.arguments} if self.status == "approved" else {})
@@ -63,16 +82,43 @@ def keyed(posting: Posting, kind: str, *, id: str = "") -> Posting:
     return replace(posting, key=f"{kind}-{sha256(id.encode()).hexdigest()}" if id else f"{kind}-call-{made}")
 
 
-async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, lasts: float | None = None) -> Answer:
-    """Ask, and return the answer; one that is `open` at `until`, by the client's clock.
+async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, rest: float, to: str = "") -> Answer:
+    """Ask, and return the answer; one that is `open` at `until`, by the client's clock. An approval is handed out.
 
-    `lasts`: seconds for which a decision counts; None for ever. Raises HoldpointError.
+    `rest`: seconds after that in which it is handed out, and nothing cuts that off: it would be lost. `to`: the call's
+    name, by its id, under which an answer that was lost all the same is read again. Raises HoldpointError.
     """
-    return await hp._io.run(_asked(hp._api, posting, until, lasts))
+    taker = to or f"call-{token_hex(16)}"
+    while True:
+        found, key = await hp._io.run(
+            _decided(hp._api, posting, until, lambda each: not to and _is_over(hp._api, each))
+        )
+        await hp._io.run(_ended(hp._api, found))
+        if found.status != "approved":
+            return found
+        handed = await _handed_out(hp, found, until + rest, to=taker, frees="" if to else key)
+        if to or handed.status == "approved":
+            return handed
+
+
+async def decision(hp: AsyncHoldpoint, posting: Posting, *, until: float) -> Answer:
+    """Ask, and return the answer without handing it out, for a caller with a record of its own of what it let through.
+
+    What nobody decided is asked again. Raises HoldpointError.
+    """
+    found, _ = await hp._io.run(_decided(hp._api, posting, until, lambda each: each.status in ("expired", "withdrawn")))
+    return found
 
 
 async def ask_once(
-    hp: AsyncHoldpoint, posting: Posting, kind: str, id: str, *, late: MutableMapping[str, str], until: float
+    hp: AsyncHoldpoint,
+    posting: Posting,
+    kind: str,
+    id: str,
+    *,
+    late: MutableMapping[str, str],
+    until: float,
+    rest: float,
 ) -> Answer:
     """Ask about a call with an id. A model that makes a call anew does so under a new id.
 
@@ -84,7 +130,7 @@ async def ask_once(
     key = late.pop(place, own.key)
     told = False
     try:
-        found = await ask(hp, replace(own, key=key), until=until)
+        found = await ask(hp, replace(own, key=key), until=until, rest=rest, to=own.key)
         told = found.status != "open"
         return found
     except HoldpointError as error:
@@ -95,9 +141,10 @@ async def ask_once(
             late[place] = key
 
 
-async def read(hp: AsyncHoldpoint, gate: int, *, until: float) -> Answer:
+async def read(hp: AsyncHoldpoint, gate: int, *, until: float, rest: float) -> Answer:
     """Return the answer at a gate about one thing, or that it is open at `until`. Raises HoldpointError."""
-    return await hp._io.run(_read(hp._api, gate, until))
+    found = await hp._io.run(_read(hp._api, gate, until))
+    return found if found.status != "approved" else await _handed_out(hp, found, until + rest, to=f"gate-{gate}")
 
 
 def _read(api: Api, number: int, until: float) -> Op[Answer]:
@@ -110,7 +157,8 @@ def _read(api: Api, number: int, until: float) -> Op[Answer]:
     return (yield from _answered(api, number, until))
 
 
-def _asked(api: Api, posting: Posting, until: float, lasts: float | None) -> Op[Answer]:
+def _decided(api: Api, posting: Posting, until: float, again: Callable[[Answer], bool]) -> Op[tuple[Answer, str]]:
+    """Return the answer, and the key of its gate. `again`: whether people are asked anew after such an answer."""
     key = posting.key
     while True:
         try:
@@ -120,21 +168,41 @@ def _asked(api: Api, posting: Posting, until: float, lasts: float | None) -> Op[
                 "The same id was used before for another call, so this one is not done. Ask again under a new id."
             ) from None
         found = yield from _answered(api, pending.id, until, posting.asked)
-        if not _is_over(api, found, lasts):
-            yield from _ended(api, pending.run, found)
-            return found
+        if not again(found):
+            return replace(found, run=pending.run), key
         key = f"{posting.key}-{pending.id}"
 
 
-def _ended(api: Api, run: int, found: Answer) -> Op[None]:
+async def _handed_out(hp: AsyncHoldpoint, found: Answer, ends: float, *, to: str, frees: str = "") -> Answer:
+    """Return an approval that is now handed out to this call, or was before; one that another call has is `told`.
+
+    `frees`: the key of its gate, under which the next call that is alike asks people again. Shortly before it `ends`,
+    nothing is handed out: the same call again still finds it.
+    """
+    left = ends - hp._api.habits.clock()
+    if left < SHORTLY:
+        raise Unreachable("It is too late to hand the approval out.")
+    with anyio.move_on_after(left, shield=True):
+        taking = hp._api.post(f"gates/{found.gate}/handouts", {"to": to, "frees": frees}, HandedOut)
+        handed = await hp._io.run(taking)
+        if handed.first:
+            return found
+        if handed.yours:
+            return replace(found, told_at=handed.at, message=f"{TOLD.format(at=handed.at)} {found.message}")
+        told = TAKEN.format(about=found.about, gate=found.gate, at=handed.at)
+        return Answer(status="told", message=told, gate=found.gate, url=found.url, told_at=handed.at)
+    raise Unreachable("The approval was not handed out in time.")
+
+
+def _ended(api: Api, found: Answer) -> Op[None]:
     """End the run of a decided gate now: it performs nothing, and would wait in the queue for a worker to end it."""
     if found.status == "open":
         return
     try:
-        held, _ = yield from claim(api, run)
+        held, _ = yield from claim(api, found.run)
         held.let_go()
     except HoldpointError as error:
-        LOG.debug("Run %s ends by itself: %s", run, error)
+        LOG.debug("Run %s ends by itself: %s", found.run, error)
 
 
 def _answered(api: Api, number: int, until: float, asked: Mapping[str, Any] | None = None) -> Op[Answer]:
@@ -170,16 +238,16 @@ def _told(outcome: Outcome, gate: Gate, asked: Mapping[str, Any]) -> Answer:
     said = f"{decision.by} approved {about}{', with changes: ' + '; '.join(changes) if changes else ''}"
     message = sentence(f"{sentence(said)} {decision.comment}" if decision.comment else said)
     return Answer(
-        status="approved", message=message, by=decision.by, comment=decision.comment, arguments=arguments,
+        status="approved", message=message, about=about, by=decision.by, comment=decision.comment, arguments=arguments,
         changes=changes, edits=edits, **same,
     )  # fmt: skip
 
 
-def _is_over(api: Api, found: Answer, lasts: float | None) -> bool:
-    """Tell whether the decision counts no more, by the server's clock."""
-    if lasts is None or found.at is None or found.status == "open":
+def _is_over(api: Api, found: Answer) -> bool:
+    """Tell whether a refusal counts no more, by the server's clock."""
+    if found.at is None or found.status in ("open", "approved"):
         return False
-    return api.now() - found.at > timedelta(seconds=lasts)
+    return api.now() - found.at > timedelta(seconds=LASTS)
 
 
 def in_trouble(error: Exception) -> str:

@@ -9,7 +9,7 @@ import anyio
 
 WAIT = 25.0  # seconds: Claude Code's MCP_TIMEOUT is 30 by default
 LATE = 10_000  # calls that are kept for whoever makes them again
-REST = 2.0  # seconds of it in which the answer is read and sent
+REST = 2.0  # seconds of it in which the answer is read, handed out and sent
 
 
 class Late(dict[str, str]):
@@ -34,7 +34,12 @@ class Limits:
     @property
     def patient(self) -> float:
         """Return the seconds after which a wait ends by itself, in time for its answer."""
-        return max(self.wait - REST, self.wait / 2)
+        return self.wait - self.rest
+
+    @property
+    def rest(self) -> float:
+        """Return the seconds after that until the limit."""
+        return min(REST, self.wait / 2)
 
     @contextmanager
     def within(self) -> Iterator[anyio.CancelScope]:

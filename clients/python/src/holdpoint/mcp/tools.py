@@ -21,7 +21,7 @@ from .limits import REST, Limits
 
 AGAIN = (
     "Holdpoint did not answer in time, so nothing was done. Ask again with the same call: if people were asked, "
-    "that finds their decision."
+    "that finds their decision, or asks them again."
 )
 SAVES, VERSION = "save", "mcp-checkpoints-1"
 TOKENS_OWN = "-"  # the agent that the token is for
@@ -70,9 +70,11 @@ class PermissionPrompt(Call):
         """Ask, and answer as the contract says."""
         asked, end = questions.question(self.tool_name, self.input), until(hp, limits)
         if self.tool_use_id:
-            found = await asking.ask_once(hp, asked, "permission", self.tool_use_id, late=limits.late, until=end)
+            found = await asking.ask_once(
+                hp, asked, "permission", self.tool_use_id, late=limits.late, until=end, rest=limits.rest
+            )
         else:
-            found = await asking.ask(hp, asking.keyed(asked, "permission"), until=end, lasts=asking.LASTS)
+            found = await asking.ask(hp, asking.keyed(asked, "permission"), until=end, rest=limits.rest)
         if found.status == "approved":
             return {"behavior": "allow", "updatedInput": found.arguments}
         return self.denial(found.message)
@@ -88,7 +90,8 @@ class RequestApproval(Call):
     does = (
         "Asks people to approve something before you do it, and waits a while for their decision. If `status` is "
         "approved, do it with the `arguments` of the answer, which people may have changed, and only so. If it is "
-        "open, call await_decision with the gate's number later. If it is rejected, do not do it another way."
+        "open, call await_decision with the gate's number later. If it is rejected, do not do it another way. An "
+        "approval is for one call: the next one asks people again. `told_at` says that you were told it before."
     )
     action: str = Field(description="What you want to do: a short name, as send_mail.", min_length=1, max_length=100)
     arguments: Json = Field({}, description="With which values, exactly as you will use them.")
@@ -112,21 +115,23 @@ class RequestApproval(Call):
         words = self.model_dump(include={"title", "summary", "risk", "reasons", "pinned"})
         asked = questions.question(self.action, self.arguments, **words)
         posting = asking.keyed(asked, "approval", id=self.request_id)
-        lasts = None if self.request_id else asking.LASTS
-        return (await asking.ask(hp, posting, until=until(hp, limits), lasts=lasts)).told()
+        to = posting.key if self.request_id else ""
+        return (await asking.ask(hp, posting, until=until(hp, limits), rest=limits.rest, to=to)).told()
 
 
 class AwaitDecision(Call):
     """Wait for a decision."""
 
     name = "await_decision"
-    does = "Waits a while for people's decision at a gate, and returns it; `status` is open if there is none yet."
-    reads = True
+    does = (
+        "Waits a while for people's decision at a gate, and returns it; `status` is open if there is none yet, told if "
+        "another call has the approval already."
+    )
     gate: GateNumber
 
     async def run(self, hp: AsyncHoldpoint, limits: Limits) -> Json:
         """Wait, and return the answer."""
-        return (await asking.read(hp, self.gate, until=until(hp, limits))).told()
+        return (await asking.read(hp, self.gate, until=until(hp, limits), rest=limits.rest)).told()
 
 
 class SaveCheckpoint(Call):
