@@ -1,11 +1,13 @@
 """A small MCP server of a folder, for the gateway to stand before: `python -m tests.clients.mcp.file_server FOLDER`.
 
 What the folder's `.described` says is added to the description of its tools, so that a test changes them while it runs;
-if it says `unknown` the server cannot describe them. A write of the text `slow` waits for the file `.go`.
+if it says `unknown` the server cannot describe them. `.more` holds further tools, as JSON, listed on a second page;
+`.instructions` what the server says of itself at its start. A write of the text `slow` waits for the file `.go`.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,14 @@ def main(folder: Path) -> None:
             types.Tool(name="sign_in", description="Signs in.", input_schema=schema(user=text, password=secret)),
             types.Tool(name="odd", description="Refers to elsewhere.", input_schema=nowhere),
         ]  # fmt: skip
-        return types.ListToolsResult(tools=tools)
+        further = folder / ".more"
+        if not further.exists():
+            return types.ListToolsResult(tools=tools)
+        if params is None or params.cursor is None:
+            return types.ListToolsResult(tools=tools, next_cursor="more")
+        return types.ListToolsResult(
+            tools=[types.Tool.model_validate(each) for each in json.loads(further.read_text())]
+        )
 
     async def on_call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
@@ -81,9 +90,11 @@ def main(folder: Path) -> None:
         said = types.PromptMessage(role="user", content=types.TextContent(text="Tidy up."))
         return types.GetPromptResult(messages=[said])
 
+    words = folder / ".instructions"
     served = Server(
-        "files", version="1", on_list_tools=on_list_tools, on_call_tool=on_call_tool, on_get_prompt=on_get_prompt,
-        on_list_prompts=on_list_prompts, on_list_resources=on_list_resources, on_read_resource=on_read_resource,
+        "files", version="1", instructions=words.read_text() if words.exists() else None, on_list_tools=on_list_tools,
+        on_call_tool=on_call_tool, on_get_prompt=on_get_prompt, on_list_prompts=on_list_prompts,
+        on_list_resources=on_list_resources, on_read_resource=on_read_resource,
     )  # fmt: skip
 
     async def serve() -> None:

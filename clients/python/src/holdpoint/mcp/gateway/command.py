@@ -20,8 +20,8 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from ...client import AsyncHoldpoint
 from ...errors import HoldpointError, NotConfigured
 from .client_side import ClientSide
-from .known_tools import KnownTools, marked, usual_file
 from .opening import opened
+from .pins import Pins, marked, usual_file
 from .policy import Policy
 from .server import Gateway
 from .watching import Watching
@@ -36,12 +36,12 @@ def main(arguments: Sequence[str]) -> int:
     try:
         policy = Policy.load(asked.policy)
         file = None if asked.known == NO_FILE else Path(asked.known or usual_file(asked.server))
-        known = KnownTools(file, place_of(asked.server))
+        pins = Pins(file, place_of(asked.server))
         AsyncHoldpoint(asked.url)  # says at once what is missing
         if asked.token_env and asked.token_env not in os.environ:
             raise NotConfigured(f"There is no variable {asked.token_env}.")
         warnings.simplefilter("ignore", MCPDeprecationWarning)  # servers and clients of every age are served
-        anyio.run(serve, asked, policy, known)
+        anyio.run(serve, asked, policy, pins)
     except HoldpointError as error:
         sys.stderr.write(f"holdpoint gateway: {error}\n")
         return 2
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-async def serve(asked: argparse.Namespace, policy: Policy, known: KnownTools) -> None:
+async def serve(asked: argparse.Namespace, policy: Policy, pins: Pins) -> None:
     """Serve one client: the server behind is started once its first request says what it can do."""
     async with stdio_server() as (reads, writes):
         opening, replayed = await opened(reads)
@@ -64,7 +64,7 @@ async def serve(asked: argparse.Namespace, policy: Policy, known: KnownTools) ->
             behind = await stack.enter_async_context(await client_of(asked, front, stack))
             hp = await stack.enter_async_context(AsyncHoldpoint(asked.url, patience=policy.wait))
             watching = Watching(behind, front, tasks)
-            served = Gateway(front, behind, hp, policy, known).server(watching)
+            served = await Gateway(front, behind, hp, policy, pins).server(watching)
             await tasks.start(watching.lists)
             await served.run(replayed, writes, served.create_initialization_options(watching.options()))
             tasks.cancel_scope.cancel()

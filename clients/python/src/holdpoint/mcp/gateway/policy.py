@@ -13,7 +13,6 @@ from typing import Any, Literal
 from mcp_types import Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ... import exact_calls
 from ...errors import NotConfigured
 from ...plans import Risk
 from ..limits import WAIT
@@ -74,9 +73,3 @@ class Policy(BaseModel):
             found = error.errors(include_url=False)[0]
             place = ".".join(map(str, found["loc"])) or "all of it"
             raise NotConfigured(f"The policy {file} is wrong at {place}: {found['msg']}.") from None
-
-
-def fingerprint(tool: Tool) -> str:
-    """Return a digest of all that a tool says of itself to a model: its words, its schemas, its hints."""
-    members = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
-    return exact_calls.digest(tool.model_dump(mode="json", by_alias=True, exclude_none=True, include=members))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.server import Server
@@ -19,27 +19,27 @@ from .. import asking, questions
 from ..limits import REST
 from ..server import failed
 from .approved import Json, Made, perform
+from .catalogue import VERSION, fingerprint
 from .client_side import Caller, ClientSide, Context
-from .known_tools import KnownTools
-from .policy import Policy, Rule, fingerprint
+from .letting import Letting
+from .pins import Pins
+from .policy import Policy, Rule
 from .watching import Watching
 
-PAGES = 100  # of a list of tools
-CHANGED = "The tool is described otherwise than when a call of it was last let through"
+REMAINS = 0.5  # seconds that a question waits at least
 
 
 class Gateway:
     """Stands between a client and the server of `behind`, by the operator's policy."""
 
-    def __init__(
-        self, front: ClientSide, behind: Client, hp: AsyncHoldpoint, policy: Policy, known: KnownTools
-    ) -> None:
-        self.front, self.behind, self.hp, self.policy, self.known = front, behind, hp, policy, known
+    def __init__(self, front: ClientSide, behind: Client, hp: AsyncHoldpoint, policy: Policy, pins: Pins) -> None:
+        self.front, self.behind, self.hp, self.policy = front, behind, hp, policy
+        self.letting, self.place = Letting(front, behind, hp, policy, pins), pins.place
         self.newest: dict[str, str] = {}
         self.level: types.LoggingLevel | None = None
 
-    def server(self, watching: Watching) -> Server[Any]:
-        """Return the server: it has what the one behind it has."""
+    async def server(self, watching: Watching) -> Server[Any]:
+        """Return the server: it has what the one behind it has, and its words as they were let through."""
         has, told = self.behind.server_capabilities, self.behind.server_info
         passed: dict[str, Any] = watching.handlers()
         if has.resources:
@@ -55,10 +55,9 @@ class Gateway:
             passed["on_set_logging_level"] = self.set_level
         if self.front.opening.capabilities.roots and not self.is_modern:
             passed["on_roots_list_changed"] = self.roots_changed
-        words = told.model_dump(exclude={"name"}) if told else {}
-        made: Server[Any] = Server(
-            told.name if told else "gateway", instructions=self.behind.instructions, **words, **passed
-        )
+        version = told.version if told and VERSION.fullmatch(told.version) else ""
+        words: dict[str, Any] = {"name": "gateway", **await self.letting.words()}
+        made: Server[Any] = Server(version=version, **words, **passed)
         made.middleware.append(self.front.heard)
         return made
 
@@ -68,16 +67,11 @@ class Gateway:
         return self.behind.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Pass the list on, without the tools that the policy refuses."""
-        found = await self.behind.list_tools(cursor=_cursor(params), cache_mode="refresh")
+        """Return the tools that were let through, on one page, without those that the policy refuses."""
         try:
-            for tool in found.tools:
-                self.known.changed(tool.name, fingerprint(tool))
+            return types.ListToolsResult(tools=await self.letting.offered())
         except HoldpointError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from None
-        return found.model_copy(
-            update={"tools": [each for each in found.tools if self.policy.rule(each).do != "refuse"]}
-        )
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Any:
         """Call a tool: at once where it passes, or as people approve it."""
@@ -85,25 +79,22 @@ class Gateway:
 
     async def called(self, caller: Caller, params: types.CallToolRequestParams, meta: Any) -> types.CallToolResult:
         """Return the result of a call."""
-        tool = await self.tool(params.name)
-        rule = self.policy.rule(tool) if tool else None
-        if tool is None or rule is None or rule.do == "refuse":
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.")
-        arguments, mark = params.arguments or {}, fingerprint(tool)
-        send = self.sender(caller, tool.name, meta)
-        made = Made(send, lambda: self.is_still(tool.name, mark), self.policy.results, self.newest)
+        patience = max(self.policy.wait - REST, self.policy.wait / 2)
+        ends = anyio.current_time() + patience
         try:
-            changed = self.known.changed(tool.name, mark)
-            if rule.do == "pass" and not changed:
+            tool = await self.letting.tool(params.name, patience=patience)
+            rule = self.policy.rule(tool) if tool else None
+            if tool is None or rule is None or rule.do == "refuse":
+                raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.")
+            arguments, send = params.arguments or {}, self.sender(caller, tool.name, meta)
+            if rule.do == "pass":
                 return await send(arguments)
-            posting = self.question(tool, rule, arguments, mark, changed=changed)
+            posting = self.question(tool, rule, arguments)
             await caller.session.report_progress(0, None, f"People are asked whether {tool.name} may be called.")
-            result = await self.asked(posting, made)
+            made = Made(send, lambda: self.letting.is_still(tool), self.policy.results, self.newest)
+            return await self.asked(replace(posting, timeout=max(ends - anyio.current_time(), REMAINS)), made)
         except HoldpointError as error:
             return refused(error)
-        with suppress(HoldpointError):  # the call was made: people are asked about the tool once more, and no harm
-            self.known.take(tool.name, mark)
-        return result
 
     async def asked(self, posting: Posting, made: Made) -> types.CallToolResult:
         """Ask and perform; people get no form where the tool's schema is none that Holdpoint can use."""
@@ -118,38 +109,20 @@ class Gateway:
         plain = asking.keyed(replace(posting, body=posting.body | {"actions": [bare]}), "gateway")
         return await perform(self.hp, plain, made)
 
-    def question(self, tool: types.Tool, rule: Rule, arguments: Json, mark: str, *, changed: bool) -> Posting:
+    def question(self, tool: types.Tool, rule: Rule, arguments: Json) -> Posting:
         """Return the question about a call. What the tool says of itself is shown as its words. Raises NotJson."""
         shown = {
             "name": tool.name,
             "description": tool.description or "",
-            "fingerprint": mark,
-            "server": self.known.place,
+            "fingerprint": fingerprint(tool),
+            "server": self.place,
         }
         posting = questions.question(
-            tool.name, arguments,
-            risk="high" if changed else rule.risk, reasons=[CHANGED] if changed else [], pinned=rule.pinned,
-            schema=tool.input_schema, state={"described": shown}, policy=rule.policy or self.policy.policy,
-            thread=self.policy.thread, idempotent=rule.idempotent,
+            tool.name, arguments, risk=rule.risk, pinned=rule.pinned, schema=tool.input_schema,
+            state={"described": shown}, policy=rule.policy or self.policy.policy, thread=self.policy.thread,
+            idempotent=rule.idempotent,
         )  # fmt: skip
-        timeout = max(self.policy.wait - REST, self.policy.wait / 2)
-        return asking.keyed(replace(posting, timeout=timeout), "gateway")
-
-    async def tool(self, name: str) -> types.Tool | None:
-        """Return a tool as the server describes it now."""
-        cursor: str | None = None
-        for _ in range(PAGES):
-            page = await self.behind.list_tools(cursor=cursor, cache_mode="refresh")
-            found = next((each for each in page.tools if each.name == name), None)
-            cursor = page.next_cursor
-            if found is not None or cursor is None:
-                return found
-        return None
-
-    async def is_still(self, name: str, mark: str) -> bool:
-        """Tell whether the tool is described as it was."""
-        found = await self.tool(name)
-        return found is not None and fingerprint(found) == mark
+        return asking.keyed(posting, "gateway")
 
     def sender(self, caller: Caller, name: str, meta: Any) -> Callable[[Json], Awaitable[types.CallToolResult]]:
         """Return the function that calls the tool; its progress is passed on."""

@@ -38,10 +38,10 @@ class Watching:
         return self.behind.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     def options(self) -> NotificationOptions:
-        """Return of which lists the server behind tells changes."""
+        """Return of which lists the client is told changes: of the tools also when people let a change through."""
         has = self.behind.server_capabilities
         return NotificationOptions(
-            tools_changed=bool(has.tools and has.tools.list_changed),
+            tools_changed=bool(has.tools),
             prompts_changed=bool(has.prompts and has.prompts.list_changed),
             resources_changed=bool(has.resources and has.resources.list_changed),
         )
@@ -57,13 +57,14 @@ class Watching:
 
     async def lists(self, *, task_status: TaskStatus[None]) -> None:
         """Watch the lists of a server that tells of them on a stream only."""
-        told = self.options()
+        told, tools = self.options(), self.behind.server_capabilities.tools
+        tools_changed = bool(tools and tools.list_changed)
         task_status.started()
-        if not self.modern or not any(vars(told).values()):
+        if not self.modern or not (tools_changed or told.prompts_changed or told.resources_changed):
             return
         try:
             async with self.behind.listen(
-                tools_list_changed=told.tools_changed, prompts_list_changed=told.prompts_changed,
+                tools_list_changed=tools_changed, prompts_list_changed=told.prompts_changed,
                 resources_list_changed=told.resources_changed,
             ):  # fmt: skip
                 await anyio.sleep_forever()

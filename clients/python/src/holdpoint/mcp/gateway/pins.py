@@ -1,6 +1,7 @@
-"""The tools as they were when people or the operator last let them through: one that changes is asked about anew.
+"""The catalogues that were let through, kept in a file, so that a server cannot change between two starts.
 
-They are kept in a file, so that a server cannot change them between two starts of the gateway.
+The first catalogue of a server is taken as it is: whoever configures the gateway starts it. After that only people's
+approval moves the pin, from the one that they compared with.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ...errors import NotConfigured
+from .catalogue import Catalogue, Pin
 
 if sys.platform == "win32":
     import msvcrt
@@ -21,8 +26,8 @@ else:
     import fcntl
 
 
-class KnownTools:
-    """The fingerprint of each tool of one server, by name. Without a file they are kept for the life of the process.
+class Pins:
+    """The pin of one server. Without a file it is kept for the life of the process.
 
     `place`: a mark of that server, since a tool of another server is another tool. The file is read anew before it is
     asked and under a lock before it is written, since other gateways may have the same.
@@ -30,41 +35,53 @@ class KnownTools:
 
     def __init__(self, file: Path | None, place: str) -> None:
         self.file, self.place = file, place
-        self.places: dict[str, dict[str, str]] = {}
+        self.places: dict[str, Any] = {}
         self.read: tuple[int, ...] = ()
         self._refresh()
 
-    def changed(self, name: str, fingerprint: str) -> bool:
-        """Tell whether the tool is another one than before; one that is new is taken as it is."""
-        self._refresh()
-        if name not in self._mine:
-            self._write(name, fingerprint, anew=True)
-        return self._mine[name] != fingerprint
-
-    def take(self, name: str, fingerprint: str) -> None:
-        """Take the tool as it is now."""
-        self._refresh()
-        if self._mine.get(name) != fingerprint:
-            self._write(name, fingerprint, anew=False)
-
     @property
-    def _mine(self) -> dict[str, str]:
-        return self.places.setdefault(self.place, {})
+    def known(self) -> Pin | None:
+        """Return what is pinned; None before the first catalogue. A file of older gateways has fingerprints alone."""
+        found = self.places.get(self.place)
+        if found is None:
+            return None
+        return Pin(**found) if _is_pin(found) else Pin(id="", words={}, tools={}, marks=found)
 
-    def _write(self, name: str, fingerprint: str, *, anew: bool) -> None:
-        """Keep a tool. `anew`: unless another gateway was faster."""
+    def pinned(self, live: Catalogue) -> Pin:
+        """Return what is pinned; the first catalogue is."""
+        self._refresh()
+        known = self.known
+        while known is None:  # until it is written, here or by another gateway
+            self._write(live, instead_of=None)
+            known = self.known
+        return known
+
+    def take(self, live: Catalogue, *, instead_of: Pin) -> bool:
+        """Pin a catalogue in the place of the one that people compared it with.
+
+        Returns False where another one is pinned by now, with which it has to be compared anew.
+        """
+        return self._write(live, instead_of=instead_of)
+
+    def _write(self, live: Catalogue, *, instead_of: Pin | None) -> bool:
         if self.file is None:
-            self._mine[name] = fingerprint
-            return
+            return self._taken(live, instead_of)
         self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(self.file.with_suffix(".lock")):
             self._refresh()
-            if anew and name in self._mine:
-                return
-            self._mine[name] = fingerprint
+            if not self._taken(live, instead_of):
+                return False
             beside = self.file.with_suffix(f".{os.getpid()}")
             beside.write_text(json.dumps(self.places, indent=1, sort_keys=True))
             beside.replace(self.file)
+        return True
+
+    def _taken(self, live: Catalogue, instead_of: Pin | None) -> bool:
+        if self.known != instead_of:
+            return False
+        tools = {**(instead_of.tools if instead_of else {}), **live.tools}  # one that is away may come back as it was
+        self.places[self.place] = asdict(Pin(secrets.token_hex(8), live.words, tools))
+        return True
 
     def _refresh(self) -> None:
         """Read the file, if it is another one than the last that was read. Raises NotConfigured."""
@@ -83,12 +100,22 @@ class KnownTools:
             raise NotConfigured(
                 f"The known tools {self.file} cannot be read ({error}). Restore it, or delete it."
             ) from None
-        if not isinstance(found, dict) or not all(_is_list_of_tools(each) for each in found.values()):
+        if not isinstance(found, dict) or not all(_is_pin(each) or _are_marks(each) for each in found.values()):
             raise NotConfigured(f"The known tools {self.file} are no list of tools. Restore the file, or delete it.")
         self.places, self.read = found, read
 
 
-def _is_list_of_tools(found: object) -> bool:
+def _is_pin(found: Any) -> bool:
+    kinds = {"id": str, "words": dict, "tools": dict, "marks": dict}
+    return (
+        isinstance(found, dict)
+        and found.keys() == kinds.keys()
+        and all(isinstance(found[name], kind) for name, kind in kinds.items())
+        and all(isinstance(tool, dict) and tool.get("name") == name for name, tool in found["tools"].items())
+    )
+
+
+def _are_marks(found: Any) -> bool:
     return isinstance(found, dict) and all(isinstance(each, str) for each in found.values())
 
 

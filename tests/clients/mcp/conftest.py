@@ -1,0 +1,20 @@
+"""What the tests of the gateway start with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.clients.mcp.gateway_files import Files
+
+
+@pytest.fixture
+def files(web: str, tmp_path: Path) -> Files:
+    from tests.clients.mcp.gateway_files import Files
+    from tests.clients.world import World
+
+    (tmp_path / "note.txt").write_text("Buy bread.\n")
+    return Files(World(web), tmp_path)
