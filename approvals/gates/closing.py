@@ -15,7 +15,7 @@ from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
 from approvals.consequences.gate import GateImpacts
-from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal, Unrun, versions
+from approvals.models import Decision, Gate, Grant, Outcome, OwedSample, Policy, Proposal, Unrun, versions
 from approvals.models.assignments import ending
 from approvals.policy import authority, required
 from approvals.webhooks import outbox
@@ -74,7 +74,11 @@ def close(
     freed = Hold.objects.freeing(run=gate.run_id, subject=gate.subject, by=end.by)
     ended = gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))
     waits = [Unrun(gate=gate, due_at=_by(gate, outcome))] if outcome.lets_run else []
-    beside = [*insertion(counted), *insertion(grants), *insertion(waits), freed, *ending.with_gate(gate.pk)]
+    owed = []
+    if status != Gate.Status.DECIDED and required.of(standing, gate.policy).sampled:
+        owed = [OwedSample(gate=gate, team_id=gate.team_id, policy=gate.policy.name, agent=gate.run.plan.agent)]
+    beside = [*insertion(counted), *insertion(grants), *insertion(waits), *insertion(owed), freed]
+    beside += ending.with_gate(gate.pk)
     event_log.append([*told, ended], beside=beside)
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)

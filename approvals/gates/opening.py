@@ -15,7 +15,7 @@ from django.db.models import F, Q, QuerySet
 from approvals.audit import evidence
 from approvals.cards import amount, binding
 from approvals.cards.card import Card, completed
-from approvals.models import Gate, Policy, Proposal
+from approvals.models import Gate, Policy, Proposal, take_owed_sample
 from approvals.policy import calendars, escalation, pacing, required, tally
 from approvals.policy.requirements import RISKS, Requirements
 from approvals.tools import drawing
@@ -184,7 +184,12 @@ def _required(asked: NewGate) -> Requirements:
         return needs
     may = automatic.offered(needs, card, kind=asked.kind, attempt=asked.earlier.attempt, external=run.plan.external)
     proposed = _request_digest(asked) or digests.of_value(card.to_json()).hex()
-    return replace(needs, auto=may, sampled=may and automatic.drawn(proposed, policy))
+    return replace(needs, auto=may, sampled=may and (_takes_sample(asked) or automatic.drawn(proposed, policy)))
+
+
+def _takes_sample(asked: NewGate) -> bool:
+    """Tell whether the gate takes the place of one that was drawn, and that nobody decided."""
+    return take_owed_sample(team=asked.run.team_id, policy=asked.policy.name, agent=asked.run.plan.agent)
 
 
 def _request_digest(asked: NewGate) -> str:

@@ -12,6 +12,7 @@ from .inbox import BulkItem, BulkOrder, SavedView, Snooze
 from .looking import Looking
 from .notifications import ChannelAddress, ChannelState, Notice, NoticeCursor, NotificationPreference
 from .outcome import Grant, Outcome
+from .owed_sample import OwedSample, take_owed_sample
 from .policy import Policy, ReviewingTeam
 from .policy_change import PolicyChange
 from .proposal import Proposal
@@ -47,6 +48,7 @@ __all__ = [
     "NoticeCursor",
     "NotificationPreference",
     "Outcome",
+    "OwedSample",
     "Policy",
     "PolicyChange",
     "Profile",
@@ -59,4 +61,5 @@ __all__ = [
     "Unrun",
     "Upload",
     "Webhook",
+    "take_owed_sample",
 ]

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.gates import automatic
-from approvals.models import Gate, Policy
+from approvals.models import Gate, OwedSample, Policy
 from approvals.policy import required
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import stage_words
@@ -58,6 +58,7 @@ class Simulation:
     gates: Sequence[SimulatedGate]
     names: Names
     sample: int  # percent of the automatic approvals that people would have decided all the same
+    owed: int = 0  # drawn gates that nobody decided: so many of the next ones are shown in their place
 
     @property
     def changed(self) -> list[SimulatedGate]:
@@ -70,7 +71,7 @@ class Simulation:
         if not self.gates:
             return [_("No gate has been opened under a policy of this name, so there is nothing to compare with.")]
         asked = Counter(each.after.slots for each in self.gates if not each.after.auto)
-        said = [self._automatic] if self._automatic else []
+        said = [self._automatic, *self._owed] if self._automatic else []
         said += [
             ngettext(
                 "%(count)s of the last %(all)s gates would have asked one person.",
@@ -100,6 +101,16 @@ class Simulation:
             )
         return words % {"count": count, "all": len(self.gates), "sample": self.sample} if count else ""
 
+    @property
+    def _owed(self) -> list[str]:
+        """Say how many of the next gates take the place of drawn ones; nothing for none."""
+        words = ngettext(
+            "People decide the next one too: a sample was withdrawn or expired undecided.",
+            "People decide the next %(count)s too: as many samples were withdrawn or expired undecided.",
+            self.owed,
+        )
+        return [words % {"count": self.owed}] if self.owed else []
+
     def rows(self) -> list[tuple[Gate, str, str]]:
         """List (gate, what it needed, what it would have needed) of the first gates that would have changed."""
         words = partial(stage_words.asked_at_all, names=self.names)
@@ -115,7 +126,8 @@ def simulate(policy: Policy, *, groups: Iterable[Group], people: Iterable[User])
     for gate in read.prefetch_related("proposals"):
         first = min(gate.proposals.all(), key=lambda each: each.number)
         gates.append(SimulatedGate(gate=gate, before=required.of(first, gate.policy), after=_asked(drafted, gate)))
-    return Simulation(gates=gates, names=Directory.now().names, sample=drafted.auto_sample)
+    owed = OwedSample.objects.filter(team=policy.team_id, policy=policy.name).count()
+    return Simulation(gates=gates, names=Directory.now().names, sample=drafted.auto_sample, owed=owed)
 
 
 def _asked(drafted: Policy, gate: Gate) -> Requirements:

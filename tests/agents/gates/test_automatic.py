@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.test import override_settings
 
-from approvals.gates import automatic
+from approvals.gates import automatic, closing
 from approvals.models import Gate, Outcome, Policy
 from approvals.policy import required
-from checkpoints.models import Event
+from checkpoints.actors import SYSTEM
+from checkpoints.models import Event, Plan
 from tests.factories import (
     decide,
     edit_amount,
@@ -27,6 +31,7 @@ from tests.factories import (
 )
 from tests.factories import driven_runs as driven
 from tests.factories.runs import make_plan
+from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import signed_in
 
 SMALL = {"name": "small", "when": "amount < 50", "require": {"auto": True}}
@@ -112,6 +117,72 @@ def test_who_asks_for_the_same_again_draws_the_same_lot(team: Group) -> None:
         lots.append({make_gate(run=run, policy=policy, card=card).standing().requirements for run in runs})
     assert [len(each) for each in lots] == [1] * 20
     assert len(set.union(*lots)) == 2, "some are drawn, and some not"
+
+
+def asked(policy: Policy, plan: Plan, what: str) -> Gate:
+    """A gate about something of its own, as it is once it was opened."""
+    card = make_card(actions=[make_action(tool=f"payments.{what}")])
+    return Gate.objects.get(pk=make_gate(run=make_run(plan=plan, team=policy.team), policy=policy, card=card).pk)
+
+
+def withdraw(gate: Gate) -> None:
+    closing.withdraw(gate, by=SYSTEM, reason="Not needed.")
+
+
+def expire(gate: Gate) -> None:
+    closing.pass_deadline(gate)
+    closing.expire(gate)
+
+
+EVERY = [{**SMALL, "when": "true"}]
+
+
+@pytest.mark.parametrize("closes", [withdraw, expire])
+def test_a_draw_that_nobody_decided_goes_to_the_next_request_alike(team: Group, closes: Callable[[Gate], None]) -> None:
+    """Whoever withdrew what was drawn and changed a word of it drew again: 5 of 12 were drawn, and none was decided."""
+    plan = make_plan()
+    closes(asked(payments(team, sample=ALWAYS, rules=EVERY), plan, "first"))
+    policy = payments(team, rules=EVERY, version=2)
+    carried = asked(policy, plan, "second")
+    assert (carried.status, required.of(carried.standing(), policy).sampled) == ("open", True)
+    assert asked(policy, plan, "beside").status == "decided", "one draw is for one gate"
+    closes(carried)
+    again = asked(policy, plan, "third")
+    assert again.status == "open"
+    decide(again, make_user("Ann", team))
+    assert asked(policy, plan, "fourth").status == "decided"
+
+
+def owing(team: Group, plan: Plan) -> Policy:
+    """A policy under which the agent of this plan owes one sample, and that draws nothing itself."""
+    withdraw(asked(payments(team, sample=ALWAYS, rules=EVERY), plan, "first"))
+    return payments(team, rules=EVERY, version=2)
+
+
+def test_a_draw_goes_to_no_other_agent_and_under_no_other_policy(team: Group) -> None:
+    plan = make_plan()
+    policy = owing(team, plan)
+    other = make_policy(team, name="others", rules=EVERY)
+    Policy.objects.filter(pk=other.pk).update(auto_sample=NEVER)
+    assert asked(policy, make_plan(), "second").status == "decided"
+    assert asked(other, plan, "second").status == "decided"
+    assert asked(policy, plan, "second").status == "open"
+
+
+def test_two_requests_at_once_take_one_draw_over(team: Group) -> None:
+    plan = make_plan()
+    policy = owing(team, plan)
+    found = race([partial(asked, policy, plan, str(number)) for number in range(4)])
+    assert sorted(each.status for each in found) == ["decided", "decided", "decided", "open"]
+
+
+def test_a_draw_that_was_taken_over_by_a_gate_which_did_not_open_is_owed_still(team: Group) -> None:
+    plan = make_plan()
+    policy = owing(team, plan)
+    with transaction.atomic():
+        asked(policy, plan, "second")
+        transaction.set_rollback(True)
+    assert asked(policy, plan, "third").status == "open"
 
 
 def test_one_without_actions_draws_by_what_its_card_says(team: Group) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from approvals.gates import closing
 from approvals.models import Policy
 from approvals.policy_changes.simulation import Simulation, simulate
+from checkpoints.actors import SYSTEM
 from checkpoints.values.canonical_json import canonical
 from tests.factories import make_card, make_gate, make_policy, make_run, make_team
 
@@ -54,3 +56,12 @@ def test_a_second_look_less_is_less() -> None:
     """It was told as "more, or other people"."""
     policy = make_policy(make_team(), rules=[{"name": "all", "when": "true", "require": {"second_look": True}}])
     assert "2 would have needed less than was asked." in tried(policy).sentences
+
+
+def test_samples_that_nobody_decided_are_told_of() -> None:
+    policy = make_policy(make_team(), rules=[SMALL])
+    Policy.objects.filter(pk=policy.pk).update(auto_sample=100)
+    for _ in range(2):
+        closing.withdraw(make_gate(run=make_run(team=policy.team), policy=policy), by=SYSTEM, reason="Not needed.")
+    said = tried(policy, gates=0, rules=[SMALL]).sentences
+    assert said[1] == "People decide the next 2 too: as many samples were withdrawn or expired undecided."
