@@ -211,6 +211,18 @@ def test_of_a_question_without_arguments_the_words_are_what_is_asked(web: str) -
             hp.ask.defer("deploy", title="Deploy 4.3 now?", key="deploy")
 
 
+def test_a_question_under_a_key_that_was_answered_says_when(web: str) -> None:
+    """A program that asked each night under one key read the first night's approval as if it were a new one."""
+    world = World(web)
+    with world.client() as hp:
+        first = hp.ask.defer("deploy", WIRE, key="deploy")
+        world.decides()
+        assert hp.ask("deploy", WIRE, key="deploy").told_at is None
+        again = hp.ask("deploy", WIRE, key="deploy")
+        assert (again.gate, again.arguments) == (first.id, WIRE)
+        assert again.told_at == hp.said(first.id).told_at is not None
+
+
 def test_the_same_key_asks_once_and_goes_on_to_the_end(web: str) -> None:
     world = World(web)
     with world.client() as hp, pytest.raises(StillOpen):

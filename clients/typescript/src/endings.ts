@@ -33,6 +33,8 @@ export interface Said<A> extends Place {
   changes: string[];
   /** Given instead of a decision, where the question allows it. */
   answer: unknown;
+  /** When the same approval was handed out before, as under the same key; an approval is for one use. */
+  toldAt?: string;
 }
 
 /** Return the error for a gate of which nothing may be done, or undefined. */

@@ -118,7 +118,15 @@ export class Way {
     if (refusal) throw refusal;
     const text = bound(gate, about, textAt(outcome.text, "outcome", "arguments", about) ?? "{}");
     const edits = editsOf(outcome.value, about);
-    return { ...known, arguments: parse(text) as A, text, edits, changes: inWords(edits), answer: undefined };
+    const toldAt = outcome.value.grants.length ? undefined : await this.#handedBefore();
+    return { ...known, arguments: parse(text) as A, text, edits, changes: inWords(edits), answer: undefined, toldAt };
+  }
+
+  /** Record that the approval is handed out; return when it was before. */
+  async #handedBefore(): Promise<string | undefined> {
+    const named = { to: `gate-${this.gate}` };
+    const handed = await this.api.post("/api/gates/{gate_id}/handouts", named, { path: { gate_id: this.gate } });
+    return handed.first ? undefined : handed.at;
   }
 
   /** Return the actions' results. Throws why, if the run did not complete. */

@@ -13,7 +13,7 @@ from typing import Any
 from . import questions
 from .answers import Begun, Events, Gate, Outcome, Run, Saved, Turn
 from .calls import RESULT, Allowed
-from .endings import Said, decision_of, refused, sentence
+from .endings import Said, decision_of, handed_before, refused, sentence
 from .errors import (
     AlreadyDone,
     Altered,
@@ -147,7 +147,9 @@ class Way:
         told = outcome.outcome.arguments.get(self.about) if outcome.outcome else None
         edits, asked = outcome.edits.get(self.about, []), self.asked.get(self.about)
         arguments = approved(gate, self.about, told or {}, asked=asked, edits=edits)
-        return Said(**self.known, decision=decision_of(gate, self.about), arguments=arguments, edits=edits)
+        at = None if outcome.grants else (yield from handed_before(self.api, self.gate))
+        decision = decision_of(gate, self.about)
+        return Said(**self.known, decision=decision, arguments=arguments, edits=edits, told_at=at)
 
     def settled(self) -> Op[tuple[Outcome, Gate]]:
         """Wait for people, and end the run, which performs nothing; return what `told` does. Raises StillOpen."""

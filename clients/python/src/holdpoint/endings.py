@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from .answers import Gate
+from .answers import Gate, HandedOut
 from .calls import Decision, in_words
 from .errors import Answered, Expired, Refused, Rejected, Withdrawn
+from .exchange import Op
+from .sending import Api
 
 
 @dataclass(frozen=True)
 class Said:
-    """People's answer to a question: `decision` says who decided, `arguments` has the final values."""
+    """People's answer to a question: `decision` says who decided, `arguments` has the final values.
+
+    An approval is for one use: `told_at` says when the same one was handed out before, None the first time. A program
+    that comes again under its key looks whether it did then what was approved.
+    """
 
     gate: int
     run: int
@@ -22,6 +29,7 @@ class Said:
     arguments: dict[str, Any]
     edits: list[dict[str, Any]]
     answer: Any = None  # given instead of a decision
+    told_at: datetime | None = None
 
     @property
     def changes(self) -> list[str]:
@@ -49,6 +57,12 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
     by = next((each.by for each in words if each.by), "") or ending.by
     told = sentence(f"{by} said no to {about}{f': {reason}' if reason else ''}")
     return Rejected(f"{told} Do not do it another way.", by=by, reason=reason, **known)
+
+
+def handed_before(api: Api, gate: int) -> Op[datetime | None]:
+    """Record that the approval at a gate is handed out; return when it was before, None for the first time."""
+    handed = yield from api.post(f"gates/{gate}/handouts", {"to": f"gate-{gate}"}, HandedOut)
+    return None if handed.first else handed.at
 
 
 def decision_of(gate: Gate, action: str) -> Decision:
