@@ -163,7 +163,7 @@ class Suspended(BaseException):
 
     def __init__(self, wait: Any) -> None:
         super().__init__(str(wait))
-        self.wait = wait  # an agents.models.Wait, or agents.children.gather.Gathering
+        self.wait = wait  # an agents.models.Wait, agents.children.gather.Gathering, or agents.children.spawn.Uncalled
 
 
 class ChildFailed(StepFailed):

@@ -36,6 +36,16 @@ def undo_left(session: RunSession, step: str = "") -> list[ChildLink]:
     return rows
 
 
+def undo(session: RunSession, runs: Iterable[int]) -> None:
+    """Order these children to undo what they did, and to end; in the transaction of the holder of the token.
+
+    None on which another run of the lineage counts by now.
+    """
+    rows = child_runs.lock(ChildLink.objects.filter(parent=session.run, run__in=list(runs)))
+    kept = child_runs.kept_for_kin(rows)
+    _order(session, [row for row in rows if not (row.undone or row.pk in kept)], ChildLink.Order.UNDO)
+
+
 def _order(session: RunSession, rows: list[ChildLink], order: ChildLink.Order) -> None:
     if not rows:
         return

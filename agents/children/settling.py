@@ -1,10 +1,14 @@
-"""Settles the children that a run left behind, before the run ends: what they did is undone, and they end."""
+"""Settles the children that a run left behind, before it ends or starts others: what they did is undone, they end."""
 
 from __future__ import annotations
+
+from collections.abc import Collection, Sequence
 
 from django.db import transaction
 from django.utils.translation import ngettext
 
+from agents.models import ChildLink
+from agents.session import child_runs, gates_beside
 from agents.session.run_session import RunSession
 from agents.text import saved_language
 from checkpoints import crash_points
@@ -23,10 +27,19 @@ def settled(session: RunSession) -> bool:
     crash_points.point("before_settle")
     with transaction.atomic():
         session.hold_token()
-        rows = orders.undo_left(session)
-        words = ngettext(
-            "Waits until R-%(runs)s is undone", "Waits until %(count)s runs are undone: R-%(runs)s", len(rows)
-        )
-        named = {"runs": ", R-".join(str(row.run_id) for row in rows[:10]), "count": len(rows)}
-        session.wait(words % named if rows else "", awaited=len(rows))
+        _wait(session, orders.undo_left(session))
     return False
+
+
+@saved_language()
+def wait_for(session: RunSession, ids: Collection[int]) -> None:
+    """Release the run until these children, which were told to undo what they did, have ended. Raises Fenced."""
+    with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
+        session.hold_token()
+        _wait(session, child_runs.unsettled(session.run.pk, ids))
+
+
+def _wait(session: RunSession, rows: Sequence[ChildLink]) -> None:
+    words = ngettext("Waits until R-%(runs)s is undone", "Waits until %(count)s runs are undone: R-%(runs)s", len(rows))
+    named = {"runs": ", R-".join(str(row.run_id) for row in rows[:10]), "count": len(rows)}
+    session.wait(words % named if rows else "", awaited=len(rows))

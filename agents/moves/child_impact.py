@@ -5,14 +5,12 @@ A fork ends none of its origin's. It reads what completed ones did, and starts t
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from agents.models import ChildLink, Effect
 from agents.session import child_runs
 from agents.session.run_path import RunPath
-from approvals.engine_rules import effects
 from approvals.impact.result import ENDING, ChildVerdict, Impact, ImpactChild, ImpactVerdict
 from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec, spec_of
@@ -22,15 +20,18 @@ OnPath = Callable[[Sequence[UUID]], bool]
 
 def of_move(
     found: Impact, rows: Sequence[ChildLink], on_path: OnPath, plan: PlanSpec, next_step: str,
-    *, landing: Collection[int] = (),
+    *, landing: Collection[int] = (), withdrawn: Collection[int] = (),
 ) -> tuple[ImpactChild, ...]:  # fmt: skip
     """Return what becomes of each child, of `child_runs.of_run`, if the run goes on with `next_step` after a path.
 
-    `landing`: the rows of those on which the path will count.
+    `landing`: the rows of those on which the path will count; `withdrawn`: the runs that are undone for certain.
     """
     reused, ahead = _reused(found), plan.reachable(next_step)
     kept = child_runs.kept_for_kin(rows).union(landing)
-    return _told([(row, _fate(row, on_path, reused, ahead, row.pk in kept)) for row in rows])
+    gone = [row for row in rows if row.run_id in withdrawn and row.pk not in kept and child_runs.is_left(row)]
+    others = [row for row in rows if row not in gone]
+    fates = [(row, _fate(row, on_path, reused, ahead, row.pk in kept)) for row in others]
+    return _told([*((row, ChildVerdict.UNDONE) for row in gone), *fates])
 
 
 def of_failure(rows: Sequence[ChildLink], head: RunPath) -> tuple[ImpactChild, ...]:
@@ -92,27 +93,18 @@ def _readable(row: ChildLink) -> bool:
 
 
 def _told(fates: Sequence[tuple[ChildLink, ChildVerdict | None]]) -> tuple[ImpactChild, ...]:
-    done = _effects([row.run_id for row, fate in fates if fate in ENDING])
-    return tuple(_child(row, fate, done[row.run_id]) for row, fate in fates if fate is not None)
+    done = child_runs.done_by([row.run_id for row, fate in fates if fate in ENDING])
+    return tuple(_child(row, fate, done.get(row.run_id, [])) for row, fate in fates if fate is not None)
 
 
 def _child(row: ChildLink, fate: ChildVerdict, done: Sequence[Effect]) -> ImpactChild:
     """Return one child with its effects that are taken back, and those that stay."""
-    spec = {step.name: step for step in spec_of(row.run.plan).steps} if done else {}
-    back = [
-        each for each in done
-        if fate is not ChildVerdict.CANCELLED and not each.irreversible and each.step in spec and spec[each.step].undo
-    ]  # fmt: skip
+    back = [each for each in done if fate is not ChildVerdict.CANCELLED and _undoable(each)]
     undone = tuple(dict.fromkeys(each.step for each in back))
     cannot = tuple(dict.fromkeys(each.step for each in done if each not in back))
     return ImpactChild(run=row.run_id, fate=fate, undone=undone, cannot=cannot)
 
 
-def _effects(runs: Sequence[int]) -> dict[int, list[Effect]]:
-    """Return the effects of these runs that are done, or may be, by their runs."""
-    found: dict[int, list[Effect]] = defaultdict(list)
-    if not runs:
-        return found  # before a query is built
-    for each in Effect.objects.filter(run__in=runs, undoes__isnull=True, status__in=effects.OPEN).order_by("pk"):
-        found[each.run_id].append(each)
-    return found
+def _undoable(row: Effect) -> bool:
+    step = next((each for each in spec_of(row.run.plan).steps if each.name == row.step), None)
+    return not row.irreversible and step is not None and bool(step.undo)

@@ -200,7 +200,7 @@ class ImpactReader:
         landing = [row.pk for row in self.children if row.step in taken and child_runs.stands(row, head)]
         return child_impact.of_move(
             found, self.children, lambda landings: not ids.isdisjoint(landings), self.plan, target.next_step,
-            landing=landing,
+            landing=landing, withdrawn=target.withdrawn,
         )  # fmt: skip
 
     def _at(self, path: RunPath, next_step: str) -> MoveTarget:

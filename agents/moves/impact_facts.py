@@ -203,6 +203,7 @@ class Lineage:
             choice=str(((outcome and outcome.answered) or {}).get("choice", "")),
             permits=not recovery or gate.step in gate.asked.allows,
             about=self._about(gate),
+            runs=frozenset((gate.asked.question or {}).get("runs", ())) if recovery else frozenset(),
             opened_at=gate.opened_at,
             closed_at=gate.closed_at,
             beside=self.asking.get(gate.checkpoint) == gate.step,

@@ -7,13 +7,15 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.children import orders
 from agents.definition import outputs
 from agents.effects import hold_left_behind, late_reports, perform, takeover, undo_left_behind
 from agents.errors import OutputRefused, StepFailed
-from agents.models import Effect
+from agents.models import ChildLink, Effect
 from agents.session import allowing_gate, translate_history
 from agents.session.run_session import RunSession
-from agents.steps import execute, recovery_gate, repair
+from agents.steps import execute, recovery_gate, repair, started_otherwise
+from agents.steps.memo import StepMemory
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
 from approvals.engine_rules import effects
 from approvals.english import quoted
@@ -52,6 +54,8 @@ def recover(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
         return repair.accept(session, spec, outcome, by=who(outcome))
     if choice == RecoveryAnswer.TAKE:
         return takeover.take(session, spec, recovery_gate.about(gate), by=who(outcome))
+    if choice == RecoveryAnswer.WITHDRAW or (choice == RecoveryAnswer.RETRY and started_otherwise.runs_of(gate)):
+        return _start_otherwise(session, spec, gate, outcome, choice)
     if choice == RecoveryAnswer.SKIP:
         return session.save("recovery", spec, {}, session.plan.next_after(spec.name), by=who(outcome))
     if choice == RecoveryAnswer.REVISE:
@@ -116,6 +120,21 @@ def _retry(session: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect
                 effect.abandoned(by=by)
         told = repair.said_at_head(session, spec)
         return session.save("recovery", spec, told, spec.name, by=by, slice_over=False)
+
+
+def _start_otherwise(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, choice: str) -> bool:
+    """Try a step again that stopped at what another version started; with `withdraw` that is undone first.
+
+    The step's other children are carried past the answer: "try again" starts lost ones anew, and this is no failure.
+    """
+    runs = started_otherwise.runs_of(gate) if choice == RecoveryAnswer.WITHDRAW else []
+    kept = [row.pk for row in StepMemory(session, spec).spawning.kept.values() if row.run_id not in runs]
+    with transaction.atomic():
+        session.hold_token()
+        orders.undo(session, runs)
+        going = session.save("recovery", spec, {}, spec.name, by=who(outcome), slice_over=False)
+        ChildLink.objects.filter(pk__in=kept).update(head=session.snapshot.id)
+        return going
 
 
 def _happened(session: RunSession, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:

@@ -44,12 +44,14 @@ def start_run(
     parent: Run | None = None,
     held: str = "",
     priority: int | None = None,
+    number: int | None = None,
 ) -> Run:
     """Start a run and ring its queue's doorbell after commit; the same key gives the same run.
 
     `within`: the time after which the run is cancelled if it still lives; the agent's own `lasts` unless given.
     `priority`: from 0, the most urgent, to 9; the agent's own unless given.
-    `parent`: the run whose step starts it; `held`: why it waits for its turn, instead of being queued.
+    `parent`: the run whose step starts it; `held`: why it waits for its turn, instead of being queued; `number`: its
+    own, where that was drawn before.
     `agent` is a name, of which the newest version runs, or the version itself of an external agent.
     `config` is set over the defaults of the agent's Config; the result is kept with the run, and so are the
     versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
@@ -81,6 +83,7 @@ def start_run(
                 parent=parent,
                 held=held,
                 priority=known.agent.priority if priority is None else priority,
+                number=number,
             )
             if not held:
                 transaction.on_commit(lambda: doorbell.ring(run.pk, known.queue, run.priority))

@@ -12,14 +12,37 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
+from agents.definition import registry
 from agents.models import ChildLink, Effect
 from approvals.engine_rules import children, effects
-from checkpoints.models import Run
+from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.prepared_rows import prepared
+from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import executions
 from checkpoints.values.checkpoint_kinds import ASIDE
 
 from .run_path import RunPath
+
+_FAMILIES = """
+WITH RECURSIVE family AS (
+  SELECT id, id AS top FROM checkpoints_run WHERE id = ANY($1::bigint[])
+  UNION ALL
+  SELECT run.id, family.top FROM family JOIN checkpoints_run run ON run.parent_id = family.id
+)
+SELECT id, top FROM family
+"""
+
+
+def done_by(runs: Collection[int]) -> dict[int, list[Effect]]:
+    """Return, by each of these runs, the effects that are done, or may be, by it and by all that it started."""
+    found: dict[int, list[Effect]] = {run: [] for run in runs}
+    if not found:
+        return found  # before a query is built
+    tops = dict(run_sql(_FAMILIES, [list(runs)]))
+    rows = Effect.objects.filter(run__in=tops, undoes__isnull=True, status__in=effects.OPEN).order_by("pk")
+    for row in rows.select_related("run__plan"):
+        found[tops[row.run_id]].append(row)
+    return found
 
 
 def is_unsettled(row: ChildLink) -> bool:
@@ -83,6 +106,26 @@ def undone_on(run: Run, path: RunPath) -> int | None:
     kin = Run.objects.of_lineage(run.lineage).values("pk")
     rows = ChildLink.objects.filter(parent__in=kin, ordered=ChildLink.Order.UNDO).order_by("pk")
     return next((row.run_id for row in rows if path.holds(row.landings)), None)
+
+
+def unsettled(run_id: int, ids: Collection[int]) -> list[ChildLink]:
+    """Return those children of a run, of these rows, that have something to undo or to stop, oldest first; read anew.
+
+    Without those on which another run of the lineage counts: they stay as they are.
+    """
+    rows = [row for row in of_run(run_id) if row.pk in ids and is_left(row)]
+    kept = kept_for_kin(rows)
+    return [row for row in rows if row.pk not in kept]
+
+
+def of_other_versions(rows: Collection[ChildLink]) -> set[int]:
+    """Return those of these children, by their keys, that have begun in another version than a new one would."""
+    names = {row.agent for row in rows} & registry.names()
+    served = {(known.spec.agent, known.spec.version) for known in map(registry.named, names)}
+    saved = Checkpoint.objects.filter(run__in=[row.run_id for row in rows])
+    found = saved.values_list("run_id", "plan__agent", "plan__version").distinct() if rows else ()
+    others = {run for run, *version in found if tuple(version) not in served}
+    return {row.pk for row in rows if row.run_id in others}
 
 
 def left_behind(rows: Sequence[ChildLink], path: RunPath, counted: Collection[int] | None = None) -> list[ChildLink]:

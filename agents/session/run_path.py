@@ -109,6 +109,8 @@ class RunPath:
         for earlier, place in zip(reversed(before[:-1]), reversed(self.places), strict=True):
             if place.kind not in ASIDE or (place.step != step and place.next_step != earlier.next_step):
                 return place
+            if place.kind == Kind.UPCAST and place.step == step:  # before it, the step may have another name
+                step = earlier.next_step
         return None
 
     def branched(self, run_id: int, seq: int) -> bool:
@@ -135,6 +137,10 @@ class RunPath:
         return any(
             place.kind == Kind.RECOVERY and place.step == place.next_step for place in self.after(checkpoint) or ()
         )
+
+    def upgraded_since(self, checkpoint: UUID) -> bool:
+        """Tell whether the run got another version of its agent after this checkpoint."""
+        return any(place.kind == Kind.UPCAST for place in self.after(checkpoint) or ())
 
     def before_last(self, step: str) -> UUID | None:
         """Return the checkpoint from which `step` was last executed; None where it never was."""

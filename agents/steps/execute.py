@@ -8,7 +8,8 @@ from datetime import timedelta
 import structlog
 from django.db import transaction
 
-from agents.children import gather, landing
+from agents.children import gather, landing, settling
+from agents.children.spawn import Uncalled
 from agents.definition import outputs
 from agents.errors import AgentError, InvariantBroken, Retry, StepFailed, StepTimeout, Suspended
 from agents.models import Failure
@@ -24,7 +25,7 @@ from checkpoints.runs.plans import StepSpec
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim
 
-from . import recovery_gate, repair, retry
+from . import recovery_gate, repair, retry, started_otherwise
 
 TRACEBACK_LIMIT = 64 * 1024  # bytes
 USELESS_TO_REPEAT = (StepFailed, ValueRefused, AgentError, CardRefused)
@@ -50,12 +51,22 @@ def execute(session: RunSession, spec: StepSpec) -> bool:
     except Suspended as suspended:
         if isinstance(suspended.wait, gather.Gathering):
             gather.suspend(session, spec, suspended.wait)
+        elif isinstance(suspended.wait, Uncalled):
+            _uncalled(session, spec, suspended.wait)
         else:
             suspend(session, spec, suspended.wait)
         return False
     except RAISED as error:
         return failed(session, spec, error)
     return repair.repair(session, spec, output, refused)
+
+
+def _uncalled(session: RunSession, spec: StepSpec, started: Uncalled) -> None:
+    """Ask what to do about what another version started; wait for it where a person had it undone. Raises Fenced."""
+    if rows := [row for row in started.rows if not row.undone]:
+        started_otherwise.ask(session, spec, rows)
+    else:
+        settling.wait_for(session, [row.pk for row in started.rows])
 
 
 def failed(session: RunSession, spec: StepSpec, error: BaseException) -> bool:

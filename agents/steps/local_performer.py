@@ -42,6 +42,7 @@ class LocalPerformer(Performer[RunSession]):
         began = time.monotonic()
         with memory.watched(), limited(session.beat, spec.timeout):
             value = method(instance, **values, **extra)
+            memory.start_rest()
         took = time.monotonic() - began
         log.info("step.returned", step=spec.name, attempt=session.attempt, took_ms=round(took * 1000, 1))
         notes = [session.clean(note) for note in (*map(str, instance.notes), *memory.spawning.notes)]

@@ -115,11 +115,13 @@ class StepMemory:
 
     def sleep_until(self, moment: datetime | timedelta, name: str) -> None:
         """Return once it is `moment`. Raises Suspended."""
+        self.start_rest()
         with unalarmed():
             self.waits.sleep_until(moment, name)
 
     def signal(self, name: str, timeout: timedelta | None) -> Any:
         """Return the value of the next signal of this name. Raises Suspended and SignalTimeout."""
+        self.start_rest()
         try:
             with unalarmed():
                 return self.waits.signal(name, timeout)
@@ -150,6 +152,14 @@ class StepMemory:
     def _give_name(self, saved: Snapshot) -> None:
         holds.name(self.session.run, saved.seq, self._name, by=self.session.by)
 
+    def start_rest(self) -> None:
+        """Start the children that were put off, before the step waits or returns. Raises Suspended and RunLost."""
+        try:
+            with unalarmed():
+                self.spawning.start_rest()
+        except Fenced:
+            self._lose()
+
     def spawn(self, agent: str, input: Any, config: Mapping[str, Any] | None, name: str) -> ChildRun:
         """Return the child that this call starts, once. Raises RunLost, and as Spawning.spawn."""
         try:
@@ -160,6 +170,7 @@ class StepMemory:
 
     def gather(self, children: Sequence[ChildRun], need: str | int) -> list[ChildResult | None]:
         """Return the children's results. Raises RunLost, and as Gatherer.gather."""
+        self.start_rest()
         try:
             with unalarmed():
                 return self.gathering.gather(children, need)
@@ -181,7 +192,7 @@ class StepMemory:
             self.voice.hush()
             if self.lost:
                 raise Fenced
-            if suspended := self.waits.suspended or self.gathering.suspended:
+            if suspended := self.spawning.suspended or self.waits.suspended or self.gathering.suspended:
                 raise suspended
 
     @property

@@ -232,11 +232,12 @@ def ask(
     permits: bool = True,
     lapsed: str = "",
     shown: Sequence[Action] = (),
+    runs: Sequence[int] = (),
     **values: str,
 ) -> None:
     """Open a recovery gate, with the step and `values` in its sentences.
 
-    `effect`: the one it asks about; `permits`: whether an answer may let the step run; `lapsed`: why none may.
+    `effect`, `runs`: what it asks about; `permits`: whether an answer may let the step run; `lapsed`: why none may.
     """
     values["step"] = named(spec)
     if effect is not None:
@@ -246,18 +247,18 @@ def ask(
         reasons.append(_("%(step)s cannot be undone") % values)
     permits = permits and not lapsed
     grants = permits and spec.guarded
-    run_title = (
-        "" if session.run.title == session.plan.agent else session.run.title
-    )  # a run without one has its agent's name
+    run_title = session.run.title if session.run.title != session.plan.agent else ""  # without one, its agent's name
     choices = [{**each, "label": each["label"] % values} for each in choices]
     question: Question = {"text": text % values, "choices": choices}
     if effect is not None:
         question["effect"] = effect.key
+    if runs:
+        question["runs"] = list(runs)
     card = Card(
         title=one_line(f"{title} {run_title}" if run_title else title.removesuffix(":"), 200),
         summary=error,
         resource=f"run {session.run.pk}",  # not translated: it is data
-        risk="medium" if effect is None else "high",
+        risk="high" if effect or runs else "medium",
         reasons=reasons,
         # An answer may let the effect run, so whoever gives it sees the arguments.
         actions=shown or (shown_for(session, spec) if permits else []),

@@ -44,6 +44,7 @@ class Question(TypedDict):
     text: str
     choices: list[AnswerChoice]
     effect: NotRequired[str]  # the key of the effect that is asked about
+    runs: NotRequired[list[int]]  # the runs that are asked about: what another version of the step started
     rejects: NotRequired[bool]  # may be rejected: the run stops or is sent back. Set by `completed`
 
 

@@ -21,6 +21,7 @@ class RecoveryAnswer(StrEnum):
     SKIP = "skip"
     STOP = "stop"
     ACCEPT = "accept"  # take the output that a validator refused
+    WITHDRAW = "withdraw"  # have what another version started undone, and try the step again
     # About an effect that the run left behind: its outcome, or that of its undo.
     WAS_DONE = "was_done"
     WAS_NOT_DONE = "was_not_done"
@@ -43,5 +44,15 @@ STATUS_BY_ANSWER: dict[str, str] = {
     RecoveryAnswer.UNDONE: "undone",
     RecoveryAnswer.KEEP: "kept",
 }
+# Answers after which the step is tried again.
+TRIED_AGAIN = frozenset(
+    {
+        RecoveryAnswer.RETRY,
+        RecoveryAnswer.NOT_HAPPENED,
+        RecoveryAnswer.AGAIN,
+        RecoveryAnswer.DO_AGAIN,
+        RecoveryAnswer.WITHDRAW,
+    }
+)
 # Answers after which the gate's effects may be performed.
 GRANTING = frozenset({RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN})

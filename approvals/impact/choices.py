@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any
 
 from approvals.cards.action import Action
-from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, RecoveryAnswer
+from approvals.cards.recovery_answers import GRANTING, STATUS_BY_ANSWER, TRIED_AGAIN, RecoveryAnswer
 from approvals.engine_rules import effects, gates, permissions
 from checkpoints.errors import CheckpointError, ValueRefused
 from checkpoints.runs.plans import StepSpec, input_digest
@@ -147,7 +147,7 @@ class GateChoices:
         doubtful = self._doubtful()
         if choice == RecoveryAnswer.STOP:
             return replace(here, next_step="", awaited=frozenset(doubtful), fails=True, asking={})
-        if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
+        if choice in TRIED_AGAIN:
             by_answer: dict[str, str] = {RecoveryAnswer.NOT_HAPPENED: "failed", RecoveryAnswer.AGAIN: "abandoned"}
             status = by_answer.get(choice, "")
             permitted = spec.guarded and self.gate.permits and choice in GRANTING
@@ -157,6 +157,7 @@ class GateChoices:
                 forced=head.forced,
                 own=head.own | {spec.name} if choice == RecoveryAnswer.DO_AGAIN else head.own,
                 settled=dict.fromkeys(doubtful, status) if status else {},
+                withdrawn=self.gate.runs if choice == RecoveryAnswer.WITHDRAW else frozenset(),
                 grants=[GrantFact(effect=spec.name, fields=self._covered)] * permitted,
             )
         if choice == RecoveryAnswer.REVISE:

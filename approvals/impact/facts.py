@@ -106,6 +106,7 @@ class GateFact:
     choice: str = ""  # what was answered, where it asked a question
     permits: bool = True  # whether an answer to its question may let its step run
     about: int = 0  # the id of the effect left behind that it asks about; 0: none
+    runs: frozenset[int] = frozenset()  # the runs started by another version that it asks about
     beside: bool = False  # the run went on from it, and its outcome is not on the path to the head
     refused: Sequence[Action] = ()  # settled actions, which do not run although the run goes on
     actions: frozenset[str] = frozenset()  # the ids of its actions
@@ -162,6 +163,7 @@ class MoveTarget:
     config: Mapping[str, Any] = field(default_factory=dict)  # the run's configuration, as JSON values
     settled: Mapping[int, str] = field(default_factory=dict)  # effect id -> the status that the decision gives it
     awaited: frozenset[int] = frozenset()  # effects whose outcome the run waits for: not left behind
+    withdrawn: frozenset[int] = frozenset()  # runs that it started, and that the decision has undone
     deciding: int = 0  # the gate that is decided
     decision: str = ""  # the kind of its outcome
     grants: Sequence[GrantFact] = ()  # the rights that the decision gives

@@ -44,17 +44,18 @@ def start(
     parent: Run | None = None,
     held: str = "",
     priority: int = NORMAL,
+    number: int | None = None,
 ) -> Run:
     """Make a queued run with its first checkpoint, in one transaction.
 
     `environment` records what the run started with: {"config": {…}, "libraries": {name: version}}. `within`: the time
     until its deadline. `parent`: the run whose step starts it. `held`: why it waits for its turn, instead of being
-    queued. `priority`: from 0, the most urgent, to 9. Another call with the same `key` returns the run that the first
-    one made. Raises ValueRefused before anything is written.
+    queued. `priority`: from 0, the most urgent, to 9. `number`: its own, where that was drawn before. Another call with
+    the same `key` returns the run that the first one made. Raises ValueRefused before anything is written.
     """
     header = Header("input", "input", first_step)
     run = Run(
-        plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
+        id=number, plan=plan, team=team, title=title[:200], key=key, started_by=started_by, started_as=by.id,
         environment=canonical(dict(environment or {})), thread=thread, parent=parent, priority=priority,
     )  # fmt: skip
     if held:
@@ -144,7 +145,8 @@ def _begin(
     """Return the statements that insert `run` and its first checkpoint, whose chunks are written here."""
     id = new_id()
     run.head, run.seq, run.next_step = id, 1, header.next_step
-    [run.pk], at, list_format = new_numbers(1)
+    [number], at, list_format = new_numbers(1)
+    run.pk = run.pk or number
     run.lineage = run.lineage or run.pk
     run.deadline = None if within is None else at + within
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)

@@ -39,6 +39,7 @@ RECOVERED: dict[str, TimelineMark] = {
     RecoveryAnswer.RETRY: TimelineMark("ran", "edited", "undo", _("to be tried again")),
     RecoveryAnswer.NOT_HAPPENED: TimelineMark("ran", "edited", "undo", _("did not happen, to be done")),
     RecoveryAnswer.AGAIN: TimelineMark("ran", "edited", "undo", _("to be done again")),
+    RecoveryAnswer.WITHDRAW: TimelineMark("ran", "edited", "undo", _("earlier runs withdrawn, to be tried again")),
     RecoveryAnswer.SKIP: TimelineMark("ran", "cancelled", "right", _("skipped")),
     RecoveryAnswer.STOP: TimelineMark("failed", "failed", "x", _("stopped")),
     "": TimelineMark("ran", "edited", "play", _("recovered")),
