@@ -13,7 +13,7 @@ starts, or it stops, and a person is asked (agents.steps.recovery_gate).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,23 +25,20 @@ from pydantic import BaseModel
 
 from agents.definition import fields, registry
 from agents.definition.agent import ChildRun
-from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError, InputRefused, StepFailed, Suspended
 from agents.models import ChildLink
 from agents.runs.start import start_run
-from agents.session import child_runs
 from agents.session.run_session import RunSession
 from agents.text import saved_language
 from checkpoints import crash_points
-from checkpoints.errors import PlanChanged, ValueRefused
+from checkpoints.errors import PlanChanged
 from checkpoints.events import event_log
-from checkpoints.models import Plan
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs.plans import StepSpec
 from checkpoints.store.start_waiting import new_numbers
-from checkpoints.values import digests
 
 from . import turns
+from .started_before import SpawnCall, StartedBefore, digest_of
 
 MOST = 10_000  # children of one execution
 DEEPEST = 10  # generations
@@ -57,19 +54,6 @@ SELECT max(generation) FROM up
 
 
 @dataclass(frozen=True)
-class SpawnCall:
-    """A call of `spawn`. `number` counts those with the same `digest`; `run`: the number of a child put off."""
-
-    known: RegisteredAgent
-    input: Any
-    config: Mapping[str, Any] | None
-    name: str
-    digest: bytes
-    number: int
-    run: int | None = None
-
-
-@dataclass(frozen=True)
 class Uncalled:
     """What another version of the step started, and this one has not called for before it waits or returns."""
 
@@ -82,20 +66,19 @@ class Spawning:
     def __init__(self, session: RunSession, spec: StepSpec, base: Callable[[], UUID]) -> None:
         self.session = session
         self.spec = spec
-        self.used: list[int] = []  # the numbers of the rows that this execution counts on
+        self.before = StartedBefore(session, spec, base)
+        self.used: dict[int, None] = {}  # the numbers of the rows that this execution counts on, in their order
         self.notes: list[str] = []
         self.suspended: Suspended | None = None
-        self._base = base
         self._numbers: Counter[bytes] = Counter()
         self._put_off: list[SpawnCall] = []
-        self._versions: dict[str, list[str]] = {}
 
     def spawn(self, agent: str, input: Any, config: Mapping[str, Any] | None, name: str) -> ChildRun:
         """Return the child that this call starts, or has started before. Raises StepFailed, AgentError, Fenced."""
         self._check()
         known = registry.named(agent)
         given = fields.whole(input) if isinstance(input, BaseModel) else input
-        digest = _digest(known.spec.agent, known.spec.version, given, config)
+        digest = digest_of(known.spec.agent, known.spec.version, given, config)
         self._numbers[digest] += 1
         call = SpawnCall(known, given, config, name, digest, self._numbers[digest])
         row = self._found(call)
@@ -104,7 +87,7 @@ class Spawning:
             self._put_off.append(replace(call, run=number))
             return ChildRun(number, agent)
         row = row or self._started(call)
-        self.used.append(row.pk)
+        self.used[row.pk] = None
         return ChildRun(row.run_id, agent)
 
     def start_rest(self) -> None:
@@ -116,16 +99,16 @@ class Spawning:
             self.suspended = Suspended(Uncalled(rows))
             raise self.suspended
         while self._put_off:
-            self.used.append(self._started(self._put_off.pop(0)).pk)
+            self.used[self._started(self._put_off.pop(0)).pk] = None
 
     def _found(self, call: SpawnCall) -> ChildLink | None:
         """Return the child that this call has started before, takes over, or reads for a fork; None for none."""
-        if row := self._of_execution(call) or self._adopted(call):
+        if row := self.before.of_execution(call, self.used) or self._adopted(call):
             if row.landings:
                 told = _("R-%(run)s was started before, with the same input; it was taken over.")
                 self.notes.append(told % {"run": row.run_id})
             return row
-        if row := self._of_origin(call):
+        if row := self.before.of_origin(call):
             self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": row.run_id})
         return row
 
@@ -143,58 +126,15 @@ class Spawning:
     def _generation(self) -> int:
         return int(run_sql(_GENERATION, [self.session.run.pk])[0][0])
 
-    @cached_property
-    def _rows(self) -> list[ChildLink]:
-        """Return what this execution has started, in whatever version, oldest first."""
-        rows = ChildLink.objects.filter(parent=self.session.run, base=self._base(), step=self.spec.name)
-        return list(rows.select_related("run").order_by("pk"))
-
-    @cached_property
-    def kept(self) -> dict[tuple[bytes, int], ChildLink]:
-        """Return what a call may find: none that is undone, or was lost before a person had the step tried again."""
-        path = self.session.path
-        return {
-            (bytes(row.digest), row.number): row
-            for row in self._rows
-            if not (row.undone or (row.lost and path.tried_again_since(row.head)))
-        }
-
-    def _of_execution(self, call: SpawnCall) -> ChildLink | None:
-        """Return the row that this call made before, perhaps while another version of the child's agent was served."""
-        if not self.kept:
-            return None
-        return next((row for each in self._digests(call) if (row := self.kept.get((each, call.number)))), None)
-
-    def _digests(self, call: SpawnCall) -> Iterator[bytes]:
-        """Yield the call's digest, then those that it had while other versions of the child's agent were served."""
-        yield call.digest
-        agent, version = call.known.spec.agent, call.known.spec.version
-        if agent not in self._versions:
-            others = Plan.objects.filter(agent=agent).exclude(version=version)
-            self._versions[agent] = list(others.values_list("version", flat=True).distinct())
-        yield from (_digest(agent, each, call.input, call.config) for each in self._versions[agent])
-
     def _uncalled(self) -> list[ChildLink]:
         """Return what another version started, and this one has not called for so far."""
-        used = set(self.used)
-        return [row for row in self._of_another_version if row.pk not in used]
-
-    @cached_property
-    def _of_another_version(self) -> list[ChildLink]:
-        """Return what this execution started before its agent, or the child's, got another version.
-
-        Only what has something to undo or to stop, and also what is about to be undone: it may still act.
-        """
-        ids = {row.pk for row in self._rows if row.undone}
-        ids |= {row.pk for row in self.kept.values() if self.session.path.upgraded_since(row.head)}
-        ids |= child_runs.of_other_versions([row for row in self.kept.values() if row.pk not in ids])
-        return child_runs.unsettled(self.session.run.pk, ids) if ids else []
+        return [row for row in self.before.of_another_version if row.pk not in self.used]
 
     @property
     def _execution(self) -> dict[str, Any]:
         digest = self.session.input_digest(self.spec)
         return {
-            "base": self._base(), "head": self.session.snapshot.id, "input_digest": digest,
+            "base": self.before.base(), "head": self.session.snapshot.id, "input_digest": digest,
             "occurrence": self.session.path.occurrences(self.spec.name, digest),
         }  # fmt: skip
 
@@ -224,66 +164,21 @@ class Spawning:
 
     def _adopted(self, call: SpawnCall) -> ChildLink | None:
         """Take over an equal child that this step started on a branch that was left, if there is one."""
-        session = self.session
-        alike = self._digests(call) if self._left_behind else ()
-        equal = next((equal for each in alike if (equal := self._left_behind.get(each))), None)
-        if not equal:
+        session, row = self.session, self.before.adoptable(call)
+        if row is None:
             return None
-        row = equal.pop()
         crash_points.point("before_adopt", self.spec.name)
         with transaction.atomic():
             session.hold_token()
             row = ChildLink.objects.select_related("run").get(pk=row.pk)
             if row.lost:
                 return None
-            vars(row).update(self._execution, number=call.number)
-            row.save(update_fields=[*self._execution, "number"])
+            vars(row).update(self._execution, step=self.spec.name, number=call.number)
+            row.save(update_fields=[*self._execution, "step", "number"])
             self._record("child.adopted", row)
         return row
-
-    @cached_property
-    def _left_behind(self) -> dict[bytes, list[ChildLink]]:
-        """Return what may be taken over, by digest, oldest last. None is of this execution: those stand."""
-        session = self.session
-        rows = child_runs.adoptable(session.run.pk, self.spec.name, session.path) if self._may_adopt else []
-        return {digest: equal[::-1] for digest, equal in _by_digest(rows).items()}
-
-    def _of_origin(self, call: SpawnCall) -> ChildLink | None:
-        """Return an equal child that completed for another run of the lineage, in a fork; None for none.
-
-        It stays that run's child.
-        """
-        alike = self._digests(call) if self._done_in_lineage else ()
-        equal = [row for each in alike for row in self._done_in_lineage.get(each, ())]
-        return equal[call.number - 1] if call.number <= len(equal) else None
-
-    @cached_property
-    def _done_in_lineage(self) -> dict[bytes, list[ChildLink]]:
-        run = self.session.run
-        return _by_digest(child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else [])
-
-    @property
-    def _may_adopt(self) -> bool:
-        return self.session.branched or self.session.path.moved()
 
     def _record(self, kind: str, row: ChildLink) -> None:
         run = self.session.run
         data = {"child": row.run_id, "agent": row.agent, "step": row.step}
         event_log.record(kind, subject=f"run:{run.pk}", run=run, by=self.session.by, data=data)
-
-
-def _by_digest(rows: Iterable[ChildLink]) -> dict[bytes, list[ChildLink]]:
-    """Group rows of equal children, in their order: an execution may start thousands."""
-    found: dict[bytes, list[ChildLink]] = {}
-    for row in rows:
-        found.setdefault(bytes(row.digest), []).append(row)
-    return found
-
-
-def _digest(agent: str, version: str, input: Any, config: Mapping[str, Any] | None) -> bytes:
-    """Return the digest of all that a child is given. Raises StepFailed."""
-    try:
-        return digests.of_value([agent, version, input, dict(config or {})])
-    except ValueRefused as error:
-        told = f"spawn({agent!r}): {error.pointer} {error.reason}; give it what JSON can say."
-        raise StepFailed(told) from error

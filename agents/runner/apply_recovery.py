@@ -128,7 +128,7 @@ def _start_otherwise(session: RunSession, spec: StepSpec, gate: Gate, outcome: O
     The step's other children are carried past the answer: "try again" starts lost ones anew, and this is no failure.
     """
     runs = started_otherwise.runs_of(gate) if choice == RecoveryAnswer.WITHDRAW else []
-    kept = [row.pk for row in StepMemory(session, spec).spawning.kept.values() if row.run_id not in runs]
+    kept = [row.pk for row in StepMemory(session, spec).spawning.before.kept.values() if row.run_id not in runs]
     with transaction.atomic():
         session.hold_token()
         orders.undo(session, runs)

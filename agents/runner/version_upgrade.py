@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import structlog
 from django.db import transaction
+from django.db.models import Case, Value, When
 from pydantic import create_model
 
 from agents.definition import environment, registry, upcast
@@ -187,10 +188,12 @@ def _bring(session: RunSession, way: UpcastPath, known: RegisteredAgent) -> None
             plan=known.row,
             actor=by,
         )
-        for old, new in way.renamed(step.name for step in session.plan.steps).items():
-            ChildLink.objects.filter(parent=session.run, step=old).update(step=new)
-            if old == session.snapshot.next_step:
-                _rename_kept(session, old, new)
+        if renamed := way.renamed(step.name for step in session.plan.steps):
+            # In one statement: a step may get the name that another one has just lost.
+            names = Case(*(When(step=old, then=Value(new)) for old, new in renamed.items()))
+            ChildLink.objects.filter(parent=session.run, step__in=renamed).update(step=names)
+        if (old := session.snapshot.next_step) in renamed:
+            _rename_kept(session, old, renamed[old])
         data = {"since": way.since, "to": known.spec.version, "upcasters": [each.name for each in way.upcasters]}
         event_log.record("run.upcast", subject=f"run:{session.run.pk}", run=session.run, by=by, data=data)
 

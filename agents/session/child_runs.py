@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import BooleanField, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from agents.definition import registry
 from agents.models import ChildLink, Effect
@@ -18,19 +19,29 @@ from approvals.engine_rules import children, effects
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.runs.plans import PlanSpec
 from checkpoints.store import executions
 from checkpoints.values.checkpoint_kinds import ASIDE
 
 from .run_path import RunPath
 
-_FAMILIES = """
+_BELOW = "FROM family JOIN agents_childlink link ON link.parent_id = family.id"
+_FAMILIES = f"""
 WITH RECURSIVE family AS (
-  SELECT id, id AS top FROM checkpoints_run WHERE id = ANY($1::bigint[])
-  UNION ALL
-  SELECT run.id, family.top FROM family JOIN checkpoints_run run ON run.parent_id = family.id
+  SELECT id, id AS top FROM unnest($1::bigint[]) id UNION ALL SELECT link.run_id, top {_BELOW}
 )
 SELECT id, top FROM family
-"""
+"""  # noqa: S608 - constants
+# Whether a child, or a run below it, has effects that may have to be undone, or one below it still lives.
+_OWES = RawSQL(  # noqa: S611 - constants
+    f"""EXISTS (
+  WITH RECURSIVE family AS (SELECT agents_childlink.run_id AS id UNION ALL SELECT link.run_id {_BELOW})
+  SELECT FROM family JOIN checkpoints_run run ON run.id = family.id
+  WHERE (run.id <> agents_childlink.run_id AND run.status = ANY(%s))
+    OR EXISTS (SELECT FROM agents_effect WHERE run_id = run.id AND undoes_id IS NULL AND status = ANY(%s)))""",  # noqa: S608
+    [[str(status) for status in Run.LIVE], list(effects.OPEN)],
+    output_field=BooleanField(),
+)
 
 
 def done_by(runs: Collection[int]) -> dict[int, list[Effect]]:
@@ -46,13 +57,12 @@ def done_by(runs: Collection[int]) -> dict[int, list[Effect]]:
 
 
 def is_unsettled(row: ChildLink) -> bool:
-    """Tell whether a child has something to undo or to stop. Reads `run`."""
-    done = Effect.objects.filter(run=row.run_id, undoes__isnull=True, status__in=effects.OPEN)
-    return children.unsettled(row.run.status, effects=done.exists(), frozen=row.run.frozen, tried=row.tried)
+    """Tell whether a child, or a run below it, has something to undo or to stop."""
+    return any(map(is_left, _with_effects(ChildLink.objects.filter(pk=row.pk))))
 
 
 def of_run(run_id: int) -> list[ChildLink]:
-    """Return all children of a run, oldest first, each with whether it has effects that may have to be undone."""
+    """Return all children of a run, oldest first, each with whether it, or a run below it, has something to undo."""
     return _of_run(run_id)
 
 
@@ -67,9 +77,8 @@ def of_lineage(lineage: int) -> list[ChildLink]:
 
 
 def _with_effects(rows: QuerySet[ChildLink]) -> QuerySet[ChildLink]:
-    done = Effect.objects.filter(run=OuterRef("run"), undoes__isnull=True, status__in=effects.OPEN)
     found: QuerySet[Any] = rows.select_related("run__plan").order_by("pk")
-    marked: QuerySet[ChildLink] = found.annotate(**{"has_effects": Exists(done)})
+    marked: QuerySet[ChildLink] = found.annotate(**{"owes": _OWES})
     return marked
 
 
@@ -88,10 +97,22 @@ def stands(row: ChildLink, path: RunPath) -> bool:
     return children.stands(on_path=path.holds(row.landings), begun=begun)
 
 
-def adoptable(run_id: int, step: str, path: RunPath) -> list[ChildLink]:
-    """Return the children of a step that an equal spawn may take over, oldest first."""
-    rows = ChildLink.objects.filter(parent=run_id, step=step).select_related("run").order_by("pk")
-    return [row for row in rows if not row.lost and not stands(row, path)]
+def left_by(run_id: int, step: str, plan: PlanSpec, path: RunPath) -> list[ChildLink]:
+    """Return the children that a step started on branches which the run has left, oldest first.
+
+    Also those of steps that the plan does not have: a run that goes back to before an upgrade finds its children under
+    the names that they were given then.
+    """
+    theirs = Q(step=step) | ~Q(step__in=[each.name for each in plan.steps])
+    rows = ChildLink.objects.filter(theirs, parent=run_id).select_related("run").order_by("pk")
+    return [row for row in rows if not stands(row, path)]
+
+
+def started_under_others(rows: Collection[ChildLink], plan_id: int) -> list[ChildLink]:
+    """Return those of these children that their parent started, or last counted on, under another plan than this."""
+    others = Checkpoint.objects.filter(pk__in=[row.head for row in rows]).exclude(plan=plan_id)
+    heads = set(others.values_list("pk", flat=True))
+    return [row for row in rows if row.head in heads]
 
 
 def done_for_kin(run: Run, step: str) -> list[ChildLink]:
@@ -179,6 +200,6 @@ def count_on(ids: Sequence[int]) -> bool:
 
 
 def is_left(row: ChildLink) -> bool:
-    """Tell whether a child, of `of_run`, has something to undo or to stop."""
-    done = bool(vars(row)["has_effects"])
-    return children.unsettled(row.run.status, effects=done, frozen=row.run.frozen, tried=row.tried)
+    """Tell whether a child, of `of_run`, or a run below it, has something to undo or to stop."""
+    owes = bool(vars(row)["owes"])
+    return children.unsettled(row.run.status, owes=owes, frozen=row.run.frozen, tried=row.tried)

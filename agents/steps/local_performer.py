@@ -46,7 +46,7 @@ class LocalPerformer(Performer[RunSession]):
         took = time.monotonic() - began
         log.info("step.returned", step=spec.name, attempt=session.attempt, took_ms=round(took * 1000, 1))
         notes = [session.clean(note) for note in (*map(str, instance.notes), *memory.spawning.notes)]
-        return Returned(value, took, notes, memory.beside(), memory.spawning.used)
+        return Returned(value, took, notes, memory.beside(), [*memory.spawning.used])
 
     def effect(self, session: RunSession, spec: StepSpec, row: Effect) -> Returned:
         """Call the effect's method as `step` does, with its key if it takes one. Raises Fenced before it is called."""

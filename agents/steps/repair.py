@@ -124,7 +124,7 @@ def accept(session: RunSession, spec: StepSpec, outcome: Outcome, *, by: Actor) 
     output = outputs.unpacked(shown.arguments)
     next_step = session.plan.next_after(spec.name) if output.goto is None else output.goto
     note = f"Taken as it is by {by.name or by.id}, although it was refused."
-    children = [row.pk for row in StepMemory(session, spec).spawning.kept.values()]
+    children = [row.pk for row in StepMemory(session, spec).spawning.before.kept.values()]
     return session.save(
         "step", spec, output.writes, next_step, notes=[note], by=by, slice_over=False, children=children
     )

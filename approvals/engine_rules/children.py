@@ -53,10 +53,10 @@ def lost(status: str, ordered: str) -> bool:
     return status in LOST or ordered == "undo" or (bool(ordered) and status != COMPLETED)
 
 
-def unsettled(status: str, *, effects: bool, frozen: bool, tried: bool) -> bool:
+def unsettled(status: str, *, owes: bool, frozen: bool, tried: bool) -> bool:
     """Tell whether a child that was left behind has something to undo or to stop.
 
-    Of a frozen one nobody knows. One that was `tried` to be undone and has ended has nothing more: what is left of it
-    stays.
+    `owes`: it, or a run below it, did something, or one below it still lives. Of a frozen one nobody knows. One that
+    was `tried` to be undone and has ended has nothing more: what is left of it stays.
     """
-    return not frozen and (status not in ENDED or (effects and not tried))
+    return not frozen and (status not in ENDED or (owes and not tried))

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from agents import Agent, Card, effect, gate, step, upcast
 from agents.definition import registry
-from agents.models import ChildLink
 from agents.moves import child_orders, rewind
 from agents.testing import Trial
+from approvals.consequences.gate import GateImpacts
 from approvals.models import Gate
 from checkpoints.models import Event
 from tests.factories import ann
@@ -93,13 +93,8 @@ class Batch(Agent):
         return {"paid": [each.state["invoice"] for each in self.gather(*children) if each]}
 
 
-class LaterBatch(Batch):
-    """A version of it that others follow: it takes over the runs of the first, with the step as it was."""
-
-    name = "pays_a_batch"
-    version = "2"
-    team = "Support"
-    State: ClassVar[Any] = Batch.State
+class Follows:
+    """Takes over the runs of version 1."""
 
     @upcast("1")
     @classmethod
@@ -107,8 +102,13 @@ class LaterBatch(Batch):
         return state
 
 
-class WithMemo(LaterBatch):
+class WithMemo(Follows, Batch):
     """Gives each payment a memo."""
+
+    name = "pays_a_batch"
+    version = "2"
+    team = "Support"
+    State: ClassVar[Any] = Batch.State
 
     @step
     def pay_all(self, ledger: str, invoices: list[str], tells: bool) -> dict[str, Any]:
@@ -142,3 +142,214 @@ def test_nothing_starts_beside_what_the_old_version_started(ledger: Path) -> Non
     first, second = run.children
     assert [first.title, second.title] == ["pays_one_invoice"] * 2
     assert run.card.risk == "high"
+
+
+def test_the_question_names_each_run_with_what_it_did(ledger: Path) -> None:
+    run = Trial(Batch, ledger=str(ledger), invoices=["a", "b"], tells=True, starts=[Pays])
+    run.children[0].approve()
+    run.upgrade(WithMemo)
+    first, second = (each.row.pk for each in run.children)
+    assert run.card.reasons == (
+        f"R-{first} “pays_one_invoice” has completed; did “Pay” and “Tell”, “Tell” cannot be undone",
+        f"R-{second} “pays_one_invoice” waits for the decision at “Pay b?”; it has done nothing yet that could be "
+        "undone",
+    )
+    question = run.card.question
+    assert question is not None
+    assert question["runs"] == [first, second]
+    seq = trail(run.row).index(("step", "begin")) + 1
+    assert question["text"].endswith(
+        f"To keep them, serve version 1 again, then rewind this run to checkpoint {seq}, before the upgrade."
+    )
+
+
+def test_withdrawn_and_undone_before_others_start_each_is_paid_once(ledger: Path) -> None:
+    run = held(ledger)
+    old, waits = run.children
+    old.approve()
+    assert worked(ledger) == ["pay a"]
+    assert run.asks == "pay_all", "the first payment changes nothing about the question"
+    run.answer("withdraw")
+    assert [each.status for each in (old, waits)] == ["cancelled"] * 2
+    assert not Gate.objects.open().filter(run__in=[old.row, waits.row]).exists()
+    assert worked(ledger) == ["pay a", "take back a"]
+    for each in run.children[2:]:
+        each.approve()
+    assert (run.status, run.state["paid"]) == ("completed", ["a", "b"])
+    assert worked(ledger) == ["pay a", "take back a", "pay a", "pay b"]
+
+
+def test_nothing_new_starts_before_what_was_withdrawn_is_undone(ledger: Path) -> None:
+    """A worker that goes on at once would have them wait beside each other, until somebody carries the order out."""
+    run = held(ledger)
+    carry_out = child_orders.carry_out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child_orders, "carry_out", lambda parent: 0)
+        run.answer("withdraw")
+        assert (started(run), run.reason[:25]) == (["waiting"] * 2, "Waits until 2 runs are un")
+    carry_out(run.row.pk)
+    with run._world():
+        run._go_on()
+    assert started(run) == ["cancelled"] * 2 + ["waiting"] * 2
+
+
+def test_the_old_version_served_again_goes_on_with_what_it_started(ledger: Path) -> None:
+    run = held(ledger)
+    run.known = registry.of_classes([Batch, Pays])
+    with run._world():
+        rewind.rewind(run._fresh(), to=trail(run.row).index(("step", "begin")) + 1, by=ann(run.team))
+        run._go_on()
+    assert (run.version, run.asks, started(run)) == ("1", "", ["waiting"] * 2)
+    for each in run.children:
+        each.approve()
+    assert (run.status, worked(ledger)) == ("completed", ["pay a", "pay b"])
+
+
+class Renamed(Batch):
+    """Calls the step otherwise, and gives each payment a memo."""
+
+    name = "pays_a_batch"
+    version = "3"
+    team = "Support"
+    State: ClassVar[Any] = Batch.State
+
+    pay_all = None  # type: ignore[assignment]
+
+    @upcast("1", steps={"pay_all": "pay_each"})
+    @classmethod
+    def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return state
+
+    @step
+    def pay_each(self, ledger: str, invoices: list[str]) -> dict[str, Any]:
+        given = [{"ledger": ledger, "invoice": each, "memo": "November"} for each in invoices]
+        children = [self.spawn("pays_one_invoice", each) for each in given]
+        return {"paid": [each.state["invoice"] for each in self.gather(*children) if each]}
+
+
+def test_so_it_does_where_the_new_version_had_renamed_the_step(ledger: Path) -> None:
+    run = held(ledger, Renamed)
+    assert (run.asks, len(run.children)) == ("pay_each", 2)
+    run.known = registry.of_classes([Batch, Pays])
+    with run._world():
+        rewind.rewind(run._fresh(), to=trail(run.row).index(("step", "begin")) + 1, by=ann(run.team))
+        run._go_on()
+    assert (run.version, run.asks, started(run)) == ("1", "", ["waiting"] * 2)
+
+
+def test_the_old_version_starts_nothing_beside_what_the_new_one_started(ledger: Path) -> None:
+    run = held(ledger).answer("withdraw")
+    run.known = registry.of_classes([Batch, Pays])
+    with run._world():
+        rewind.rewind(run._fresh(), to=trail(run.row).index(("step", "begin")) + 1, by=ann(run.team))
+        run._go_on()
+    assert (run.version, run.asks, started(run)) == ("1", "pay_all", ["cancelled"] * 2 + ["waiting"] * 2)
+    run.answer("withdraw")
+    assert started(run) == ["cancelled"] * 4 + ["waiting"] * 2
+
+
+class Reordered(Follows, Batch):
+    """Has something new paid first, and the others in another order."""
+
+    name = "pays_a_batch"
+    version = "4"
+    team = "Support"
+    State: ClassVar[Any] = Batch.State
+
+    @step
+    def pay_all(self, ledger: str, invoices: list[str], tells: bool) -> dict[str, Any]:
+        children = [
+            self.spawn("pays_one_invoice", {"ledger": ledger, "invoice": each, "tells": tells})
+            for each in ("new", *reversed(invoices))
+        ]
+        return {"paid": [each.state["invoice"] for each in self.gather(*children) if each]}
+
+
+def test_a_version_that_calls_for_all_of_them_in_another_order_is_not_stopped(ledger: Path) -> None:
+    run = held(ledger, Reordered)
+    assert (run.asks, started(run)) == ("", ["waiting"] * 3)
+    for each in run.children:
+        each.approve()
+    assert (run.status, run.state["paid"]) == ("completed", ["new", "b", "a"])
+    assert worked(ledger) == ["pay a", "pay b", "pay new"]
+
+
+class Partly(Follows, Batch):
+    """Gives one of the payments a memo."""
+
+    name = "pays_a_batch"
+    version = "5"
+    team = "Support"
+    State: ClassVar[Any] = Batch.State
+
+    @step
+    def pay_all(self, ledger: str, invoices: list[str], tells: bool) -> dict[str, Any]:
+        given = [
+            {"ledger": ledger, "invoice": each, "tells": tells, **({"memo": "late"} if each == "a" else {})}
+            for each in invoices
+        ]
+        children = [self.spawn("pays_one_invoice", each) for each in given]
+        return {"paid": [each.state["invoice"] for each in self.gather(*children) if each]}
+
+
+def test_only_what_was_not_called_for_is_withdrawn(ledger: Path) -> None:
+    run = held(ledger, Partly)
+    other, same = run.children
+    question = run.card.question
+    assert question is not None
+    assert question["runs"] == [other.row.pk]
+    same.stop("not this one")
+    run.answer("withdraw")
+    assert [each.status for each in run.children[:2]] == ["cancelled"] * 2
+    assert run.asks == "pay_all", "it was stopped by a person, and is not started anew by the answer"
+    assert len(run.children) == 3
+
+
+def test_what_the_answer_would_do_is_said_before(ledger: Path) -> None:
+    run = Trial(Batch, ledger=str(ledger), invoices=["a", "b"], tells=True, starts=[Pays])
+    run.children[0].approve()
+    run.upgrade(WithMemo)
+    first, second = (each.row.pk for each in run.children)
+    with run._world():
+        gate = Gate.objects.open().select_related("run__plan").get(run=run.row)
+        found = GateImpacts(gate, gate.standing().card, []).answering("withdraw")
+    assert found is not None
+    assert [(each.run, str(each.fate), each.undone, each.cannot) for each in found.children] == [
+        (first, "undone", ("pay",), ("tell",)),
+        (second, "undone", (), ()),
+    ]
+
+
+def test_stopped_there_the_run_ends_with_what_waits_and_what_was_paid_stays(ledger: Path) -> None:
+    run = held(ledger)
+    run.children[0].approve()
+    run.answer("stop")
+    assert (run.status, started(run)) == ("failed", ["completed", "cancelled"])
+    assert worked(ledger) == ["pay a"]
+
+
+def test_the_same_version_that_starts_something_else_when_it_is_tried_again_is_not_asked(ledger: Path) -> None:
+    """Without an upgrade nothing is another version's."""
+    run = Trial(Wavering, ledger=str(ledger), starts=[Pays])
+    assert (run.asks, len(run.children)) == ("", 2)
+    assert not Event.objects.filter(run_id=run.row.pk, kind="gate.opened").exists()
+
+
+class Wavering(Agent):
+    """Starts one child, fails, and starts another one."""
+
+    name = "wavers"
+    team = "Support"
+
+    class State(BaseModel):
+        ledger: str
+        paid: list[str] = []
+
+    @step(retry=1)
+    def pay_all(self, ledger: str) -> dict[str, Any]:
+        tries = 2 if Path(f"{ledger}.tried").exists() else 1
+        Path(f"{ledger}.tried").touch()
+        child = self.spawn("pays_one_invoice", {"ledger": ledger, "invoice": f"try {tries}"})
+        if tries == 1:
+            raise ValueError("the model was not there")
+        return {"paid": [each.state["invoice"] for each in self.gather(child) if each]}

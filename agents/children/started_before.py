@@ -1,0 +1,196 @@
+"""Finds the children that an execution of a step has started before, or that it may take over or read.
+
+By content first: agent, input, configuration and number among equal ones, whatever version of the child's agent was
+served. A new version may give the same in other words, such as with a default that a model has got: what another
+version started is also found where the child's State reads both inputs alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from agents.definition import environment, fields, registry, upcast
+from agents.definition.registered import RegisteredAgent
+from agents.errors import ConfigRefused, InputRefused, StepFailed, UpcastFailed
+from agents.models import ChildLink
+from agents.runs.start import checked
+from agents.session import child_runs
+from agents.session.run_session import RunSession
+from checkpoints import store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
+from checkpoints.models import Plan
+from checkpoints.runs.plans import StepSpec
+from checkpoints.values import digests
+from checkpoints.values.checkpoint_kinds import Kind
+
+NOT_READ = (ConfigRefused, InputRefused, UpcastFailed, ValueRefused, NoSuchCheckpoint, NotVerified)
+
+
+@dataclass(frozen=True)
+class SpawnCall:
+    """A call of `spawn`. `number` counts those with the same `digest`; `run`: the number of a child put off."""
+
+    known: RegisteredAgent
+    input: Any
+    config: Mapping[str, Any] | None
+    name: str
+    digest: bytes
+    number: int
+    run: int | None = None
+
+
+class StartedBefore:
+    """What one execution of a step finds. `base` returns the checkpoint from which the step was sent on."""
+
+    def __init__(self, session: RunSession, spec: StepSpec, base: Callable[[], UUID]) -> None:
+        self.session = session
+        self.spec = spec
+        self.base = base
+        self._versions: dict[str, list[str]] = {}
+
+    @cached_property
+    def kept(self) -> dict[tuple[bytes, int], ChildLink]:
+        """Return what this execution started; none undone, or lost before a person had the step tried again."""
+        path = self.session.path
+        return {
+            (bytes(row.digest), row.number): row
+            for row in self._rows
+            if not (row.undone or (row.lost and path.tried_again_since(row.head)))
+        }
+
+    def of_execution(self, call: SpawnCall, used: Collection[int]) -> ChildLink | None:
+        """Return the row that this call made before, in this or another version; None for none that is not `used`."""
+        if not self.kept:
+            return None
+        equal = (self.kept.get((each, call.number)) for each in self._digests(call))
+        alike = self._read_alike if self._of_older_version else {}
+        rows = [*filter(None, equal), *(alike.get(_as_read(call.known, call.input, call.config), ()) if alike else ())]
+        return next((row for row in rows if row.pk not in used), None)
+
+    def adoptable(self, call: SpawnCall) -> ChildLink | None:
+        """Take out an equal child that this step started on a branch that was left, if there is one."""
+        alike = self._digests(call) if self._left_behind else ()
+        equal = next((equal for each in alike if (equal := self._left_behind.get(each))), None)
+        return equal.pop() if equal else None
+
+    def of_origin(self, call: SpawnCall) -> ChildLink | None:
+        """Return an equal child that completed for another run of the lineage, in a fork; None for none.
+
+        It stays that run's child.
+        """
+        alike = self._digests(call) if self._done_in_lineage else ()
+        equal = [row for each in alike for row in self._done_in_lineage.get(each, ())]
+        return equal[call.number - 1] if call.number <= len(equal) else None
+
+    @cached_property
+    def of_another_version(self) -> list[ChildLink]:
+        """Return what may still act, or did something, and was started before this run, or the child, was upgraded.
+
+        Also what is about to be undone, and what was left by a move to before an upgrade.
+        """
+        rows = [*self._of_older_version, *(row for row in self._rows if row.undone), *self._left_by_other_plans]
+        ids = {row.pk for row in rows}
+        return child_runs.unsettled(self.session.run.pk, ids) if ids else []
+
+    @cached_property
+    def _rows(self) -> list[ChildLink]:
+        """Return what this execution has started, in whatever version, oldest first."""
+        rows = ChildLink.objects.filter(parent=self.session.run, base=self.base(), step=self.spec.name)
+        return list(rows.select_related("run").order_by("pk"))
+
+    @cached_property
+    def _of_older_version(self) -> list[ChildLink]:
+        """Return what of `kept` was started before the run's agent, or the child's, got another version."""
+        path, rows = self.session.path, [*self.kept.values()]
+        since = [row for row in rows if not path.upgraded_since(row.head)]
+        same = {row.pk for row in since} - child_runs.of_other_versions(since)
+        return [row for row in rows if row.pk not in same]
+
+    @cached_property
+    def _read_alike(self) -> dict[bytes, list[ChildLink]]:
+        """Return what another version started, by the digest of its input as the child's State reads it now."""
+        found: dict[bytes, list[ChildLink]] = {}
+        for row in self._of_older_version:
+            if row.agent in registry.names() and (digest := _as_begun(registry.named(row.agent), row)):
+                found.setdefault(digest, []).append(row)
+        return found
+
+    def _digests(self, call: SpawnCall) -> Iterator[bytes]:
+        """Yield the call's digest, then those that it had while other versions of the child's agent were served."""
+        yield call.digest
+        agent, version = call.known.spec.agent, call.known.spec.version
+        if agent not in self._versions:
+            others = Plan.objects.filter(agent=agent).exclude(version=version)
+            self._versions[agent] = list(others.values_list("version", flat=True).distinct())
+        yield from (digest_of(agent, each, call.input, call.config) for each in self._versions[agent])
+
+    @cached_property
+    def _left(self) -> list[ChildLink]:
+        """Return what this step started on branches that were left. None is of this execution: those stand."""
+        session = self.session
+        may = session.branched or session.path.moved()
+        return child_runs.left_by(session.run.pk, self.spec.name, session.plan, session.path) if may else []
+
+    @cached_property
+    def _left_behind(self) -> dict[bytes, list[ChildLink]]:
+        """Return what may be taken over, by digest, oldest last."""
+        return {digest: equal[::-1] for digest, equal in _by_digest(row for row in self._left if not row.lost).items()}
+
+    @cached_property
+    def _left_by_other_plans(self) -> list[ChildLink]:
+        """Return what was started under another plan of the run's, before a move to one of its other versions."""
+        plan = self.session.run.plan_id
+        return child_runs.started_under_others(self._left, plan) if self._left else []
+
+    @cached_property
+    def _done_in_lineage(self) -> dict[bytes, list[ChildLink]]:
+        run = self.session.run
+        return _by_digest(child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else [])
+
+
+def _by_digest(rows: Iterable[ChildLink]) -> dict[bytes, list[ChildLink]]:
+    """Group rows of equal children, in their order: an execution may start thousands."""
+    found: dict[bytes, list[ChildLink]] = {}
+    for row in rows:
+        found.setdefault(bytes(row.digest), []).append(row)
+    return found
+
+
+def digest_of(agent: str, version: str, input: Any, config: Mapping[str, Any] | None) -> bytes:
+    """Return the digest of all that a child is given. Raises StepFailed."""
+    try:
+        return digests.of_value([agent, version, input, dict(config or {})])
+    except ValueRefused as error:
+        told = f"spawn({agent!r}): {error.pointer} {error.reason}; give it what JSON can say."
+        raise StepFailed(told) from error
+
+
+def _as_read(known: RegisteredAgent, input: Any, config: Mapping[str, Any] | None) -> bytes:
+    """Return the digest of an input and a configuration as the child's agent reads them; b"" where it does not."""
+    try:
+        values = fields.whole(checked(known.agent.State, input))
+        made = environment.configured(known.agent, config or {})
+        return digests.of_value([known.spec.agent, values, made and made.model_dump(mode="json", by_alias=False)])
+    except NOT_READ:
+        return b""
+
+
+def _as_begun(known: RegisteredAgent, row: ChildLink) -> bytes:
+    """Return the digest, as `_as_read`, of what a child began with, upgraded to the version that is served now."""
+    first = row.run.checkpoints.filter(kind=Kind.INPUT).values_list("id", "plan").first()
+    if first is None:  # removed by retention
+        return b""
+    try:
+        state, plan = store.load_checkpoint(first[0]).state, Plan.objects.get(pk=first[1])
+        if plan.version != known.spec.version:
+            way = upcast.way_to(known.spec.version, plan, registry.agents())
+            if way is None:
+                return b""
+            state = upcast.apply(way, state)
+        return _as_read(known, state, environment.recorded(row.run).get("config"))
+    except NOT_READ:
+        return b""
