@@ -36,17 +36,15 @@ def ask(session: RunSession, spec: StepSpec, rows: Sequence[ChildLink]) -> None:
     """Ask what becomes of these children. Releases the run to waiting. Raises Fenced."""
     count, before = len(rows), _before_upgrade(session, rows)
     undo = ngettext(
-        "Withdraw this run and undo what it did, then let %(step)s start anew",
-        "Withdraw these %(count)s runs and undo what they did, then let %(step)s start anew",
-        count,
+        "Withdraw and undo this run, then start anew", "Withdraw and undo these %(count)s runs, then start anew", count
     )
     again = [] if before else [choice(RecoveryAnswer.RETRY, _("Try %(step)s again; these runs stay as they are"))]
     choices = [choice(RecoveryAnswer.WITHDRAW, undo), *again, choice(RecoveryAnswer.STOP, _("Stop the run"))]
     text = ngettext(
-        "%(step)s now starts its runs with other values than %(since)s did. It would start new runs beside the one "
-        "below, and both could do the same. So nothing new has started.",
-        "%(step)s now starts its runs with other values than %(since)s did. It would start new runs beside the "
-        "%(count)s below, and both could do the same. So nothing new has started.",
+        "%(step)s now starts its runs with other values than %(since)s did. Its earlier run is still there, and both "
+        "could do the same. So nothing new has started.",
+        "%(step)s now starts its runs with other values than %(since)s did. Its %(count)s earlier runs are still "
+        "there, and both could do the same. So nothing new has started.",
         count,
     )
     keep = _("To keep them, serve the earlier version again, then let %(step)s try again here.")
@@ -81,7 +79,7 @@ def _lines(rows: Sequence[ChildLink]) -> list[str]:
         asking.setdefault(run, []).append(title)
     done = child_runs.done_by([row.run_id for row in rows[:NAMED]])
     lines = [
-        f"R-{row.run_id} “{row.run.title}” {_standing(row.run, asking.get(row.run_id, []))}; {_did(done[row.run_id])}"
+        f"R-{row.run_id} “{row.run.title}” {_standing(row.run, asking.get(row.run_id, []))}. {_did(done[row.run_id])}"
         for row in rows[:NAMED]
     ]
     more = len(rows) - NAMED
@@ -105,12 +103,12 @@ def _did(rows: Sequence[Effect]) -> str:
     """Say which effects were done, or may have been, and which of them cannot be undone."""
     known = [row for row in rows if row.status not in effects.IN_DOUBT]
     words = [
-        (_("did %(effects)s"), known),
-        (_("may have done %(effects)s"), [row for row in rows if row not in known]),
+        (_("It did %(effects)s"), known),
+        (_("It may have done %(effects)s"), [row for row in rows if row not in known]),
         (_("%(effects)s cannot be undone"), [row for row in rows if row.irreversible]),
     ]
     said = [word % {"effects": quoted(map(_titled, found))} for word, found in words if found]
-    return ", ".join(said) or _("it has done nothing yet that could be undone")
+    return ". ".join(said) or _("Nothing to undo")
 
 
 def _titled(row: Effect) -> str:

@@ -326,7 +326,7 @@ def test_a_new_version_of_the_child_alone_starts_no_other_beside_it(ledger: Path
     run.known = registry.of_classes([Boss, LaterPays])
     run.signal("go")
     assert (run.asks, worked(ledger)) == ("fan_out", ["pay", "tell"])
-    assert "did “Pay” and “Tell”, “Tell” cannot be undone" in run.card.reasons[0]
+    assert "It did “Pay” and “Tell”. “Tell” cannot be undone" in run.card.reasons[0]
     question = run.card.question
     assert question is not None
     assert [each["id"] for each in question["choices"]] == ["withdraw", "retry", "stop"]
@@ -400,7 +400,7 @@ def test_what_a_childs_own_child_did_is_named_and_undone(ledger: Path) -> None:
     run.upgrade(LaterTop)
     assert (run.asks, len(run.children)) == ("fan_out", 1)
     assert run.card.reasons == (
-        f"R-{run.children[0].row.pk} “has_a_child_pay” has completed; did “Pay” and “Tell”, “Tell” cannot be undone",
+        f"R-{run.children[0].row.pk} “has_a_child_pay” has completed. It did “Pay” and “Tell”. “Tell” cannot be undone",
     )
     run.answer("withdraw")
     assert [each.status for each in run.children] == ["cancelled", "completed"]

@@ -150,9 +150,8 @@ def test_the_question_names_each_run_with_what_it_did(ledger: Path) -> None:
     run.upgrade(WithMemo)
     first, second = (each.row.pk for each in run.children)
     assert run.card.reasons == (
-        f"R-{first} “pays_one_invoice” has completed; did “Pay” and “Tell”, “Tell” cannot be undone",
-        f"R-{second} “pays_one_invoice” waits for the decision at “Pay b?”; it has done nothing yet that could be "
-        "undone",
+        f"R-{first} “pays_one_invoice” has completed. It did “Pay” and “Tell”. “Tell” cannot be undone",
+        f"R-{second} “pays_one_invoice” waits for the decision at “Pay b?”. Nothing to undo",
     )
     question = run.card.question
     assert question is not None
