@@ -75,7 +75,7 @@ def _carry_out(row: ChildLink) -> bool:
         return row.run.status not in Run.LIVE or cancel_once_known(row.run, by=by, reason=reason)
     if not child_runs.is_unsettled(row):
         return True
-    reason = _("R-%(run)s, which started it, went back to before it.") % {"run": row.parent_id}
+    reason = _("R-%(run)s, which started it, goes on without it.") % {"run": row.parent_id}
     return undo_child.undo(row, by=by, reason=reason)
 
 

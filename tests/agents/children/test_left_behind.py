@@ -135,7 +135,7 @@ def test_one_that_waits_for_a_person_is_withdrawn_where_the_edit_left_it_out(led
     names(run, before_the_fan_out_of(run), "b")
     assert child(run, "a").status == "cancelled"
     assert Gate.objects.get(run=child(run, "a")).status == "withdrawn"
-    assert child(run, "a").reason == f"R-{run.pk}, which started it, went back to before it."
+    assert child(run, "a").reason == f"R-{run.pk}, which started it, goes on without it."
 
 
 def before_the_fan_out_of(run: Run) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from django.db.models.functions import Now
 from pydantic import BaseModel
 
 from agents import Agent, Card, effect, gate, step, upcast
@@ -18,7 +19,8 @@ from agents.moves import child_orders, rewind
 from agents.testing import Trial
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Gate
-from checkpoints.models import Event
+from checkpoints import crash_points
+from checkpoints.models import Event, Run
 from tests.factories import ann
 from tests.factories.driven_runs import trail
 
@@ -352,3 +354,23 @@ class Wavering(Agent):
         if tries == 1:
             raise ValueError("the model was not there")
         return {"paid": [each.state["invoice"] for each in self.gather(child) if each]}
+
+
+@pytest.mark.parametrize(
+    "point", ["before_outcome", "after_save", "after_outcome", "before_order", "beside_undo_child", "after_order"]
+)
+def test_whoever_dies_while_they_are_withdrawn_each_is_paid_once(
+    ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    run = held(ledger)
+    run.children[0].approve()
+    with monkeypatch.context() as patch:
+        patch.setenv("HOLDPOINT_CRASH", f"{point}@pay_all:raise:1:{tmp_path / 'hits'}")
+        with pytest.raises(crash_points.Crashed):
+            run.answer("withdraw")
+    assert len(run.children) == 2
+    Run.objects.filter(pk=run.row.pk, status="running").update(lease_until=Now())
+    with run._world():
+        run._go_on()
+    assert started(run) == ["cancelled"] * 2 + ["waiting"] * 2
+    assert worked(ledger) == ["pay a", "take back a"]
