@@ -55,7 +55,7 @@ SELECT max(generation) FROM up
 
 @dataclass(frozen=True)
 class Uncalled:
-    """What another version of the step started, and this one has not called for before it waits or returns."""
+    """The children of another version for which this one has not called before it waits or returns."""
 
     rows: Sequence[ChildLink]
 

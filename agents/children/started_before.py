@@ -44,7 +44,7 @@ class SpawnCall:
 
 
 class StartedBefore:
-    """What one execution of a step finds. `base` returns the checkpoint from which the step was sent on."""
+    """The children that an execution of a step may find. `base` returns the checkpoint that sent it."""
 
     def __init__(self, session: RunSession, spec: StepSpec, base: Callable[[], UUID]) -> None:
         self.session = session
