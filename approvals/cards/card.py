@@ -106,6 +106,12 @@ class Card:
         return [each for each in self.actions if each.id in before and not each.may_run(before[each.id])]
 
     @property
+    def registered_risk(self) -> str:
+        """Return the highest risk that people gave the actions' tools; "" where one is not registered."""
+        given = [action.registered.risk if action.registered else "" for action in self.actions]
+        return "" if "" in given else max(given, key=RISKS.index, default="")
+
+    @property
     def settled(self) -> bool:
         """Tell whether somebody refused one of the actions, or answered in its place."""
         return any(action.settled for action in self.actions)

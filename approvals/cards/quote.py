@@ -22,6 +22,11 @@ class Quote:
         return asdict(self)
 
 
+def quoted(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[tuple[Quote, str]]:
+    """List the quotes with their texts in the state; both are untrusted."""
+    return [(each, str(json_pointer.find(state, each.pointer))) for each in quotes]
+
+
 def faults_of(quotes: Sequence[Quote], state: Mapping[str, Any]) -> list[str]:
     """List what is wrong with a card's quotes, a sentence each."""
     faults = []

@@ -27,7 +27,7 @@ from .reading import read
 
 def offered(needs: Requirements, card: Card, *, kind: str, attempt: int, external: bool) -> bool:
     """Tell whether a rule may approve a new gate by itself. Pure."""
-    own_words = external and (not card.actions or any(each.in_own_words(external=True) for each in card.actions))
+    own_words = external and not card.registered_risk
     return (
         needs.auto
         and kind == Gate.Kind.REVIEW

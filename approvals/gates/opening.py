@@ -230,7 +230,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
 def _sizes(asked: NewGate) -> dict[str, Any]:
     """Return the columns by which the inbox orders gates. An external program's own amount is no size to go by."""
     card, outside = asked.card, asked.run.plan.external
-    own = outside and (not card.actions or any(each.in_own_words(external=True) for each in card.actions))
+    own = outside and not card.registered_risk
     paid = amount.NONE if own else amount.read(card.amount)
     delay = amount.of_delay(card.cost_of_delay)
     return {

@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 
 from approvals.cards.action import Action
 from approvals.models import Delegation, Gate, Outcome, Policy, Proposal
+from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.text.untrusted import plain
 from checkpoints.actors import of_user
 from checkpoints.models import Run
@@ -52,7 +53,9 @@ def of_gate(
 
     `outcome`: how it ended. `by`: who mentioned the person. `stuck`: it was approved, and nothing has run.
     """
+    source = Provenance.of(gate)
     title = plain(gate.title, limit=TITLE) if _may(gate, Leaves.TITLE) else ""
+    title = source.in_a_line(title, named=_may(gate, Leaves.FACTS))
     by = by if may_name(gate) else ""
     ended = (how_it_ended(outcome) if may_name(gate) else _("This gate has ended.")) if outcome else ""
     ended = _("%(ended)s Nothing has run since.") % {"ended": ended} if stuck else ended
@@ -60,8 +63,8 @@ def of_gate(
         kind=kind,
         subject=_subject(gate, kind, title, ended, by),
         title=title,
-        facts=tuple(_facts(gate, standing)),
-        sections=tuple(_sections(standing)) if _may(gate, Leaves.ALL) else (),
+        facts=tuple(_facts(gate, standing, source)),
+        sections=tuple(_sections(standing, source)) if _may(gate, Leaves.ALL) else (),
         link=absolute(reverse("gate", args=[gate.pk])),
         settings_link=settings_page(),
         button=_("See the gate") if ended else _("Open the gate"),
@@ -174,29 +177,39 @@ def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str) -> s
             return _("%(ended)s %(title)s") % names
 
 
-def _facts(gate: Gate, standing: Proposal) -> Iterator[MessageFact]:
+def _facts(gate: Gate, standing: Proposal, source: Provenance) -> Iterator[MessageFact]:
+    """Yield what the gate is about; what only a program says is one fact under its name, which no channel can part."""
     team = plain(gate.team.name, limit=80)
     if not _may(gate, Leaves.FACTS):
         yield MessageFact(_("Team"), team)
         return
     card = standing.card
-    for label, value in ((_("Amount"), card.amount), (_("For"), card.for_whom), (_("Concerns"), card.resource)):
-        if value:
-            yield MessageFact(label, plain(value, limit=VALUE))
-    yield MessageFact(_("Risk"), str(Gate.Risk(gate.risk).label))
-    titles = [plain(each.title or each.tool, limit=TITLE) for each in card.actions[:ACTIONS]]
+    risk = MessageFact(_("Risk"), str(Gate.Risk(gate.risk).label))
+    about = [(_("Amount"), card.amount), (_("For"), card.for_whom), (_("Concerns"), card.resource)]
+    stated = [MessageFact(label, plain(value, limit=VALUE)) for label, value in about if value]
+    if source.outside:
+        stated += [] if card.registered_risk else [risk]
+        if amount := source.amount(card):
+            yield MessageFact(_("Amount"), plain(amount, limit=VALUE))
+    else:
+        yield from stated
+    if card.registered_risk or not source.outside:
+        yield risk
+    titles = [plain(source.named(action) or action.tool, limit=TITLE) for action in card.actions[:ACTIONS]]
     if titles:
         rest = len(card.actions) - len(titles)
         more = [ngettext("%(count)s more", "%(count)s more", rest) % {"count": rest}] if rest else []
         yield MessageFact(ngettext("Action", "Actions", len(card.actions)), "; ".join([*titles, *more]))
+    if source.outside and stated:
+        yield MessageFact(source.marks["facts"], "; ".join(f"{fact.label}: “{fact.value}”" for fact in stated))
     yield MessageFact(_("Agent"), plain(gate.run.plan.agent, limit=100))
     yield MessageFact(_("Team"), team)
 
 
-def _sections(standing: Proposal) -> Iterator[Section]:
+def _sections(standing: Proposal, source: Provenance) -> Iterator[Section]:
     actions = standing.card.actions
     for action in actions[:ACTIONS]:
-        yield Section(plain(action.title or action.tool, limit=TITLE), tuple(values(action)))
+        yield Section(plain(source.named(action) or action.tool, limit=TITLE), tuple(values(action)))
     if len(actions) > ACTIONS:
         yield Section(_("%(count)s more actions are on the gate's page.") % {"count": len(actions) - ACTIONS})
 

@@ -50,8 +50,7 @@ def why_alone(gate: Gate) -> str:
     if gate.risk not in allowed:
         words = _("The risk is %(risk)s; the policy allows at most %(most)s for decisions together.")
         return words % {"risk": _named(gate.risk), "most": _named(allowed[-1])}
-    actions = gate.asked.actions
-    if gate.run.plan.external and (not actions or any(each.in_own_words(external=True) for each in actions)):
+    if gate.run.plan.external and not gate.asked.registered_risk:
         return _("The risk is only what the external program says. Open the gate, or have its tools registered.")
     return ""
 

@@ -105,8 +105,7 @@ class InboxRow:
     @property
     def risk_theirs(self) -> bool:
         """Tell whether an external program set the risk, as not all of its actions have registered tools."""
-        actions = self.card.actions
-        return self.provenance.outside and (not actions or any(map(self.provenance.quotes, actions)))
+        return self.provenance.outside and not self.card.registered_risk
 
     @property
     def differs(self) -> bool:

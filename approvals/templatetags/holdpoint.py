@@ -64,9 +64,13 @@ def untrusted_code(value: str) -> SafeString:
 
 
 @register.simple_tag
-def words(value: object, whole: str = "", at: str = "") -> SafeString:
-    """Render untrusted words, with a link to all of them: `{% words text whole=address at="/proposal/reply" %}`."""
-    return untrusted.render(str(value), whole=f"{whole}?at={quote(at)}" if whole else "")
+def words(value: object, whole: str = "", at: str = "", action: str = "") -> SafeString:
+    """Render untrusted words, with a link to all of them: `{% words text whole=address at="/proposal/reply" %}`.
+
+    `action`: the id of the action in whose arguments `at` is.
+    """
+    within = f"action={quote(action)}&" if action else ""
+    return untrusted.render(str(value), whole=f"{whole}?{within}at={quote(at)}" if whole else "")
 
 
 @register.filter

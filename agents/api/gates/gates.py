@@ -26,6 +26,7 @@ from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
+from .card_parts import PART, CardPartAnswer, card_parts
 from .desk import DeskAnswer
 from .masking import card_of, outcome_of
 
@@ -258,6 +259,9 @@ class GateDetail(GateHead):
         "`holdpoint value` and these bytes; for masked values, over the true values.",
         examples=[{"title": "Refund €120.00", "actions": [{"id": "refund", "arguments": {"amount": "120.00"}}]}],
     )
+    provenance: list[CardPartAnswer] = Field(
+        description="Who says each part of `card`, by JSON Pointer.", examples=[[PART]]
+    )
     unsupported: list[str] = Field(
         description="Sentences for people: amounts and names in an external program's text that no argument confirms.",
         examples=[["\u201c\u20ac10.00\u201d in the title is not what runs: amount is 99999.00."]],
@@ -293,7 +297,8 @@ def get_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     later = gate.replacement()
     unsupported = canonical(Provenance.of(gate).unsupported(proposal.card))
     return answer(
-        head, unsupported=unsupported, masked=canonical(masked), replaced_by=canonical(later.pk if later else None),
+        head, provenance=card_parts(gate, proposal.card), unsupported=unsupported, masked=canonical(masked),
+        replaced_by=canonical(later.pk if later else None),
         replaces=canonical(gate.replaced(to=reader_of(request))), card=card, outcome=ended(gate),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from approvals.forms import Form, FormField, FormNode
 from approvals.presentation.gate_facts.outcomes import ActionOutcome
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.runs.plans import in_words
-from checkpoints.values import json_pointer, patch
+from checkpoints.values import artifacts, json_pointer, patch
 
 from . import left_out
 from .drawn_arguments import DrawnArguments, drawn_of
@@ -56,6 +56,11 @@ class ActionSheet:
     def named(self) -> str:
         """Return the action's name for Holdpoint's sentences: the tool's where an external program wrote the title."""
         return self.action.tool if self.quoted else self.action.title
+
+    @property
+    def has_files(self) -> bool:
+        """Tell whether files are among its arguments."""
+        return any(artifacts.references(self.action.masked))
 
     @property
     def fields(self) -> Sequence[FormField]:

@@ -31,6 +31,7 @@ class DrawnArguments:
     unended: bool = False  # a line break at the end comes or goes
     new: bool = False  # there is no text that goes
     as_asked: bool = False  # the text that goes is what the agent found there when it asked
+    place: str = ""  # JSON Pointer of the new text in the arguments
     long: bool = False  # too long to be compared: it has no lines
     command: str = ""
     words: str = ""  # of whoever asks
@@ -96,7 +97,7 @@ def _drawn(action: Action, drawing: Drawing) -> Iterator[DrawnArguments]:
     before = shown.get("before", drawing.was)
     drawn = DrawnArguments(
         kind=drawing.kind, arguments=arguments, name=shown.get("name", ""),
-        new="before" not in shown and not drawing.was, as_asked=bool(drawing.was),
+        new="before" not in shown and not drawing.was, as_asked=bool(drawing.was), place=drawing.at,
     )  # fmt: skip
     if not size_limit.compares(len(before) + len(at)):
         yield replace(drawn, long=True)

@@ -1,21 +1,56 @@
-"""Tells who wrote a card's words: the installed agent, an external program, or the people who registered a tool.
+"""Tells of each part of a gate who says so, in the words that every surface uses.
 
 An agent of this server is installed by its operator, so its titles and labels come from trusted code. An external
-program sends its own with each request: they are quoted, with the real names and values beside them. A registered tool
-is drawn in the words of the people who registered it, whoever uses it.
+program sends its own with each request: they are its words, and so is what it says was there before, or who it quotes.
+What would run is in the bytes that a decision binds. A registered tool is drawn in the words of the people who
+registered it, whoever uses it. The page, messages, the API and by it the terminal take their marks from here: a surface
+that made its own would forget one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card
+from approvals.cards.drawing import COMMAND
 from approvals.models import Gate
 from approvals.presentation.text import exact_call
+from checkpoints.values import artifacts
 
 from . import unsupported
+
+PROGRAM, PLAN, TOOL, CALL = "program", "plan", "tool", "call"  # who says so; a call is the arguments that would run
+MARKS = {
+    "title": gettext_lazy("Title by %(agent)s"),
+    "summary": gettext_lazy("%(agent)s\u2019s words"),
+    "facts": gettext_lazy("The program %(agent)s says"),
+    "risk": gettext_lazy("says %(agent)s"),
+    "reasons": gettext_lazy("Reasons given by %(agent)s"),
+    "quotes": gettext_lazy("Quoted by %(agent)s"),
+    "action": gettext_lazy("%(agent)s calls it so"),
+    "undo": gettext_lazy("Can be undone, says %(agent)s"),
+    "before": gettext_lazy("Compared with what %(agent)s says was there"),
+    "unchanged": gettext_lazy("that %(agent)s calls unchanged"),
+    "command": gettext_lazy("What %(agent)s says of it"),
+    "files": gettext_lazy("Names and types of files are as %(agent)s sent them"),
+}
+FACTS = ("for_whom", "amount", "cost_of_delay", "resource")
+
+
+@dataclass(frozen=True)
+class CardPart:
+    """One part of a card. `words` mark it as somebody's; "" where it is said in this server's own voice."""
+
+    at: str  # JSON Pointer into the card
+    by: str
+    words: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +81,76 @@ class Provenance:
     def unsupported(self, card: Card) -> list[str]:
         """List sentences about amounts and names in an external program's titles that no argument supports."""
         return unsupported.found(card) if self.outside else []
+
+    @cached_property
+    def marks(self) -> Mapping[str, str]:
+        """Return the mark of each kind of part, by the names of MARKS; "" for what is said in our own voice."""
+        return {name: str(mark) % {"agent": self.agent} if self.outside else "" for name, mark in MARKS.items()}
+
+    def risk_mark(self, card: Card) -> str:
+        """Say who set a card's risk; "" where the plan of this server did."""
+        if risk := card.registered_risk:
+            return _("at least %(risk)s, as the tool is registered") % {"risk": Gate.Risk(risk).label.lower()}
+        return self.marks["risk"]
+
+    def reasons_mark(self, card: Card) -> str:
+        """Say whose the reasons for a card's risk are; "" for this server's plan."""
+        if not self.outside or card.registered_risk:
+            return self.marks["reasons"]
+        names = {"agent": self.agent, "risk": Gate.Risk(card.risk).label.lower()}
+        return _("Why %(agent)s calls the risk %(risk)s") % names
+
+    def namesake(self, name: str) -> str:
+        """Mark a quote whose author is called as a person of this installation; "" for no `name`."""
+        if not name:
+            return ""
+        if self.outside:
+            words = _("%(name)s has an account here. These words came from %(agent)s, not from that account.")
+        else:
+            words = _("%(name)s has an account here. These words are quoted from the saved state.")
+        return words % {"name": name, "agent": self.agent}
+
+    def in_a_line(self, words: str, *, named: bool = True) -> str:
+        """Return a title for a line of plain text, its mark first: a long title cannot push it out of sight.
+
+        `named`: whether the line may name the program.
+        """
+        if not self.outside or not words:
+            return words
+        says = self.marks["facts"] if named else _("An external program says")
+        return _("%(says)s: “%(words)s”") % {"says": says, "words": words}
+
+    def parts(self, card: Card, namesakes: Mapping[int, str]) -> Iterator[CardPart]:
+        """Yield each part of a card that words are in. `namesakes`: number of a quote -> whose name it bears here."""
+        author = PROGRAM if self.outside else PLAN
+        yield CardPart("/title", author, self.marks["title"])
+        if card.summary:
+            yield CardPart("/summary", author, self.marks["summary"])
+        yield from (CardPart(f"/{name}", author, self.marks["facts"]) for name in FACTS if getattr(card, name))
+        yield CardPart("/risk", TOOL if card.registered_risk else author, self.risk_mark(card))
+        if card.reasons:
+            yield CardPart("/reasons", author, self.reasons_mark(card))
+        for at in range(len(card.quotes)):
+            marks = (self.marks["quotes"], self.namesake(namesakes.get(at, "")))
+            yield CardPart(f"/quotes/{at}", author, ". ".join(filter(None, marks)))
+        for at, action in enumerate(card.actions):
+            yield from self._of_action(f"/actions/{at}", action, author)
+
+    def _of_action(self, place: str, action: Action, author: str) -> Iterator[CardPart]:
+        theirs = self.quotes(action)
+        yield CardPart(f"{place}/title", TOOL if action.registered else author, self.marks["action"] if theirs else "")
+        if action.undo and theirs:
+            yield CardPart(f"{place}/undo", author, self.marks["undo"])
+        yield CardPart(f"{place}/arguments", CALL)
+        for at, _file in artifacts.references(action.masked):
+            yield CardPart(f"{place}/arguments{at}", author, self.marks["files"])
+        for at, drawing in enumerate(action.draws):
+            mark = "command" if drawing.kind == COMMAND else "before"
+            yield CardPart(f"{place}/draws/{at}", author, self.marks[mark])
+
+    def parts_as_json(self, card: Card, namesakes: Mapping[int, str]) -> list[dict[str, Any]]:
+        """Return the parts as the API has them."""
+        return [asdict(part) for part in self.parts(card, namesakes)]
 
 
 HERE = Provenance(agent="", outside=False)

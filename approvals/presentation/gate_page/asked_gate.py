@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from approvals.cards.card import RISKS, Card
+from approvals.cards.card import Card
 from approvals.consequences.gate import GateImpacts
 from approvals.gates import preflight_facts as preflights
 from approvals.gates import questions
@@ -105,10 +105,14 @@ class AskedGate:
         return self.provenance.unsupported(self.card)
 
     @property
-    def registered_risk(self) -> str:
-        """Return the highest risk that people gave the actions' tools; "" where one is not registered."""
-        given = [action.registered.risk if action.registered else "" for action in self.card.actions]
-        return "" if "" in given else max(given, key=RISKS.index, default="")
+    def risk_mark(self) -> str:
+        """Say who set the risk; "" where this server's plan did."""
+        return self.provenance.risk_mark(self.card)
+
+    @property
+    def reasons_mark(self) -> str:
+        """Say who gave the reasons for the risk; "" where this server's plan did."""
+        return self.provenance.reasons_mark(self.card)
 
     @cached_property
     def calls(self) -> list[exact_call.ExactCall]:

@@ -9,14 +9,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from approvals.cards.quote import Quote
+from approvals.cards.quote import Quote, quoted
 from approvals.gates import reveal_secret
 from approvals.presentation.drawing import gantt
+from approvals.presentation.gate_facts import namesakes
 from approvals.presentation.text import hidden
 from checkpoints.models import Checkpoint
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
-from checkpoints.values import json_pointer
 
 from .asked_gate import AskedGate
 
@@ -100,9 +100,12 @@ class ShownState:
         return [action.pointer.split("/")[1] for action in self.page.card.actions if action.pointer.count("/") > 0]
 
     @property
-    def quotes(self) -> list[tuple[Quote, str]]:
-        """List the card's quotes with what people said, from the state that the gate shows; both are untrusted."""
-        return [(each, str(json_pointer.find(self.state, each.pointer))) for each in self.page.card.quotes]
+    def quotes(self) -> list[tuple[Quote, str, str]]:
+        """List (quote, its text in the state that the gate shows, mark of an author called as a person here)."""
+        found = quoted(self.page.card.quotes, self.state)
+        named = namesakes.namesakes_of(self.page.gate, found)
+        mark = self.page.provenance.namesake
+        return [(quote, text, mark(named.get(at, ""))) for at, (quote, text) in enumerate(found)]
 
     @cached_property
     def charts(self) -> gantt.CardCharts:

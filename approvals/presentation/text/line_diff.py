@@ -1,13 +1,14 @@
 """Compares two texts line by line, for people who read code. Pure.
 
 Every line is there or counted: unchanged lines far from a change, blank lines in a long row, and whatever is more than
-a page has room for. The end is always there, so that nothing is pushed out of sight.
+a page has room for. What is counted carries its text, since all of the new text runs, whatever it is compared with. The
+end is always there, so that nothing is pushed out of sight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import count, groupby
 from typing import Literal
@@ -33,6 +34,7 @@ class Line:
     count: int = 0
     of: str = ""  # of what is counted: same, gone or put
     hunk: int = 0  # the number of its change, from 1; 0 for an unchanged line
+    folded: str = field(default="", compare=False)  # of what is counted: the text that goes with the new one
 
     @property
     def number(self) -> int:
@@ -113,7 +115,8 @@ def _near_changes(lines: Iterator[Line]) -> Iterator[Line]:
         before, after = (AROUND if number else 0), (AROUND if number < len(runs) - 1 else 0)
         if unchanged and len(run) > before + after + 1:
             yield from run[:before]
-            yield Line("unchanged", count=len(run) - before - after, of="same")
+            inside = run[before : len(run) - after]
+            yield Line("unchanged", count=len(inside), of="same", folded=_text(inside))
             yield from run[len(run) - after :]
         else:
             yield from run
@@ -135,5 +138,10 @@ def _clamped(lines: Iterator[Line]) -> Iterator[Line]:
         yield from found
         return
     yield from found[:HEAD]
-    yield Line("more", count=sum(line.count or 1 for line in hidden))
+    yield Line("more", count=sum(line.count or 1 for line in hidden), folded=_text(hidden))
     yield from found[len(found) - TAIL :]
+
+
+def _text(lines: Sequence[Line]) -> str:
+    """Return the lines of the new text among these."""
+    return "\n".join(line.folded if line.count else line.text for line in lines if "gone" not in (line.kind, line.of))

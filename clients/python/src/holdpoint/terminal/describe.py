@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import Any
 
-from . import pointers
+from . import diffs, pointers
 from .lines import BOLD, GO, HOLD, PEN, PLAIN, QUOTE, SOFT, STOP, Line, Span, line, quoted, said, value
 from .pointers import MISSING, Change
 
@@ -20,8 +20,9 @@ VERDICTS = {
 }  # fmt: skip
 STATUS = {"waiting": HOLD, "failed": STOP, "completed": GO, "cancelled": SOFT}
 FATES = {"stands": "goes on", "undone": "is undone", "may_undone": "may be undone", "cancelled": "is cancelled"}
+ABOUT = (("for", "for_whom"), ("amount", "amount"), ("about", "resource"))
+NONE: Mapping[str, str] = MappingProxyType({})
 LONG = 60  # characters of a value that are shown on its label's line
-COMPARED = 1000  # lines of a text at most: comparing takes longer than people wait
 
 
 def ago(at: str, now: datetime | None = None) -> str:
@@ -50,31 +51,34 @@ def title(gate: Json, style: str = BOLD) -> Span:
 
 def gate(found: Json, state: Json | None = None) -> list[Line]:
     """Describe a gate: what it asks, of whom, and how it ended. `state`: for the words that the card quotes."""
-    card = found["card"]
+    card, marks = found["card"], marks_of(found)
+    by = [", ", said(marks["/risk"], HOLD)] if marks.get("/risk") else []
     told = [
+        *marked(marks.get("/title")),
         line(title(found)),
-        line(Span(f"gate {found['id']}", SOFT), ", risk ", risk(found), ", ", said(found["agent"]), " in ",
+        line(Span(f"gate {found['id']}", SOFT), ", risk ", risk(found), *by, ", ", said(found["agent"]), " in ",
              said(found["team"]), f", run {found['run']}, opened {ago(found['opened_at'])} ago"),
     ]  # fmt: skip
     if found["status"] != "open":
         told += _ending(found)
     elif found.get("deadline"):
         told.append(line("deadline in ", Span(ago(found["deadline"]), HOLD)))
-    for label, name in (("for", "for_whom"), ("amount", "amount"), ("about", "resource")):
-        if card.get(name):
-            told.append(line(Span(f"{label}: ", SOFT), said(card[name])))
+    about = [(label, name) for label, name in ABOUT if card.get(name)]
+    told += marked(next((marks[f"/{name}"] for _, name in about if marks.get(f"/{name}")), ""), ":")
+    told += [line(Span(f"{label}: ", SOFT), said(card[name])) for label, name in about]
+    told += marked(marks.get("/reasons"), ":")
     for reason in card.get("reasons") or ():
         told.append(line(Span("because: ", SOFT), said(reason)))
     for words in found.get("unsupported") or ():
         told.append(line(Span("! ", STOP), said(words, STOP)))
     if card.get("summary"):
-        told += [line(), line(Span("The agent says:", SOFT)), *quoted(card["summary"])]
-    for each in card.get("quotes") or ():
-        told += _quote(each, state)
+        told += [line(), *marked(marks.get("/summary") or "The agent says", ":"), *quoted(card["summary"])]
+    for at, each in enumerate(card.get("quotes") or ()):
+        told += _quote(each, state, marks.get(f"/quotes/{at}", ""))
     if card.get("charts"):
         told.append(line(Span(f"{len(card['charts'])} charts are on the gate's page: {found['url']}", SOFT)))
-    for each in card.get("actions") or ():
-        told += [line(), *action(each)]
+    for at, each in enumerate(card.get("actions") or ()):
+        told += [line(), *action(each, _within(marks, f"/actions/{at}"))]
     if _has_files(card):
         told.append(line(Span(f"Files are read and uploaded on the gate's page: {found['url']}", HOLD)))
     told += _question(card) + _preconditions(card)
@@ -87,17 +91,36 @@ def _has_files(card: Json) -> bool:
     return '"$artifact"' in json.dumps(asked)
 
 
-def action(found: Json) -> list[Line]:
-    """Describe an action: the tool and its arguments as they will run, the pinned ones first."""
-    head = [Span("▸ ", PEN), said(found["title"] or found["id"], BOLD), Span(f"  {found['id']}", SOFT)]
-    told = [line(*head, " → ", said(found.get("tool") or found["id"]))]
+def marks_of(found: Json) -> dict[str, str]:
+    """Return JSON Pointer into the card -> the mark of who says so; none for what is Holdpoint's own."""
+    return {each["at"]: each["words"] for each in found.get("provenance") or () if each["words"]}
+
+
+def marked(mark: str | None, end: str = "") -> list[Line]:
+    """Return the line that says whose words follow; none without a mark."""
+    return [line(said(f"{mark}{end}", SOFT))] if mark else []
+
+
+def action(found: Json, marks: Mapping[str, str] = NONE) -> list[Line]:
+    """Describe an action: the tool and its arguments as they will run, the pinned ones first.
+
+    `marks`: JSON Pointer into the action -> the mark of who says so.
+    """
+    tool = said(found.get("tool") or found["id"])
+    head = [Span("▸ ", PEN), said(found["title"] or found["id"], BOLD), Span(f"  {found['id']}", SOFT), " → ", tool]
+    if marks.get("/title"):  # a program's own words: its tool is the name
+        words = [Span(f" “{said(found['title']).text}”")] if found["title"] not in ("", tool.text) else []
+        head = [Span("▸ ", PEN), said(tool.text, BOLD), *words, Span(f"  {found['id']}", SOFT)]
+    told = [line(*head)]
     if found.get("irreversible"):
         told.append(line("  ", Span("cannot be undone", STOP)))
     elif found.get("undo"):
-        told.append(line(Span("  undone by ", SOFT), said(found["undo"], SOFT)))
+        by = Span(f", {marks['/undo']}" if marks.get("/undo") else "", SOFT)
+        told.append(line(Span("  undone by ", SOFT), said(found["undo"], SOFT), by))
     arguments, pinned = found.get("arguments"), list(found.get("pinned") or ())
-    for each in found.get("draws") or ():
-        told += diff(each, arguments)
+    for at, each in enumerate(found.get("draws") or ()):
+        told += diffs.draw_diff(each, arguments, marks.get(f"/draws/{at}", ""))
+    told += marked(next((marks[at] for at in marks if at.startswith("/arguments/")), ""), ":")
     for place in pinned:
         if (there := pointers.get(arguments, place)) is not MISSING:
             told += labelled(place, there, BOLD)
@@ -111,21 +134,6 @@ def action(found: Json) -> list[Line]:
                          said(settled.get("reason") or json.dumps(settled.get("response")))))  # fmt: skip
     told.append(line(Span(f"  takes: {', '.join(found.get('verdicts') or ()) or 'an answer'}", SOFT)))
     return told
-
-
-def diff(drawn: Json, arguments: Any) -> Iterator[Line]:
-    """Yield what an edit changes, line by line; nothing for what is no edit. The exact texts are shown beside it."""
-    old = pointers.get(arguments, drawn["before"]) if drawn.get("before") else drawn.get("was", "")
-    new = pointers.get(arguments, drawn["at"])
-    if drawn["kind"] != "diff" or not isinstance(old, str) or not isinstance(new, str):
-        return
-    was, now = old.split("\n"), new.split("\n")
-    if max(len(was), len(now)) > COMPARED:
-        return
-    if drawn.get("was"):
-        yield line(Span("    compared with what the agent found there when it asked:", SOFT))
-    for row in [*difflib.unified_diff(was, now, lineterm="")][2:]:
-        yield line("    ", Span(row, {"+": GO, "-": STOP, "@": SOFT}.get(row[0], PLAIN)))
 
 
 def labelled(place: str, there: Any, style: str = PLAIN) -> list[Line]:
@@ -232,11 +240,16 @@ def _ending(found: Json) -> list[Line]:
     return [line(said(outcome["kind"], BOLD), *by, f" {ago(outcome['at'])} ago", *feedback)]
 
 
-def _quote(found: Json, state: Json | None) -> list[Line]:
+def _within(marks: Mapping[str, str], place: str) -> dict[str, str]:
+    """Return the marks within one place, by the rest of their pointers."""
+    return {at.removeprefix(place): words for at, words in marks.items() if at.startswith(f"{place}/")}
+
+
+def _quote(found: Json, state: Json | None, mark: str) -> list[Line]:
     words = pointers.get(state, str(found["pointer"])) if state is not None else MISSING
     head = line(Span(f"{said(found['label']).text}, {said(found.get('role') or 'quoted').text}:", SOFT))
     shown = quoted(words) if isinstance(words, str) else [line(Span("  the text is on the gate's page", SOFT))]
-    return [line(), head, *shown]
+    return [line(), *marked(mark), head, *shown]
 
 
 def _question(card: Json) -> list[Line]:
