@@ -26,15 +26,16 @@ Kind = Literal["same", "gone", "put"]
 
 @dataclass(frozen=True)
 class Stretch:
-    """One stretch of text: in both, in the old alone, or in the new alone. `cut` characters are left out of it."""
+    """One stretch of text: in both, in the old alone, or in the new alone. All of it is `text`, `cut` and `tail`."""
 
     kind: Kind
     text: str
-    cut: int = 0
+    cut: str = ""  # the middle of unchanged text, which is far from any change
+    tail: str = ""
 
 
 def stretches(before: str, after: str) -> list[Stretch]:
-    """List the differences in order, with the text around them; unchanged text further away is only counted."""
+    """List the differences in order, with the text around them; unchanged text further away is cut out."""
     found = _merged(_compared(_TOKEN.findall(before), _TOKEN.findall(after)))
     return [_shortened(each, first=not at, last=at == len(found) - 1) for at, each in enumerate(found)]
 
@@ -104,5 +105,5 @@ def _shortened(each: Stretch, *, first: bool, last: bool) -> Stretch:
     if each.kind != "same" or len(each.text) <= keep + 20:
         return each
     head, tail = (0 if first else AROUND), (0 if last else AROUND)
-    text = each.text[:head] + "\N{HORIZONTAL ELLIPSIS}" + (each.text[len(each.text) - tail :] if tail else "")
-    return Stretch("same", text, len(each.text) - head - tail)
+    end = len(each.text) - tail
+    return Stretch("same", each.text[:head], each.text[head:end], each.text[end:])

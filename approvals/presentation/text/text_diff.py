@@ -1,4 +1,4 @@
-"""Renders the difference of two long texts: removed parts struck out, new parts underlined, the rest counted."""
+"""Renders the difference of two long texts: removed parts struck out, new parts underlined, the rest folded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from approvals.forms import texts, words
 
 from . import untrusted
+from .icons import icon
 
 DRAWN = 300  # stretches drawn of one text; further ones are counted
 
@@ -20,12 +21,17 @@ def is_long(*values: object) -> bool:
 
 
 def render(before: str, after: str) -> SafeString:
-    """Render the new text with its removed and added parts marked."""
+    """Render the new text with its removed and added parts marked; what is folded of it opens in place, since it runs.
+
+    Past `DRAWN` stretches the rest of the new text stands folded as it is.
+    """
     found = words.stretches(before, after)
     drawn = format_html_join("", "{}", ((_html(each),) for each in found[:DRAWN]))
     more = len(found) - DRAWN
-    rest = format_html('<span class="collapsed"><b>{} more differences are not shown</b></span>', f"{more:,}")
-    return format_html("{}{}", drawn, rest) if more > 0 else drawn
+    if more <= 0:
+        return drawn
+    rest = "".join(each.text + each.cut + each.tail for each in found[DRAWN:] if each.kind != "gone")
+    return format_html("{}{}", drawn, _folded(f"{more:,} more differences", rest))
 
 
 def _html(each: words.Stretch) -> SafeString:
@@ -34,5 +40,15 @@ def _html(each: words.Stretch) -> SafeString:
         return format_html("<del>{}</del>", text)
     if each.kind == "put":
         return format_html("<ins>{}</ins>", text)
-    cut = format_html(' <span class="hint">{} characters as they were</span> ', f"{each.cut:,}")
-    return format_html("{}{}", text, cut) if each.cut else text
+    if not each.cut:
+        return text
+    return format_html(
+        "{}{}{}", text, _folded(f"{len(each.cut):,} characters as they were", each.cut), untrusted.render(each.tail)
+    )
+
+
+def _folded(label: str, text: str) -> SafeString:
+    return format_html(
+        '<details class="more"><summary class="collapsed">{}<b>{}</b></summary>{}</details>',
+        icon("fold", "s"), label, untrusted.render(text),
+    )  # fmt: skip

@@ -52,7 +52,7 @@ def title(gate: Json, style: str = BOLD) -> Span:
 def gate(found: Json, state: Json | None = None) -> list[Line]:
     """Describe a gate: what it asks, of whom, and how it ended. `state`: for the words that the card quotes."""
     card, marks = found["card"], marks_of(found)
-    by = [", ", said(marks["/risk"], HOLD)] if marks.get("/risk") else []
+    by = [Span(", "), said(marks["/risk"], HOLD)] if marks.get("/risk") else []
     told = [
         *marked(marks.get("/title")),
         line(title(found)),
@@ -107,10 +107,11 @@ def action(found: Json, marks: Mapping[str, str] = NONE) -> list[Line]:
     `marks`: JSON Pointer into the action -> the mark of who says so.
     """
     tool = said(found.get("tool") or found["id"])
-    head = [Span("▸ ", PEN), said(found["title"] or found["id"], BOLD), Span(f"  {found['id']}", SOFT), " → ", tool]
+    name, own = said(found["title"] or found["id"], BOLD), Span(f"  {found['id']}", SOFT)
+    head = [Span("▸ ", PEN), name, own, Span(" → "), tool]
     if marks.get("/title"):  # a program's own words: its tool is the name
-        words = [Span(f" “{said(found['title']).text}”")] if found["title"] not in ("", tool.text) else []
-        head = [Span("▸ ", PEN), said(tool.text, BOLD), *words, Span(f"  {found['id']}", SOFT)]
+        words = [Span(f" “{name.text}”")] if found["title"] not in ("", tool.text) else []
+        head = [Span("▸ ", PEN), Span(tool.text, BOLD), *words, own]
     told = [line(*head)]
     if found.get("irreversible"):
         told.append(line("  ", Span("cannot be undone", STOP)))
