@@ -142,8 +142,8 @@ class Provenance:
         if action.undo and theirs:
             yield CardPart(f"{place}/undo", author, self.marks["undo"])
         yield CardPart(f"{place}/arguments", CALL)
-        for at, _file in artifacts.references(action.masked):
-            yield CardPart(f"{place}/arguments{at}", author, self.marks["files"])
+        for pointer, _file in artifacts.references(action.masked):
+            yield CardPart(f"{place}/arguments{pointer}", author, self.marks["files"])
         for at, drawing in enumerate(action.draws):
             mark = "command" if drawing.kind == COMMAND else "before"
             yield CardPart(f"{place}/draws/{at}", author, self.marks[mark])

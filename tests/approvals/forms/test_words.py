@@ -21,13 +21,13 @@ def test_a_word_that_changed_is_struck_out_beside_the_new_one() -> None:
     ]  # fmt: skip
 
 
-def test_what_stayed_far_from_a_change_is_counted_and_not_repeated() -> None:
+def test_what_stayed_far_from_a_change_is_cut_out_and_kept_whole() -> None:
     before = "x " * 500 + "one" + " y" * 500
     first, gone, put, last = words.stretches(before, before.replace("one", "two"))
     assert (gone.text, put.text) == ("one", "two")
-    assert first.cut == 1000 - words.AROUND
-    assert last.cut == 1000 - words.AROUND
-    assert len(first.text) == len(last.text) == words.AROUND + 1
+    assert len(first.cut) == len(last.cut) == 1000 - words.AROUND
+    assert (first.text, last.tail) == ("", "")
+    assert len(first.tail) == len(last.text) == words.AROUND
 
 
 @settings(max_examples=many(300))

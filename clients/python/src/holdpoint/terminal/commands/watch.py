@@ -62,7 +62,7 @@ def _write(event: dict[str, Any], *, as_line: bool) -> None:
 
 
 def _drawn(event: dict[str, Any]) -> Line:
-    title = [Span("  "), said(event["title"])] if event["title"] else []
+    title = [Span(f"  “{said(event['title']).text}”")] if event["title"] else []  # an event does not say who wrote it
     return line(said(event["kind"], BOLD), "  ", Span(event["subject"], SOFT), *title)
 
 
