@@ -50,6 +50,11 @@ class OpenBeside:
     opened_at: datetime
     same: bool  # asks for exactly the same; else it is about the same resource
 
+    @property
+    def outside(self) -> bool:
+        """Tell whether an external program wrote the title."""
+        return self.external
+
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
         """Build it from a row of `statement`."""

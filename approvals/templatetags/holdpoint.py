@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from approvals.forms import names
+from approvals.gates.beside import OpenBeside
 from approvals.presentation import addresses, topbar
 from approvals.presentation.drawing import times
 from approvals.presentation.gate_facts.provenance import Provenance
@@ -86,7 +87,7 @@ def untrusted_exact(value: object) -> SafeString:
 
 
 @register.simple_tag
-def agent_words(value: object, provenance: Provenance) -> SafeString:
+def agent_words(value: object, provenance: Provenance | OpenBeside) -> SafeString:
     """Render words of the program that asks on one line, quoted where it is external."""
     shown = untrusted.line(str(value))
     return format_html('<q class="theirs">{}</q>', shown) if provenance.outside else shown

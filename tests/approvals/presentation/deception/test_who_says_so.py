@@ -21,7 +21,7 @@ from approvals.cards.drawing import Drawing
 from approvals.cards.quote import Quote
 from approvals.channels import adaptive_card, slack_blocks, web_push
 from approvals.gates.reading import with_reviewers
-from approvals.models import Gate
+from approvals.models import Gate, Policy
 from approvals.notifications import building, email
 from approvals.notifications.message import NoticeKind, NoticeMessage, Urgency
 from approvals.presentation.gate_facts.namesakes import namesakes_of
@@ -67,9 +67,10 @@ PLACES = {
 
 def asked(program: Program, *, leaves: str = "all", **more: Any) -> Gate:
     """The gate of a program that gives everything another name than it has."""
-    policy = make_policy(program.team, name="default")
-    policy.leaves = leaves
-    policy.save()
+    if not Policy.objects.filter(team=program.team).exists():
+        policy = make_policy(program.team, name="default")
+        policy.leaves = leaves
+        policy.save()
     action = {
         "id": "wire", "tool": "bank.wire", "title": "Harmless note", "arguments": WIRE, "pinned": ["/amount"],
         "draws": [{"kind": "diff", "at": "/ref", "was": WAS}],
@@ -328,3 +329,13 @@ def with_a_file(*, external: bool) -> Gate:
     plan = plans.keep(make_spec(), external=external)
     action = Action(id="send", title="Send", tool="mail.send", arguments={"scan": file})
     return make_gate(run=make_run(plan=plan, team=make_team()), card=make_card(actions=[action]))
+
+
+def test_an_inbox_row_and_gates_about_the_same_quote_a_program() -> None:
+    """What waiting costs, and the titles of other requests about the same, were in our own voice."""
+    program = Program()
+    gate = asked(program, cost_of_delay={"amount": "350.00", "currency": "EUR", "per": "hour"})
+    asked(program, title="Pay it again")
+    assert f"an hour, says {program.agent}" in words(signed_in(ann(gate.team)).get("/").content.decode())
+    beside = page(gate).partition('id="same"')[2].partition("</details>")[0]
+    assert '<q class="theirs"><bdi>Pay it again</bdi></q>' in beside
