@@ -1,4 +1,4 @@
-"""Who says each part of a gate's card, for programs that show it to people."""
+"""The author of each part of a gate's card, for programs that show it to people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PART = {"at": "/title", "by": PROGRAM, "words": "Title by payouts"}
 
 
 class CardPartAnswer(Schema):
-    """Who says one part of a card."""
+    """One part of a card, and its author."""
 
     at: str = Field(description="JSON Pointer into `card`.", examples=[PART["at"]])
     by: Annotated[str, one_of((PROGRAM, PLAN, TOOL, CALL))] = Field(
