@@ -17,16 +17,35 @@ from approvals.models import Gate
 class PerformedEffect:
     """One effect that was begun under a grant."""
 
-    grant: int  # the grant's id
     status: str  # intended, done, failed, unknown, abandoned, undone or kept
     key: str  # the idempotency key, hex, by which the provider knows it
     begun_at: datetime
     ended_at: datetime | None
     attempts: int
     error: str  # what the provider or the agent said where it failed; untrusted
-    result: Any  # what its step returned; None where it returned nothing, or has not ended
+    result: Any  # what its step returned; None where it returned nothing, has not ended, or was not asked for
     undo: str = ""  # the status of the newest undo; "" where none was begun
     undone_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenGrant:
+    """One grant of a closed gate, with the effect that was begun under it."""
+
+    id: int
+    action: str  # the action's id; "" where the card has none
+    effect: str  # the effect's step
+    begun: PerformedEffect | None
+    reused: bool  # not begun, as it was done before the gate closed and its result was taken over since
+    passed_by: bool  # the run has gone back to a step before the gate since
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenGrants:
+    """What one closed gate let run, and whether another asks the same again."""
+
+    grants: Sequence[GivenGrant]
+    again: bool
 
 
 @dataclass(frozen=True)
@@ -38,19 +57,19 @@ class NotRun:
     gate: int | None = None  # the one that the run waits for
 
 
-Read = Callable[[Sequence[int]], list[PerformedEffect]]
+Read = Callable[[Sequence[int], bool], dict[int, GivenGrants]]
 Why = Callable[[Gate], NotRun | None]
 _registered: list[tuple[Read, Why]] = []
 
 
 def register(read: Read, why: Why) -> None:
-    """Register functions: what was begun under these grants, and why nothing was of an approved gate."""
+    """Register functions: the grants of these gates, with results or without, and why none of a gate has begun."""
     _registered.append((read, why))
 
 
-def under(grants: Sequence[int]) -> dict[int, PerformedEffect]:
-    """Return by grant what was begun under it."""
-    return {each.grant: each for read, _ in _registered for each in (read(grants) if grants else ())}
+def grants_of(gates: Sequence[int], *, results: bool = False) -> dict[int, GivenGrants]:
+    """Return by gate what these closed ones let run, and what was begun of it. One statement."""
+    return {gate: given for read, _ in _registered for gate, given in (read(gates, results) if gates else {}).items()}
 
 
 def why_not(gate: Gate) -> NotRun | None:

@@ -62,7 +62,7 @@ def open_gate(
     """
     with transaction.atomic():
         plan, recovery = spec_of(run.plan), kind == Gate.Kind.RECOVERY
-        there, before = _asked_already(run.pk, snapshot.id, kind, step.name, plan)
+        there, before = _asked_already(run.pk, snapshot.id, kind, step.name, plan, card)
         if there is not None:
             if there.status == Gate.Status.OPEN and waits:
                 claims.release(claim, status="waiting", by=by)
@@ -147,23 +147,27 @@ def body_of(card: Card, *, run: Run, step: StepSpec, checkpoint: str) -> dict[st
     return binding.body(target, card)
 
 
-def _asked_already(run: int, checkpoint: UUID, kind: str, step: str, plan: PlanSpec) -> tuple[Gate | None, Gate | None]:
-    """Find the gate that exists at this checkpoint, locked, and the withdrawn one that a new gate here replaces.
+def _asked_already(
+    run: int, checkpoint: UUID, kind: str, step: str, plan: PlanSpec, card: Card
+) -> tuple[Gate | None, Gate | None]:
+    """Find the gate that exists at this checkpoint, locked, and the one that a new gate here replaces.
 
-    That is the run's last one of this step, or of one renamed since. None where it was decided or expired, since this
-    is another question then.
+    That is the run's last one of this step, or of one renamed since, where it was withdrawn; else the one whose
+    approval did not hold. None where that was decided otherwise or expired, since this is another question then.
     """
-    found = _gates_of(run, checkpoint, kind, [each.name for each in plan.steps if each.name != step])
+    reopened = (card.reopened or {}).get("gate", 0)
+    found = _gates_of(run, checkpoint, kind, [each.name for each in plan.steps if each.name != step], reopened)
     there = next((gate for gate in found if gate.checkpoint == checkpoint), None)
-    withdrawn = (gate for gate in found if gate.checkpoint != checkpoint and gate.status == Gate.Status.WITHDRAWN)
-    return there, next(withdrawn, None)
+    others = [gate for gate in found if gate.checkpoint != checkpoint]
+    withdrawn = next((gate for gate in others if gate.status == Gate.Status.WITHDRAWN), None)
+    return there, withdrawn or next((gate for gate in others if gate.pk == reopened), None)
 
 
 @prepared
-def _gates_of(run: Any, checkpoint: Any, kind: Any, known: Any) -> QuerySet[Gate]:
+def _gates_of(run: Any, checkpoint: Any, kind: Any, known: Any, reopened: Any) -> QuerySet[Gate]:
     asked = Gate.objects.filter(run=run, kind=kind).exclude(OneOf(F("step"), known))
     of_run = Gate.objects.select_for_update(of=("self",)).select_related("policy__team", "run").filter(run=run)
-    return of_run.filter(Q(checkpoint=checkpoint) | Q(pk=asked.order_by("-pk").values("pk")[:1]))
+    return of_run.filter(Q(checkpoint=checkpoint) | Q(pk=asked.order_by("-pk").values("pk")[:1]) | Q(pk=reopened))
 
 
 def heading(text: str) -> str:

@@ -102,7 +102,7 @@ class GateQuerySet(models.QuerySet["Gate"]):
     def visible_to(self, user: Any) -> GateQuerySet:
         """Select those of the person's teams, and those they review for others; by a token, those in its scope.
 
-        A reviewer of a withdrawn gate may see the gate that replaces it, and decide it only by its own policy.
+        A reviewer of a gate may see the gate that replaces it, and decide it only by its own policy.
         """
         return permissions.visible(self, user, WAYS, team="team_id", agent="run__plan__agent")
 
@@ -161,7 +161,8 @@ class Gate(models.Model):
     resource = models.CharField(max_length=200, default="", db_default="", editable=False)
     opened_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True)
-    # The withdrawn gates that it replaces, all of them: the same step of the same run, asked again.
+    # The gates that it replaces, all of them: the same step of the same run, asked again, since they were withdrawn or
+    # their approval did not hold.
     replaces: models.ManyToManyField[Gate, Any] = models.ManyToManyField(
         "self", symmetrical=False, related_name="replacements"
     )
@@ -250,11 +251,11 @@ class Gate(models.Model):
         return self.proposals.select_related("by").get(number=self.proposal)
 
     def replacement(self) -> Gate | None:
-        """Find the gate that replaced this withdrawn one; the newest where that was withdrawn too."""
-        return self.replacements.order_by("-pk").first() if self.status == Gate.Status.WITHDRAWN else None
+        """Find the newest gate that asks the same again, in the place of this one."""
+        return self.replacements.order_by("-pk").first()
 
     def replaced(self, *, to: Any) -> list[int]:
-        """List the withdrawn gates that this one replaces and that the person may see, newest first."""
+        """List the gates that this one replaces and that the person may see, newest first."""
         seen = Gate.objects.visible_to(to).filter(replacements=self.pk)
         return list(seen.order_by("-pk").values_list("pk", flat=True))
 

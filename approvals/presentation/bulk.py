@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,8 @@ from django.utils.translation import ngettext
 
 from approvals.assignments.errors import ClaimedByOther
 from approvals.consequences.errors import RejectionStands
-from approvals.decisions.bulk.orders import BulkResult
+from approvals.consequences.outcome_fates import OutcomeFate, read_fates
+from approvals.decisions.bulk.orders import BulkProgress, BulkResult
 from approvals.decisions.decision_impact import DecisionImpact
 from approvals.decisions.submission import Verdict
 from approvals.errors import AlreadySaid, DecisionRefused
@@ -22,6 +23,8 @@ from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.policy.step_up import Confirmed
 from approvals.presentation.drawing import impact_words
+from approvals.presentation.gate_facts import fate_words
+from approvals.presentation.gate_facts.fate_words import FateWords
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.gate_page.page import GatePage
 from checkpoints import actors, store
@@ -161,6 +164,7 @@ class ResultLine:
     """The result of one gate, as a page shows it."""
 
     result: BulkResult
+    became: FateWords | None  # what became of what it let run
 
     @property
     def provenance(self) -> Provenance:
@@ -209,6 +213,40 @@ class ResultLine:
         if decision.rejects:
             return _("You rejected it, and it ended otherwise: %(how)s") % {"how": how}
         return _("You approved it, and it ended otherwise: %(how)s") % {"how": how}
+
+
+@dataclass(frozen=True)
+class BulkResults:
+    """All results of a bulk decision, with what became of those that were decided."""
+
+    lines: list[ResultLine]
+
+    @classmethod
+    def of(cls, found: BulkProgress) -> BulkResults:
+        """Read what became of the gates; two statements."""
+        fates = read_fates([each.gate for each in found.results if each.gate])
+        return cls([ResultLine(each, _became(each.gate, fates)) for each in found.results])
+
+    @property
+    def became(self) -> list[FateWords]:
+        return [each.became for each in self.lines if each.became and each.result.decision]
+
+    @property
+    def summary(self) -> str:
+        """Say what became of the gates that were decided: `3 done, 4 asked again: …`; "" where nothing was let run."""
+        return fate_words.count_fates(self.became)
+
+    @property
+    def open(self) -> bool:
+        """Tell whether that may still change."""
+        return any(each.open for each in self.became)
+
+
+def _became(gate: Gate | None, fates: Mapping[int, OutcomeFate]) -> FateWords | None:
+    outcome = getattr(gate, "outcome", None)
+    if gate is None or outcome is None:
+        return None
+    return fate_words.describe_fate(fates.get(gate.pk), outcome.proposal.card)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,11 +24,13 @@ from approvals.assignments import claims
 from approvals.cards.card import Card
 from approvals.cards.stored import card_of
 from approvals.consequences import sentences
+from approvals.consequences.outcome_fates import OutcomeFate
 from approvals.impact.result import Repeat
 from approvals.models import Gate
 from approvals.policy import bulk
 from approvals.presentation.drawing import times
 from approvals.presentation.drawing.repeats import moment
+from approvals.presentation.gate_facts.fate_words import FateWords
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
@@ -55,6 +57,7 @@ class InboxRow:
     state: str = "open"
     ended: str = ""  # how it ended, in words; empty while it is open
     icon: str = ""  # of how it ended
+    became: FateWords | None = None  # what became of what it let run
     held: str = ""  # what was decided, where that may still be undone, and until when, as HTML
     held_until: str = ""
     apart: bool = False  # waits for nobody of this queue any more
@@ -150,15 +153,16 @@ def row(
     awaits: str = "",
     decides: bool = False,
     found: str = "",
+    fate: OutcomeFate | None = None,
 ) -> InboxRow:
     """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats.
 
     `awaits`: whose approval is needed now, where a policy has roles; `decides`: the reader may select it for a bulk
-    decision; `found`: where the words of a search are in it.
+    decision; `found`: where the words of a search are in it; `fate`: what became of a closed gate's outcome.
     """
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     group = due(gate, now)
-    ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
+    ended = outcomes.ended(gate, fate=fate) if gate.status != Gate.Status.OPEN else None
     pick = decides and gate.status == Gate.Status.OPEN and not gate.reader_decided and not lingering
     provenance, put_off = Provenance.of(gate), getattr(gate, "snoozed_until", None)
     return InboxRow(
@@ -167,6 +171,7 @@ def row(
         state=ended.state if ended else "open",
         ended=ended.words if ended else "",
         icon=ended.icon if ended else "",
+        became=ended.became if ended else None,
         held=settling.short(gate),
         held_until=times.element(gate.settles_at, "countdown"),
         title=gate.title,

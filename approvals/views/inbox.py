@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
+from approvals.consequences.outcome_fates import read_fates
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import ALL, DECIDED, GROUPS, MINE, MINE_DECIDED, MINE_HELD, PERSONAL, ReaderReach
@@ -58,7 +59,9 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
     asked, own = asked_for(request, reach, opens=opens)
     found, *closed = reach.lists((asked.queue, SHOWN + 1, asked.wanted), *just_closed(asked))
     shown, lingering = found[:SHOWN], [gate for gates in closed for gate in reversed(gates)]
-    finish([gate for gate in shown if gate.status != Gate.Status.OPEN] if asked.closed else lingering)
+    ended = [gate for gate in (shown if asked.closed else lingering) if gate.status != Gate.Status.OPEN]
+    finish(ended)
+    fates = read_fates(ended)
     looking = {} if asked.closed else Looking.objects.people([gate.pk for gate in shown], but=user)
     before = {} if asked.closed else impact_sources.beside(shown)
     awaits = {} if asked.closed else stage_words.awaited(shown)
@@ -67,11 +70,12 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
         inbox.row(
             gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ()),
             awaits=awaits.get(gate.pk, ""), decides=asked.queue == MINE or gate.policy_id in decides,
-            found=matched.where(gate, asked.wanted),
+            found=matched.where(gate, asked.wanted), fate=fates.get(gate.pk),
         )
         for gate in shown
     ]  # fmt: skip
-    groups = grouped(asked, rows, [inbox.row(gate, now=now, lingering=True) for gate in lingering])
+    leaving = [inbox.row(gate, now=now, lingering=True, fate=fates.get(gate.pk)) for gate in lingering]
+    groups = grouped(asked, rows, leaving)
     dated = not (asked.closed or asked.wanted.sort)
     rest = bounds(asked, groups[-1].key, now) if len(found) > SHOWN and groups and dated else []
     wholes = {queue: (queue, QueueFilters()) for queue in COUNTED}
@@ -87,7 +91,7 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
         "summary": "" if asked.closed else inbox.summary(
             groups, whole=counts.get(asked.queue), filtered=asked.filtered, dated=dated
         ),
-        "here": asked.query(after=asked.wanted.after), "shown": SHOWN,
+        "here": asked.query(after=asked.wanted.after), "shown": SHOWN, "closed": asked.closed,
         "more": asked.query(after=shown[-1].pk) if len(found) > SHOWN else "",
         "unrun": unrun_of(request),
         "queues": rail(asked, counts),

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from approvals.consequences.outcome_fates import read_fates
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.page.shown_gate import counted
@@ -75,7 +76,8 @@ def decided(request: HttpRequest) -> dict[str, Any] | None:
         return None
     if outcome := getattr(gate, "outcome", None):
         outcome._prefetched_objects_cache = {"decisions": counted(outcome)}
-    ended = outcomes.ended(gate) if gate.status != Gate.Status.OPEN else None
+    fate = read_fates([gate]).get(gate.pk)
+    ended = outcomes.ended(gate, fate=fate) if gate.status != Gate.Status.OPEN else None
     return {"gate": gate, "ended": ended, "provenance": Provenance.of(gate), "held": settling.short(gate)}
 
 

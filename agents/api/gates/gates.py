@@ -14,10 +14,12 @@ from agents.api.protocol import GateId, Hex, Page, Paging, Text, answer, gate_pa
 from agents.api.protocol.exact_json import spliced
 from agents.models import TokenScope
 from agents.queries.access import reader_of
+from approvals.consequences.outcome_fates import STATES, read_fates
 from approvals.models import Gate, Outcome, Proposal
 from approvals.policy import required
 from approvals.presentation.decision_form import whole_state
 from approvals.presentation.gate_facts import agreement as agreements
+from approvals.presentation.gate_facts import fate_words
 from approvals.presentation.gate_facts.outcomes import ActionOutcome, deciders, judged
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.views.access import gate_or_404
@@ -32,6 +34,15 @@ from .masking import card_of, outcome_of
 
 router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 DIGEST = "5c0e1f2a3b4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7"
+
+
+STATE_WORDS = (
+    "waiting: not yet. unreported: its program has not reported it yet. stopped: the run failed before it. never: the "
+    "run ended without it. elsewhere: the run went back to an earlier step without it. asked_again: not done, another "
+    "gate asks again. intended: under way. reused: done before the gate, and not repeated. failed: certainly not done. "
+    "unknown: it may have happened. abandoned: unknown, and done again on a person's order. undoing, undone: it was "
+    "done. kept: done, on a branch that the run has left."
+)
 
 
 class GateSummary(Schema):
@@ -251,6 +262,25 @@ class GateHead(GateSummary):
         return DeskAnswer.of(gate, context["reader"])
 
 
+class BecameEffect(Schema):
+    """One effect that was let run, and what became of it."""
+
+    effect: str = Field(description="The effect's step.", examples=["pay"])
+    action: str = Field(description="The action that it performs, by its id; empty: none.", examples=["refund"])
+    state: Annotated[str, one_of(STATES)] = Field(description=STATE_WORDS, examples=["done"])
+
+
+class Became(Schema):
+    """What became of what a gate let run."""
+
+    state: Annotated[str, one_of(STATES)] = Field(
+        description="The state of the effect that most needs looking at, as in `effects`.", examples=["done"]
+    )
+    words: str = Field(description="The same for people: data, never markup.", examples=["Done"])
+    gate: int | None = Field(description="The gate that asks the same again; null: none.", examples=[None])
+    effects: list[BecameEffect] = Field(description="Each effect, in the order of the grants.")
+
+
 class GateDetail(GateHead):
     """A gate, with its proposal, votes and outcome."""
 
@@ -270,11 +300,17 @@ class GateDetail(GateHead):
         description="JSON Pointers to the secrets in `card`, which placeholders replace.", examples=[[]]
     )
     outcome: Ending | None = Field(description="How it ended; null while it is open.", examples=[None])
+    became: Became | None = Field(
+        description="What became of what it let run; null while it is open, and where it let nothing run.",
+        examples=[None],
+    )
     replaced_by: int | None = Field(
-        description="The gate that replaces this one, which was withdrawn; null: none.", examples=[None]
+        description="The gate that asks the same again, as this one was withdrawn or its approval did not hold; null: "
+        "none.",
+        examples=[None],
     )
     replaces: list[int] = Field(
-        description="The withdrawn gates that this one replaces, the newest first, as far as you may see them.",
+        description="The gates that this one replaces, the newest first, as far as you may see them.",
         examples=[[]],
     )
 
@@ -300,6 +336,7 @@ def get_gate(request: HttpRequest, gate_id: GateId) -> HttpResponse:
         head, provenance=card_parts(gate, proposal.card), unsupported=unsupported, masked=canonical(masked),
         replaced_by=canonical(later.pk if later else None),
         replaces=canonical(gate.replaced(to=reader_of(request))), card=card, outcome=ended(gate),
+        became=canonical(became(gate, proposal)),
     )  # fmt: skip
 
 
@@ -316,3 +353,13 @@ def ended(gate: Gate) -> bytes:
     if outcome is None:
         return b"null"
     return spliced(EndingHead.from_orm(outcome), **outcome_of(gate, outcome))
+
+
+def became(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
+    """Return what became of what a gate let run, as `Became`; None where it let nothing run."""
+    fate = read_fates([gate]).get(gate.pk)
+    words = fate_words.describe_fate(fate, proposal.card)
+    if fate is None or words is None:
+        return None
+    effects = [{"effect": each.grant.effect, "action": each.grant.action, "state": each.state} for each in fate.grants]
+    return {"state": words.state, "words": words.words, "gate": words.again or None, "effects": effects}

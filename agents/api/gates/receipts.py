@@ -13,11 +13,12 @@ from agents.api.protocol import GateId, answer, gate_page, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome
+from approvals.presentation.gate_facts.fate_words import RESULTS
 from approvals.presentation.gate_page.page import GatePage
-from approvals.presentation.gate_page.receipt import RESULTS, ReceiptLine
+from approvals.presentation.gate_page.receipt import ReceiptLine
 from approvals.views.access import shown_or_404
 
-from .gates import DIGEST
+from .gates import DIGEST, STATE_WORDS
 
 router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 
@@ -30,9 +31,7 @@ class ReceiptEffect(Schema):
     action: str = Field(description="The action that it performs, by its id; empty: none of its own.", examples=["pay"])
     amount: str = Field(description="The action's pinned amounts; empty: none.", examples=["€120.00"])
     state: Annotated[str, one_of(tuple(RESULTS))] = Field(
-        description="waiting: not yet. never: the run ended without it. intended: under way. failed: certainly not "
-        "done. unknown: it may have happened. abandoned: unknown, and done again on a person's order. undoing, undone: "
-        "it was done. kept: done, on a branch that the run has left.",
+        description=STATE_WORDS,
         examples=["done"],
     )
     key: str = Field(description="The idempotency key, by which the provider knows it; empty: none yet.", examples=[""])

@@ -164,7 +164,7 @@ def progress(order: BulkOrder, *, reader: User) -> BulkProgress:
     items = list(order.items.order_by("number"))
     numbers = [item.gate_id for item in items]
     seen = Gate.objects.visible_to(reader).filter(pk__in=numbers)
-    seen = seen.select_related("run__plan", "policy", "team", "outcome")
+    seen = seen.select_related("run__plan", "policy", "team", "outcome__proposal")
     gates = {gate.pk: gate for gate in seen}
     keys = [key_of(order, number) for number in numbers]
     made = Decision.objects.filter(user=order.user_id, gate__in=numbers, key__in=keys)

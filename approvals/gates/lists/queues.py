@@ -86,8 +86,8 @@ _AS_JSON = "SELECT json_build_array(id, lent) FROM ({}) added(id, lent)"
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
     "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
-    "awaits", "settles_at", "settles_as", "run__lineage", "run__plan__agent", "run__plan__external", "step",
-    "amount_currency", "amount_value", "policy__bulk_risk",
+    "awaits", "settles_at", "settles_as", "run__lineage", "run__status", "run__plan__agent",
+    "run__plan__external", "step", "amount_currency", "amount_value", "policy__bulk_risk",
 )  # fmt: skip
 _ADDED_TEAMS = """
 SELECT own.id, false FROM ({}) own(id) WHERE EXISTS (SELECT FROM approvals_addedteam a WHERE a.team_id = own.id)

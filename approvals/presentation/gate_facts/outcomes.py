@@ -1,4 +1,4 @@
-"""Describes how a gate ended: by whom, how, and what runs now. Expired and withdrawn are not rejected."""
+"""Describes how a gate ended: by whom, how, and what became of it. Expired and withdrawn are not rejected."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.cards.action import Action
-from approvals.english import listed, quoted
+from approvals.consequences.outcome_fates import OutcomeFate
+from approvals.english import listed
 from approvals.models import Gate, Outcome
 from checkpoints import actors
 from checkpoints.runs.plans import PlanSpec
+
+from . import fate_words
+from .fate_words import FateWords
 
 VERBS = {**dict(Outcome.Kind.choices), "mixed": gettext_lazy("Decided")}  # its actions are told one by one
 ICONS = {
@@ -71,10 +75,11 @@ class GateEnding:
     state: str  # for [data-status]
     by: str  # a person's name; empty where nobody decided
     at: datetime | None
-    then: str  # what happens next, in one sentence; empty without a plan
+    then: str  # what became of it, in sentences; empty without a plan
     icon: str
     said: str = ""  # the label of the chosen answer
     actions: Sequence[ActionOutcome] = ()  # the outcome of each, where there are several or not all of them run
+    became: FateWords | None = None  # what became of what it let run; None where it let nothing run
 
     @property
     def words(self) -> str:
@@ -85,8 +90,8 @@ class GateEnding:
         return _("%(decided)s by %(people)s") % {"decided": verb, "people": self.by}
 
 
-def ended(gate: Gate, plan: PlanSpec | None = None) -> GateEnding:
-    """Describe how a closed gate ended, and with a plan what happens next. Needs its outcome and decisions."""
+def ended(gate: Gate, plan: PlanSpec | None = None, *, fate: OutcomeFate | None) -> GateEnding:
+    """Describe how a closed gate ended, and with a plan what became of it. Needs its outcome and decisions."""
     outcome: Outcome | None = getattr(gate, "outcome", None)
     kind = outcome.kind if outcome else gate.status
     return GateEnding(
@@ -94,10 +99,11 @@ def ended(gate: Gate, plan: PlanSpec | None = None) -> GateEnding:
         state="approved" if kind in ("edited", "mixed", "answered") else kind,
         by=deciders(outcome) if outcome else "",
         at=gate.closed_at,
-        then=sentence(outcome, plan) if outcome and plan else "",
+        then=sentence(outcome, plan, fate) if outcome and plan else "",
         icon=ICONS.get(kind, "hold"),
         said=gate.asked.label_of(outcome.answered) if outcome else "",
         actions=_told(outcome) if outcome else (),
+        became=fate_words.describe_fate(fate, outcome.proposal.card if outcome else gate.asked),
     )
 
 
@@ -137,18 +143,12 @@ def deciders(outcome: Outcome) -> str:
     return listed(actors.of_user(decision.user).name for decision in outcome.decisions.all())
 
 
-def sentence(outcome: Outcome, plan: PlanSpec) -> str:
-    """Say what the run does next."""
-    effects = list(dict.fromkeys(grant.effect for grant in sorted(outcome.grants.all(), key=lambda each: each.pk)))
-    grants = outcome.grants.count()
-    often = _("once") if grants == 1 else _("once each") if grants == len(effects) else _("once for each action")
-    if not effects:
-        runs = _("The run continues.")
-    elif outcome.counted:
-        runs = _("The run continues: %(steps)s may run, %(often)s, if the safety checks still hold.")
+def sentence(outcome: Outcome, plan: PlanSpec, fate: OutcomeFate | None) -> str:
+    """Say what the run did then, or does next."""
+    if fate and fate.grants:
+        runs = fate_words.say_fate(fate, plan, outcome.proposal.card, checked=bool(outcome.counted))
     else:
-        runs = _("The run continues: %(steps)s may run, %(often)s.")
-    runs %= {"steps": quoted(map(plan.title_of, effects)), "often": often}
+        runs = _("The run continues.")
     back = (
         _("The run goes back to “%(step)s”, with the feedback.")
         if outcome.words
@@ -156,7 +156,7 @@ def sentence(outcome: Outcome, plan: PlanSpec) -> str:
     ) % {"step": plan.title_of(outcome.back_to)}
     return {
         "approved": runs,
-        "edited": f"{runs} {_('The edited values are used.')}",
+        "edited": f"{_('The edited values are used.')} {runs}",
         "mixed": runs,
         "answered": _("The agent continues with this answer."),
         "rejected": back if outcome.then == "back" else _("The run stops."),

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card
 from approvals.consequences.gate import GateImpacts
+from approvals.consequences.outcome_fates import OutcomeFate, read_fates
 from approvals.gates import preflight_facts as preflights
 from approvals.gates import questions
 from approvals.gates.beside import OpenBeside
@@ -246,8 +247,13 @@ class AskedGate:
         return str(questions.why_not(self.gate))
 
     @cached_property
+    def fate(self) -> OutcomeFate:
+        """Return what became of the outcome; an empty one while the gate is open."""
+        return read_fates([self.gate], results=self.read.sees_run).get(self.gate.pk, OutcomeFate())
+
+    @cached_property
     def ended(self) -> outcomes.GateEnding | None:
-        return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan))
+        return None if self.open else outcomes.ended(self.gate, spec_of(self.gate.run.plan), fate=self.fate)
 
     @cached_property
     def receipt(self) -> receipts.GateReceipt | None:
@@ -256,12 +262,7 @@ class AskedGate:
         if ended is None:
             return None
         veil, seen = redact.veil(plan.state_schema), self.read
-        return receipts.of_gate(self.gate, ended, plan, veil, sees_run=seen.sees_run, late=seen.late)
-
-    @cached_property
-    def replacement(self) -> Gate | None:
-        """Return the gate that replaces this one, which everybody may see who may see this one."""
-        return self.gate.replacement()
+        return receipts.of_gate(self.gate, ended, plan, veil, fate=self.fate, sees_run=seen.sees_run, late=seen.late)
 
     @cached_property
     def preconditions(self) -> list[preconditions.ShownPrecondition]:

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.cards.action import Action
 from approvals.consequences import performed
+from approvals.consequences.outcome_fates import OVER, GrantFate, OutcomeFate
 from approvals.consequences.performed import NotRun, PerformedEffect
-from approvals.models import Gate, Grant, Outcome
+from approvals.models import Gate, Outcome
 from approvals.presentation.decision_form import send_button
+from approvals.presentation.gate_facts.fate_words import RESULTS
 from approvals.presentation.gate_facts.outcomes import GateEnding
 from approvals.presentation.text import untrusted
 from approvals.schema.redact import Redaction
 from checkpoints import actors
-from checkpoints.models import Run
 from checkpoints.runs.plans import PlanSpec
 
 MOST = 8  # values of a result that are shown
-OVER = (Run.Status.COMPLETED, Run.Status.CANCELLED)
-# State -> its words, the status that colours it, its icon.
-RESULTS: Mapping[str, tuple[object, str, str]] = {
-    "waiting": (gettext_lazy("Not yet"), "ahead", "clock"),
-    "never": (gettext_lazy("Did not run: the run has ended"), "expired", "x"),
-    "intended": (gettext_lazy("Under way"), "running", "play"),
-    "done": (gettext_lazy("Done"), "approved", "check"),
-    "failed": (gettext_lazy("Failed: nothing was done"), "rejected", "x"),
-    "unknown": (gettext_lazy("Unknown: it may have happened"), "open", "unknown"),
-    "abandoned": (gettext_lazy("Unknown; done again on a person's order"), "open", "unknown"),
-    "undoing": (gettext_lazy("Done; being undone"), "open", "undo"),
-    "undone": (gettext_lazy("Done, and undone later"), "undone", "undo"),
-    "kept": (gettext_lazy("Done; the run went another way"), "approved", "check"),
-}
-OPEN = ("waiting", "intended", "unknown", "undoing")  # a receipt with one of these may still change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +46,11 @@ class ReceiptLine:
 
     @property
     def status(self) -> str:
-        return RESULTS[self.state][1]
+        return RESULTS[self.state][2]
 
     @property
     def icon(self) -> str:
-        return RESULTS[self.state][2]
+        return RESULTS[self.state][3]
 
     @property
     def at(self) -> datetime | None:
@@ -94,17 +79,13 @@ class GateReceipt:
     to_run: str  # hex; empty where nothing may run
     not_run: NotRun | None  # where it is late that nothing has begun
     nothing: str  # why no line is there
-
-    @property
-    def open(self) -> bool:
-        """Tell whether it may still change."""
-        return any(line.state in OPEN for line in self.lines)
+    open: bool  # whether it may still change
 
 
 def of_gate(
-    gate: Gate, ending: GateEnding, plan: PlanSpec, veil: Redaction, *, sees_run: bool, late: bool
+    gate: Gate, ending: GateEnding, plan: PlanSpec, veil: Redaction, *, fate: OutcomeFate, sees_run: bool, late: bool
 ) -> GateReceipt | None:
-    """Build the receipt of a closed gate; None without an outcome. Needs its run, outcome, grants and decisions.
+    """Build the receipt of a closed gate; None without an outcome. Needs its run, outcome and decisions.
 
     `late`: something should have begun by now. What was returned, and what failed, is the run's, and only for those who
     see it.
@@ -112,43 +93,30 @@ def of_gate(
     outcome: Outcome | None = getattr(gate, "outcome", None)
     if outcome is None:
         return None
-    grants = sorted(outcome.grants.all(), key=lambda each: each.pk)
-    found = performed.under([grant.pk for grant in grants])
-    over = gate.run.status in OVER
     lines = [
-        _line(number, grant, outcome, plan, found.get(grant.pk), over=over, veil=veil if sees_run else None)
-        for number, grant in enumerate(grants, 1)
+        _line(number, each, outcome, plan, veil=veil if sees_run else None)
+        for number, each in enumerate(fate.grants, 1)
     ]
+    begun = any(each.grant.begun for each in fate.grants)
     return GateReceipt(
-        ending=ending, lines=lines, voters=_voters(outcome), seen=bytes(outcome.seen).hex(),
+        ending=ending, lines=lines, voters=_voters(outcome), seen=bytes(outcome.seen).hex(), open=fate.open,
         to_run=bytes(outcome.to_run).hex() if outcome.to_run else "",
-        not_run=performed.why_not(gate) if late and not found and not over else None,
-        nothing="" if grants else _("Nothing was let run."),
+        not_run=performed.why_not(gate) if late and not begun and gate.run.status not in OVER else None,
+        nothing="" if lines else _("Nothing was let run."),
     )  # fmt: skip
 
 
-def _line(
-    number: int, grant: Grant, outcome: Outcome, plan: PlanSpec, done: PerformedEffect | None, *, over: bool,
-    veil: Redaction | None,
-) -> ReceiptLine:  # fmt: skip
-    card = outcome.proposal.card
+def _line(number: int, fate: GrantFate, outcome: Outcome, plan: PlanSpec, *, veil: Redaction | None) -> ReceiptLine:
+    card, grant, done = outcome.proposal.card, fate.grant, fate.grant.begun
     found = card.action(grant.action) if grant.action else None
     action = found if found and found.effect in ("", grant.effect) else None  # not another effect of the same action
     own = not (plan.external and action and action.in_own_words(external=True))
     said = send_button.amounts_of([action]) if action and own else []
     return ReceiptLine(
         number=number, effect=plan.title_of(grant.effect), step=grant.effect, action=action, amount=" ".join(said),
-        state=_state(done, over=over), done=done, error=done.error if done and veil is not None else "",
+        state=fate.state, done=done, error=done.error if done and veil is not None else "",
         returned=_returned(done.result, veil) if done and veil is not None else (),
     )  # fmt: skip
-
-
-def _state(done: PerformedEffect | None, *, over: bool) -> str:
-    if done is None:
-        return "never" if over else "waiting"
-    if done.status in ("done", "kept") and done.undo in ("intended", "unknown"):
-        return "undoing"
-    return done.status
 
 
 def _voters(outcome: Outcome) -> list[ReceiptVoter]:

@@ -101,8 +101,7 @@ def create(request: HttpRequest) -> HttpResponse:
 def page(request: HttpRequest, order_id: int) -> HttpResponse:
     """Show a bulk decision of the reader's, gate by gate."""
     found = orders.progress(_own_or_404(request, str(order_id)), reader=reader_of(request))
-    lines = [bulk.ResultLine(each) for each in found.results]
-    return render(request, "approvals/bulk/page.html", {"found": found, "lines": lines})
+    return render(request, "approvals/bulk/page.html", {"found": found, "results": bulk.BulkResults.of(found)})
 
 
 @require_safe

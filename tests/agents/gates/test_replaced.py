@@ -50,7 +50,7 @@ def test_a_withdrawn_gate_leads_to_the_one_that_asks_in_its_place() -> None:
     by = ann(run.team)
     first, second = asked_again(run, by)
     page = signed_in(by).get(f"/gates/{first.pk}/").content.decode()
-    assert f'<a href="/gates/{second.pk}/">Asked again: open gate {second.pk}</a>' in page
+    assert f'<a href="/gates/{second.pk}/">Asked again in gate {second.pk}: open it</a>' in page
     assert f'<a href="/gates/{first.pk}/">' in signed_in(by).get(f"/gates/{second.pk}/").content.decode()
     told = signed_in(by).get(f"/api/gates/{first.pk}").json()
     assert (told["replaced_by"], told["replaces"]) == (second.pk, [])

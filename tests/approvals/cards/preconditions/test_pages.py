@@ -125,7 +125,7 @@ def test_others_see_what_somebody_added_and_the_closed_gate_says_what_counts() -
     assert page.count(">Required<") == 0
     assert page.count("Selected") == 1
     assert page.count("Not selected") == 1
-    assert "may run, once each, if the safety checks still hold" in page
+    assert "Next: “Pay” and “Reply”, if the safety checks still hold." in page
 
 
 def test_what_changed_in_the_world_stands_apart_from_what_changed_in_the_run() -> None:

@@ -54,6 +54,6 @@ def test_how_a_gate_ended_is_told_in_titles() -> None:
     decide(approved, ann(approved.team))
     decide(back, ann(back.team), "reject", then="back", back_to="propose")
     texts = [read(gate, f"/gates/{gate.pk}/") for gate in (approved, back)]
-    assert "“Hand the money back” and “Write to the customer” may run, once each" in texts[0]
+    assert "Next: “Hand the money back” and “Write to the customer”." in texts[0]
     assert "goes back to “Draft the refund”" in texts[1]
     assert [named(text) for text in texts] == [[], []]
