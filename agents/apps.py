@@ -36,7 +36,7 @@ class AgentsConfig(AppConfig):
         offering.register()
         preflight.register()
         impact_sources.register(impact.history_of, impact_facts.stamp_of, repeats.repeats_of)
-        performed.register(receipts.given, unrun.why)
+        performed.register(receipts.given, unrun.why, receipts.done_alike)
         ringing.register(doorbell.ring_for_delivery)
         notifying.register(doorbell.ring_for_notices)
         covered_rows.register(covered_rows.CoveredTable(Effect, Effect.objects.covered, BEGUN))

@@ -8,7 +8,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from approvals.consequences.performed import GivenGrant, GivenGrants, PerformedEffect
+from approvals.cards.likeness import Likeness
+from approvals.consequences.performed import AlikeAsked, DoneAlike, GivenGrant, GivenGrants, PerformedEffect
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import decode
 
@@ -34,6 +35,30 @@ LEFT JOIN LATERAL (
   SELECT status, settled_at FROM agents_effect WHERE undoes_id = e.id ORDER BY id DESC LIMIT 1) u ON true
 WHERE o.gate_id = ANY($1) ORDER BY o.gate_id, t.id
 """
+
+# One part for each kind of likeness, along its index. Of what was done very often the newest grants are looked at.
+_PART = """
+SELECT w.gate, '{how}', o.gate_id, e.id, t.action, t.effect, e.status IN ('done', 'kept'),
+  coalesce(e.settled_at, e.intended_at)
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) w(gate, lineage, how, digest)
+CROSS JOIN LATERAL (
+  SELECT id, outcome_id, action, effect FROM approvals_grant
+  WHERE same_{how} = w.digest AND same_{how} <> '' ORDER BY id DESC LIMIT 20) t
+JOIN agents_effect e ON e.grant_id = t.id AND e.status IN ('done', 'kept', 'intended', 'unknown', 'abandoned')
+JOIN approvals_outcome o ON o.id = t.outcome_id JOIN approvals_gate g ON g.id = o.gate_id
+JOIN checkpoints_run r ON r.id = g.run_id
+WHERE w.how = '{how}' AND coalesce(r.lineage, r.id) <> w.lineage
+"""
+_ALIKE = " UNION ALL ".join(_PART.format(how=how) for how in Likeness._fields)
+
+
+def done_alike(asked: Sequence[AlikeAsked]) -> list[DoneAlike]:
+    """List what other lineages did, or may have done, that is like what these gates ask for. One statement."""
+    columns = [list(column) for column in zip(*asked, strict=True)]
+    return [
+        DoneAlike(asked=gate, how=how, gate=under, effect_id=id, action=action, effect=effect, done=done, at=at)
+        for gate, how, under, id, action, effect, done, at in run_sql(_ALIKE, columns)
+    ]
 
 
 def given(gates: Sequence[int], results: bool) -> dict[int, GivenGrants]:

@@ -20,6 +20,7 @@ from agents.models import Client, Token
 from agents.runs.start import checked
 from agents.text import one_line
 from agents.work_errors import TooManyGates, WorkInvalid
+from approvals.cards import likeness
 from approvals.cards.card import Card
 from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, NoSuchPolicy
@@ -99,7 +100,7 @@ class _Posting:
         card = asking.checked(
             _placed(posted), step=step, plan=plan, state=state, team=run.team, policy=policy, tools=self.tools
         )
-        alike = pacing.likeness(plan.agent, card)
+        alike = likeness.attempt_digests(plan.agent, card.actions)
         first = pacing.RejectedBefore(1, None)
         row = draft.row
         gate = NewGate(run, row.id, row.digest, step, policy, card, "review", self.sender.owner.pk, alike, first)

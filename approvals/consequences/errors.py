@@ -46,6 +46,13 @@ class RejectionStands(DecisionRefused):
         super().__init__(said % {"person": name})
 
 
+class DoneAlready(DecisionRefused):
+    """An approval in bulk of what another run has done with the same arguments or key fields."""
+
+    said = gettext_lazy("The same was done before. Open the request to see when, and decide it by itself.")
+    code = "done_already"
+
+
 class RepeatNotConfirmed(DecisionRefused):
     """A decision that would repeat an effect without confirmation."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from approvals.models import Gate
 
@@ -48,6 +48,29 @@ class GivenGrants:
     again: bool
 
 
+class AlikeAsked(NamedTuple):
+    """Something that a gate asks for, by a digest of approvals.cards.likeness."""
+
+    gate: int
+    lineage: int  # of the gate's run, whose own effects do not count
+    how: str  # which of Likeness
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneAlike:
+    """One effect that was done, or may have been, and shares a digest with what a gate asks for."""
+
+    asked: int  # the gate that asks
+    how: str  # which of Likeness
+    gate: int  # the gate that let it run
+    effect_id: int
+    action: str
+    effect: str  # its step
+    done: bool  # False: nobody knows yet
+    at: datetime  # when it ended; when it began where it has not
+
+
 @dataclass(frozen=True)
 class NotRun:
     """Why nothing that was approved has begun."""
@@ -59,19 +82,25 @@ class NotRun:
 
 Read = Callable[[Sequence[int], bool], dict[int, GivenGrants]]
 Why = Callable[[Gate], NotRun | None]
-_registered: list[tuple[Read, Why]] = []
+Alike = Callable[[Sequence[AlikeAsked]], list[DoneAlike]]
+_registered: list[tuple[Read, Why, Alike]] = []
 
 
-def register(read: Read, why: Why) -> None:
-    """Register functions: the grants of these gates, with results or without, and why none of a gate has begun."""
-    _registered.append((read, why))
+def register(read: Read, why: Why, alike: Alike) -> None:
+    """Register functions: see `grants_of`, `why_not` and `done_alike`."""
+    _registered.append((read, why, alike))
 
 
 def grants_of(gates: Sequence[int], *, results: bool = False) -> dict[int, GivenGrants]:
     """Return by gate what these closed ones let run, and what was begun of it. One statement."""
-    return {gate: given for read, _ in _registered for gate, given in (read(gates, results) if gates else {}).items()}
+    return {gate: given for read, *_ in _registered for gate, given in (read(gates, results) if gates else {}).items()}
+
+
+def done_alike(asked: Sequence[AlikeAsked]) -> list[DoneAlike]:
+    """List what was done, or may have been, that is like what gates ask for; the newest of each. One statement."""
+    return [row for *_, alike in _registered for row in (alike(asked) if asked else ())]
 
 
 def why_not(gate: Gate) -> NotRun | None:
     """Say why nothing of an approved gate has begun; None where that is as planned, or not known. Needs its run."""
-    return next((found for _, why in _registered if (found := why(gate)) is not None), None)
+    return next((found for _, why, _ in _registered if (found := why(gate)) is not None), None)

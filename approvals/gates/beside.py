@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from approvals.cards.card import Card
 from checkpoints.postgresql.sql import Statement
-from checkpoints.values import digests
 
 SAME = 199  # other gates that ask for the same: with the one beside them as many as one bulk decision takes
 ABOUT = 20  # gates about the same resource
@@ -59,14 +57,6 @@ class OpenBeside:
     def of(cls, row: dict[str, Any]) -> Self:
         """Build it from a row of `statement`."""
         return cls(**{**row, "opened_at": datetime.fromisoformat(row["opened_at"])})
-
-
-def digest_of(agent: str, policy: str, step: str, card: Card) -> str:
-    """Return a digest that gates share where they ask for exactly the same; "" for a question or without actions."""
-    if card.question is not None or not card.actions:
-        return ""
-    actions = [{"tool": each.tool, "arguments": each.arguments} for each in card.actions]
-    return digests.of_value({"agent": agent, "policy": policy, "step": step, "actions": actions}).hex()
 
 
 def statement(gate: int, seen: Statement) -> Statement:

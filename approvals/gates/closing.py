@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
+from approvals.cards.likeness import likeness_of
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, OwedSample, Policy, Proposal, Unrun, versions
 from approvals.models.assignments import ending
@@ -218,7 +219,19 @@ def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, lis
     )
     outcome.to_run = outcome.approved().digest() if rights else None
     insert_rows([outcome])
-    return outcome, [Grant(outcome=outcome, action=action, effect=effect) for action, effect in rights]
+    return outcome, [_grant(outcome, action, effect) for action, effect in rights]
+
+
+def _grant(outcome: Outcome, action: str, effect: str) -> Grant:
+    """Build a grant with the digests by which what it lets run is found again."""
+    card = outcome.proposal.card
+    performed = card.action(action) if action else None
+    own = performed if performed and performed.effect in ("", effect) else None  # not another effect of its action
+    alike = likeness_of(outcome.gate.team_id, own, card.resource)
+    return Grant(
+        outcome=outcome, action=action, effect=effect, same_arguments=alike.arguments, same_key=alike.key,
+        same_resource=alike.resource,
+    )  # fmt: skip
 
 
 def _rights(standing: Proposal, kind: Outcome.Kind) -> list[tuple[str, str]]:

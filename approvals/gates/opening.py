@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from approvals.audit import evidence
-from approvals.cards import amount, binding
+from approvals.cards import amount, binding, likeness
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal, take_owed_sample
 from approvals.policy import calendars, escalation, pacing, required, tally
@@ -32,7 +32,7 @@ from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
 
-from . import automatic, beside
+from . import automatic
 from .lists import search_terms
 
 _TITLE = 200
@@ -70,7 +70,7 @@ def open_gate(
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=recovery)
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
         asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
-        alike = [] if recovery else pacing.likeness(plan.agent, asked)
+        alike = [] if recovery else likeness.attempt_digests(plan.agent, asked.actions)
         earlier = pacing.RejectedBefore(1, None)
         if not recovery:
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
@@ -197,7 +197,7 @@ def _takes_sample(asked: NewGate) -> bool:
 
 
 def _request_digest(asked: NewGate) -> str:
-    return beside.digest_of(asked.run.plan.agent, asked.policy.name, asked.step.name, asked.card)
+    return likeness.request_digest(asked.run.plan.agent, asked.policy.name, asked.step.name, asked.card)
 
 
 def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:

@@ -153,7 +153,7 @@ class Gate(models.Model):
     settles_as = models.CharField(max_length=10, default="", db_default="")
     # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
-    likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.policy.pacing
+    likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.cards.likeness
     attempt = models.PositiveSmallIntegerField(default=1, db_default=1)  # 1 + how often the same was rejected before
     rejected_before = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     # What it asks for and what it is about, by which other open gates are found beside it; see approvals.gates.beside.
@@ -202,6 +202,9 @@ class Gate(models.Model):
             ),
             models.Index(
                 "team", "resource", "opened_at", "id", name="gate_of_resource", condition=OPEN & ~Q(resource="")
+            ),
+            models.Index(
+                fields=["team", "resource", "-id"], name="gate_of_resource_closed", condition=~OPEN & ~Q(resource="")
             ),
             GinIndex(fields=["likeness"], name="gate_likeness"),
             models.Index("team", "opened_at", name="gate_of_team_opened"),

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals.cards import verdicts
 from approvals.cards.action import REJECT, Action, SettledAction
 from approvals.cards.binding import Approved
+from approvals.cards.likeness import Likeness
 from checkpoints.values import canonical_json
 
 BY_RULE = "policy:"  # begins the id of the actor of such an approval
@@ -148,10 +149,19 @@ class Grant(models.Model):
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="grants", db_index=False)
     action = models.CharField(max_length=100, blank=True)  # empty where the card has no action
     effect = models.CharField(max_length=100)  # the effect step's name
+    # By what the same is found again, see approvals.cards.likeness; only to warn, so no event covers them.
+    same_arguments = models.CharField(max_length=32, default="", db_default="", editable=False)
+    same_key = models.CharField(max_length=32, default="", db_default="", editable=False)
+    same_resource = models.CharField(max_length=32, default="", db_default="", editable=False)
     end: str | None = None  # see approvals.audit.evidence.with_end
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["outcome", "action", "effect"], name="grant_is_given_once")]
+        indexes = [
+            models.Index(fields=[name, "-id"], name=f"grant_of_{how}", condition=~models.Q(**{name: ""}))
+            for how in Likeness._fields
+            for name in [f"same_{how}"]
+        ]
 
     def __str__(self) -> str:
         return f"{self.effect} by outcome {self.outcome_id}"

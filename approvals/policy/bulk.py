@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.cards.card import RISKS
+from approvals.cards.likeness import kind_digest
 from approvals.errors import DecisionRefused
 from approvals.models import Gate, Policy
-from checkpoints.values import digests
 
 MOST = 200  # gates of one bulk decision
 ALLOWED = {Policy.BulkRisk.NONE: 0, Policy.BulkRisk.LOW: 1, Policy.BulkRisk.MEDIUM: 2}  # how many of RISKS
@@ -35,9 +35,7 @@ class NotTogether(DecisionRefused):
 
 def kind_of(gate: Gate) -> str:
     """Return a text that gates of one kind share. Needs the gate's run with its plan."""
-    tools = sorted({(action.tool, *action.verdicts) for action in gate.asked.actions})
-    said = [gate.run.plan.agent, gate.step, gate.policy_id, gate.kind, [list(each) for each in tools]]
-    return digests.of_value(said).hex()[:16]
+    return kind_digest(gate.run.plan.agent, gate.policy_id, gate.step, gate.kind, gate.asked)
 
 
 def why_alone(gate: Gate) -> str:

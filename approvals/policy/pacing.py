@@ -3,9 +3,10 @@
 People who are asked without end stop reading. Requests beyond the cap are not lost: an external program is told when to
 come again, and a run of this server's agents waits in the queue until then.
 
-*The same* is the same tool with the same arguments, or for the same resource, asked by the same agent in the same team.
-A new request by the same step of a run, or of one of its forks, counts as an attempt but needs no pause. Nor does a
-request that a person sent back, since that person wants it again.
+*The same* is the same tool with the same arguments, asked by the same agent in the same team; see
+approvals.cards.likeness. What the same step of a run, or of one of its forks, asks after a rejection counts as another
+attempt, until something else was decided there, but needs no pause. Nor does a request that a person sent back, since
+that person wants it again.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
-from approvals.cards.card import Card
+from approvals.cards.likeness import attempt_digests
 from approvals.errors import AskedTooOften, AskedTooSoon
 from approvals.models import Decision, Outcome, Policy
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
-from checkpoints.values import digests
 
 HOUR = timedelta(hours=1)
 REJECTED, MIXED = Outcome.Kind.REJECTED, Outcome.Kind.MIXED
+AGREED = (Outcome.Kind.APPROVED, Outcome.Kind.EDITED, Outcome.Kind.ANSWERED, MIXED)
 REMEMBERED = timedelta(days=30)  # for which a rejection is counted
 COUNTED = 19  # rejections of the same that are read
 PAUSED_AT = 2  # rejections after which the same is asked only after a pause
@@ -112,14 +113,17 @@ def before(policy: Policy, run: Run, step: str, likeness: Sequence[str]) -> Reje
         sent_back = last.gate.run_id == run.pk and last.then == Decision.Then.BACK
         if not sent_back and until > last.now:
             raise AskedTooSoon(last.gate_id, len(alike), now=last.now, until=until)
-    return RejectedBefore(len(found) + 1, found[0][0].gate_id)
+    return RejectedBefore(len(found) + 1, next(iter(alike), found[0][0]).gate_id)
 
 
 @prepared
-def _recently_rejected(team: Any, root: Any, step: Any, likeness: Any) -> QuerySet[Any]:
-    of_run = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step, kind=REJECTED)
-    same = Q(gate__likeness__overlap=likeness, kind__in=(REJECTED, MIXED))
-    recent = Outcome.objects.filter(of_run | same, gate__team=team, created_at__gte=Now() - REMEMBERED)
+def _recently_rejected(team: Any, root: Any, step: Any, alike: Any) -> QuerySet[Any]:
+    of_step = Q(gate__run__in=Run.objects.of_lineage(root).values("pk"), gate__step=step)
+    later = Outcome.objects.filter(of_step, kind__in=AGREED, pk__gt=OuterRef("pk"))  # in a loop, of something else
+    same = Q(gate__likeness__overlap=alike, kind__in=(REJECTED, MIXED))
+    recent = Outcome.objects.filter(
+        (of_step & Q(kind=REJECTED) & ~Exists(later)) | same, gate__team=team, created_at__gte=Now() - REMEMBERED
+    )
     known = recent.select_related("gate__run__plan", "proposal").annotate(now=Now())
     return known.order_by("-created_at")[:COUNTED]
 
@@ -130,12 +134,4 @@ def _refused(outcome: Outcome) -> set[str]:
     if outcome.kind == REJECTED:
         return set(gate.likeness)
     refused = [action for action in gate.asked.actions if outcome.refused(action.id)]
-    return set(likeness(gate.run.plan.agent, replace(gate.asked, actions=refused)))
-
-
-def likeness(agent: str, card: Card) -> list[str]:
-    """Return digests by which two gates of a team ask for the same where they share one: by action, and by resource."""
-    asked = [{"agent": agent, "tool": each.tool, "arguments": each.arguments} for each in card.actions]
-    if card.resource:
-        asked += [{"agent": agent, "tool": each.tool, "resource": card.resource} for each in card.actions]
-    return sorted({digests.of_value(each).hex()[:32] for each in asked})
+    return set(attempt_digests(gate.run.plan.agent, refused))

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.assignments.errors import ClaimedByOther
-from approvals.consequences.errors import RejectionStands
+from approvals.consequences.errors import DoneAlready, RejectionStands
 from approvals.consequences.outcome_fates import OutcomeFate, read_fates
 from approvals.decisions.bulk.orders import BulkProgress, BulkResult
 from approvals.decisions.decision_impact import DecisionImpact
@@ -69,6 +69,8 @@ class BulkLine:
 
     def _why_unapproved(self) -> str:
         page = self.page
+        if page.same_done:
+            return str(DoneAlready())
         if not page.may_approve:
             return str(AlreadySaid())
         against = [each.name for each in page.agreement.voices if each.state == "rejected" and not each.you]

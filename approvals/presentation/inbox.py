@@ -24,6 +24,7 @@ from approvals.assignments import claims
 from approvals.cards.card import Card
 from approvals.cards.stored import card_of
 from approvals.consequences import sentences
+from approvals.consequences.done_before import DoneBefore
 from approvals.consequences.outcome_fates import OutcomeFate
 from approvals.impact.result import Repeat
 from approvals.models import Gate
@@ -35,6 +36,7 @@ from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from checkpoints.postgresql.capped_count import Capped
 
 from .gate_facts import outcomes, settling
+from .gate_page.done_words import say_done
 from .text import amounts, size_limit, untrusted
 
 DRAWN = 4_000_000  # characters of rows that a process caches, with the cards that they show
@@ -86,6 +88,7 @@ class InboxRow:
     delayed: str = ""  # what it costs an hour that it waits
     snoozed: str = ""  # until when the reader put it off, as HTML
     found: str = ""  # where the words of the search were found, if the row does not show it
+    done: tuple[str, ...] = ()  # what other runs did that is like this, in words
     before: tuple[str, ...] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
     language: str | None = field(default_factory=get_language)
 
@@ -154,11 +157,13 @@ def row(
     decides: bool = False,
     found: str = "",
     fate: OutcomeFate | None = None,
+    done: Sequence[DoneBefore] = (),
 ) -> InboxRow:
     """Build a gate's row. `lingering`: just decided, disappears soon. `repeats`: effects that an approval repeats.
 
     `awaits`: whose approval is needed now, where a policy has roles; `decides`: the reader may select it for a bulk
-    decision; `found`: where the words of a search are in it; `fate`: what became of a closed gate's outcome.
+    decision; `found`: where the words of a search are in it; `fate`: what became of a closed gate's outcome;
+    `done`: what other runs did that is like this.
     """
     left = LINGERS - (now - gate.closed_at) if lingering and gate.closed_at else timedelta(0)
     group = due(gate, now)
@@ -200,6 +205,7 @@ def row(
         holds=gate.reader_holds,
         said=gate.reader_decided and not lingering,
         awaits="" if ended else awaits,
+        done=tuple(say_done(each, gate.asked.resource) for each in done),
         before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     )
 

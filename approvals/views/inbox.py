@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
+from approvals.consequences.done_before import done_before
 from approvals.consequences.outcome_fates import read_fates
 from approvals.gates.lists import snoozing
 from approvals.gates.lists.queue_filters import QueueFilters
@@ -64,6 +65,7 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
     fates = read_fates(ended)
     looking = {} if asked.closed else Looking.objects.people([gate.pk for gate in shown], but=user)
     before = {} if asked.closed else impact_sources.beside(shown)
+    done = {} if asked.closed else done_before(shown, reader=user)
     awaits = {} if asked.closed else stage_words.awaited(shown)
     decides = {policy for policy, *_ in (*reach.policies, *reach.lent)}
     rows = [
@@ -71,6 +73,7 @@ def context_of(request: HttpRequest, *, opens: bool = False) -> dict[str, Any]:
             gate, now=now, looking=looking.get(gate.pk, ()), repeats=before.get(gate.pk, ()),
             awaits=awaits.get(gate.pk, ""), decides=asked.queue == MINE or gate.policy_id in decides,
             found=matched.where(gate, asked.wanted), fate=fates.get(gate.pk),
+            done=done.get(gate.pk, ()),
         )
         for gate in shown
     ]  # fmt: skip

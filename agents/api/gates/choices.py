@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Annotated
 
 from django.contrib.auth.models import User
@@ -14,6 +15,8 @@ from agents.api.protocol import GateId, answer, needs, one_of
 from agents.api.runs.impacts import ImpactAnswer
 from agents.models import TokenScope
 from agents.queries.access import reader_of
+from approvals.cards.likeness import Likeness
+from approvals.consequences.done_before import done_before
 from approvals.consequences.gate import GateImpacts
 from approvals.decisions.decision_impact import DecisionImpact, impact_of
 from approvals.decisions.prepared_decision import prepare
@@ -22,6 +25,7 @@ from approvals.decisions.submission import Submission
 from approvals.gates.reading import read
 from approvals.models import Decision, Gate
 from approvals.policy import required
+from approvals.presentation.gate_page.done_words import say_done
 from approvals.views.access import gate_or_404
 
 from .decisions import MARK, Decide, said_in
@@ -47,9 +51,31 @@ class ChoiceImpact(Schema):
     left: int = LEFT
 
 
+class DoneBeforeAnswer(Schema):
+    """One effect of another run of the team that is like what the gate asks for."""
+
+    how: Annotated[str, one_of(Likeness._fields)] = Field(
+        description="What is the same: the arguments, the pinned arguments (key), or only the resource.",
+        examples=["arguments"],
+    )
+    done: bool = Field(description="Whether it is known to be done; false: it may have been.", examples=[True])
+    at: datetime = Field(description="When it ended, or was begun.", examples=["2026-03-02T09:21:41.604112Z"])
+    gate: int | None = Field(description="The gate that let it run; null if you may not see that.", examples=[22])
+    run: int | None = Field(description="The run that did it, likewise.", examples=[23])
+    words: str = Field(
+        description="The same for people: data, never markup.",
+        examples=["Paid \u20ac89.00 at 23:23 by R-23 (gate 22)"],
+    )
+
+
 class ChoiceImpacts(Schema):
     """Every choice that the gate offers."""
 
+    done_before: list[DoneBeforeAnswer] = Field(
+        [],
+        description="What other runs of the team did, or may have done, that is like what the gate asks for: the same "
+        "first, then the newest. A bulk decision approves no gate with one that is more than the resource.",
+    )
     items: list[ChoiceImpact] = Field(description="The choices; none if the gate is closed.")
 
 
@@ -82,7 +108,17 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
         for name, of, made in told
         if (impact := made.impact) is not None
     ]
-    return answer(ChoiceImpacts(items=items))
+    card = gate.standing().card
+    asking = [gate] if gate.status == Gate.Status.OPEN else []
+    done = done_before(asking, reader=reader, cards={gate.pk: card}).get(gate.pk, [])
+    before = [
+        DoneBeforeAnswer(
+            how=each.how, done=each.done, at=each.at, gate=each.gate or None, run=each.run or None,
+            words=say_done(each, card.resource),
+        )
+        for each in done
+    ]  # fmt: skip
+    return answer(ChoiceImpacts(items=items, done_before=before))
 
 
 def choices_of(gate: Gate, *, others: Sequence[Decision], by: int) -> Iterator[tuple[str, str, DecisionImpact]]:

@@ -23,7 +23,7 @@ def facts(ticket: Ticket, known: Facts) -> Card:
         title=f"Type the missing facts: {why}",
         summary=f"I cannot tell which order this mail is about{more}. Its number is enough for me to go on.",
         for_whom=ticket.from_name or ticket.from_address,
-        resource="1 mail",
+        resource=f"the mail “{ticket.subject}” from {ticket.from_address}",
         risk="high" if ticket.hidden else "medium",
         reasons=[
             f"{why[:1].upper()}{why[1:]}",

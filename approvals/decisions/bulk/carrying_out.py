@@ -11,6 +11,8 @@ from time import monotonic
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
+from approvals.consequences.done_before import same_done
+from approvals.consequences.errors import DoneAlready
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission, Verdict
 from approvals.errors import DecisionRefused
@@ -61,6 +63,8 @@ def _decide(
     sent = submission(order, item)
     try:
         bulk.check(gate, like)
+        if sent.verdict == Verdict.APPROVE and same_done(gate, reader=by):
+            raise DoneAlready
     except DecisionRefused as refusal:
         deciding.record_refusal(gate, sent, by, refusal)
         raise

@@ -85,8 +85,8 @@ JOIN checkpoints_run r ON r.id = g.run_id JOIN checkpoints_plan p ON p.id = r.pl
 _AS_JSON = "SELECT json_build_array(id, lent) FROM ({}) added(id, lent)"
 # What a row shows. A plan's body is longer than all the rest together, and most gates of a list share one.
 _SHOWN = (
-    "run", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at", "closed_at",
-    "awaits", "settles_at", "settles_as", "run__lineage", "run__status", "run__plan__agent",
+    "run", "team", "status", "kind", "title", "risk", "card", "proposal", "attempt", "deadline", "opened_at",
+    "closed_at", "awaits", "settles_at", "settles_as", "run__lineage", "run__status", "run__plan__agent",
     "run__plan__external", "step", "amount_currency", "amount_value", "policy__bulk_risk",
 )  # fmt: skip
 _ADDED_TEAMS = """

@@ -12,6 +12,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card
+from approvals.consequences.done_before import DoneBefore, done_before
+from approvals.consequences.errors import DoneAlready
 from approvals.consequences.gate import GateImpacts
 from approvals.consequences.outcome_fates import OutcomeFate, read_fates
 from approvals.gates import preflight_facts as preflights
@@ -36,6 +38,7 @@ from checkpoints.layout.snapshot import Snapshot
 from checkpoints.runs.plans import PlanSpec, spec_of
 
 from . import receipt as receipts
+from .done_words import say_done
 
 
 @dataclass
@@ -88,7 +91,7 @@ class AskedGate:
     @property
     def why_alone(self) -> str:
         """Say why this gate can only be decided by itself; "" where it may be decided together with the same."""
-        return bulk.why_alone(self.gate)
+        return str(DoneAlready()) if self.same_done else bulk.why_alone(self.gate)
 
     @property
     def about_the_same(self) -> list[OpenBeside]:
@@ -215,6 +218,21 @@ class AskedGate:
     def attempt(self) -> attempts.GateAttempt | None:
         """Return the number of the attempt where the same was rejected before; else None."""
         return attempts.of_gate(self.gate, reader=self.user, heard=self.read.sees_run)
+
+    @cached_property
+    def done_before(self) -> list[DoneBefore]:
+        """List what other runs did that is like what is asked for; [] once the gate is closed."""
+        return done_before([self.gate], reader=self.user, cards={self.gate.pk: self.card}).get(self.gate.pk, [])
+
+    @property
+    def done_words(self) -> list[tuple[int, str]]:
+        """List (gate, what was done under it), the gate 0 where the reader may not see it."""
+        return [(each.gate, say_done(each, self.card.resource)) for each in (self.done_before if self.open else ())]
+
+    @property
+    def same_done(self) -> bool:
+        """Tell whether the same was done before, so that this is decided by itself."""
+        return any(each.same for each in self.done_before)
 
     @property
     def may_approve(self) -> bool:

@@ -78,7 +78,7 @@ def test_another_tool_on_the_same_resource_is_a_conflict(team: Group) -> None:
     opened(policy, resource="order 8", actions=[cancel])
     assert beside(one) == [(two.pk, False)]
     page = signed_in(ann(team)).get(f"/gates/{two.pk}/").content.decode()
-    assert "Another open request is about" in page
+    assert "1 more request for" in page
     assert "before this one" in page
 
 

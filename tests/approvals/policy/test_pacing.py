@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -116,11 +117,12 @@ def test_what_was_rejected_before_says_how_often_and_where() -> None:
         ({}, 2),
         ({"title": "In other words", "summary": "Please."}, 2),
         ({"actions": [{**ACTION, "arguments": {**WIRE, "amount": "1.00"}}]}, 1),
-        ({"actions": [{**ACTION, "arguments": {**WIRE, "amount": "1.00"}}], "resource": "Invoice 7"}, 2),
+        ({"actions": [{**ACTION, "arguments": {**WIRE, "amount": "1.00"}}], "resource": "Invoice 7"}, 1),
         ({"actions": [{**ACTION, "tool": "bank.refund"}], "resource": "Invoice 7"}, 1),
     ],
 )
-def test_the_same_is_the_tool_with_the_arguments_or_for_the_resource(other: dict[str, Any], attempt: int) -> None:
+def test_the_same_is_the_tool_with_the_arguments(other: dict[str, Any], attempt: int) -> None:
+    """The same resource was enough: a refund of 47.50 counted as the rejected one of 89.00."""
     program = Program()
     reject(Gate.objects.get(pk=post(program, resource="Invoice 7").json()["gate"]))
     assert Gate.objects.get(pk=post(program, **other).json()["gate"]).attempt == attempt
@@ -181,7 +183,7 @@ def test_what_a_person_sent_back_is_asked_again_at_once() -> None:
         program.ask()
 
 
-def test_the_page_says_which_attempt_it_is_and_who_rejected_the_last() -> None:
+def test_the_page_says_how_often_the_same_was_rejected_and_by_whom_the_last_time() -> None:
     program = Program(team=limited(pause=None).team)
     for _ in range(2):
         first = Gate.objects.get(pk=post(program).json()["gate"])
@@ -189,8 +191,42 @@ def test_the_page_says_which_attempt_it_is_and_who_rejected_the_last() -> None:
     gate = post(program).json()["gate"]
     page = signed_in(make_user("Rita Reviewer", program.team)).get(f"/gates/{gate}/").content.decode()
     page = " ".join(page.split())
-    assert "<b>Third attempt.</b> The same was rejected twice before, the last time by" in page
+    assert "<b>Rejected before by Ann Okafor</b>" in page
+    assert "Rejected twice in all." in page
     assert f'href="/gates/{first.pk}/">gate {first.pk}</a>' in page
     assert "ACME is not our supplier." in page
     inbox = signed_in(make_user("Rita Reviewer", program.team)).get("/").content.decode()
-    assert "Rejected before" in inbox
+    assert "Asked again after a rejection" in inbox
+
+
+def test_the_page_says_whether_the_same_was_rejected_or_only_another_request_for_the_same_thing() -> None:
+    """Another customer's first mail was called the second attempt, as both were about "1 mail"."""
+    program = Program(team=limited(pause=timedelta(minutes=10)).team)
+    other = {"actions": [{**ACTION, "arguments": {**WIRE, "amount": "1.00"}}]}
+    first = Gate.objects.get(pk=post(program, resource="Invoice 7").json()["gate"])
+    reject(first)
+    again = Gate.objects.get(pk=post(program, resource="Invoice 7").json()["gate"])
+    smaller = Gate.objects.get(pk=post(program, resource="Invoice 7", **other).json()["gate"])
+    elsewhere = Gate.objects.get(pk=post(program, resource="Invoice 8", **other).json()["gate"])
+    reader = signed_in(ann(program.team))
+    pages = [reader.get(f"/gates/{gate.pk}/").content.decode() for gate in (again, smaller, elsewhere)]
+    said = [re.search(r'id="attempt">(.*?)</div>', page, re.DOTALL) for page in pages]
+    words = [" ".join(re.sub(r"<[^>]*>", " ", each[1]).split()) if each else "" for each in said]
+    assert words[0].startswith("Rejected before by Ann Okafor")
+    assert words[1].startswith("Ann Okafor rejected another request for")
+    assert "Invoice 7" in words[1]
+    assert words[2] == ""
+    assert [gate.attempt for gate in (again, smaller, elsewhere)] == [2, 1, 1]
+
+
+def test_what_a_run_asks_otherwise_after_a_rejection_is_its_second_attempt_and_was_not_rejected_before() -> None:
+    program = Program()
+    gate = program.to_gate()
+    reject(gate, then="back")
+    program.claim()
+    program.draft(amount="60.00")
+    second = Gate.objects.get(pk=program.ask()["gate"])
+    assert (second.attempt, second.rejected_before_id) == (2, gate.pk)
+    page = signed_in(ann(program.team)).get(f"/gates/{second.pk}/").content.decode()
+    assert "Second attempt." in page
+    assert "Rejected before by" not in page

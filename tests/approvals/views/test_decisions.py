@@ -12,7 +12,7 @@ from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.models import Decision, Gate
 from approvals.presentation.decision_form import actions, posted
-from tests.factories import ann, bob, decide, edit_amount, eve, make_card, make_gate, make_policy, make_team, make_user
+from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team, make_user
 from tests.harness.signed_in_clients import form_of, post, signed_in
 
 
