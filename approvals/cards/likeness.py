@@ -60,7 +60,8 @@ def likeness_of(team: int, action: Action | None, resource: str) -> Likeness:
     known = action.derived.setdefault("likeness", {})
     if team not in known:
         known[team] = _own(team, action)
-    return Likeness(*known[team], of_resource)
+    arguments, key = known[team]
+    return Likeness(arguments, key, of_resource)
 
 
 def _own(team: int, action: Action) -> tuple[str, str]:
