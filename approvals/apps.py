@@ -13,14 +13,17 @@ class ApprovalsConfig(AppConfig):
         ApprovalsConfig.registered = True
         from checkpoints.audit import covered_rows
         from checkpoints.retention import stray_artifacts
+        from checkpoints.store import named_files
 
         from .audit import evidence
         from .channels import registered
         from .decisions import uploads
+        from .models import Upload
         from .notifications import channel
         from .notifications.email import Email
 
         stray_artifacts.look_in(uploads.named_in)
+        named_files.look_in(Upload.objects.of_team)
         covered_rows.register(evidence.COVER)
         channel.register(Email())
         registered.register()

@@ -19,7 +19,6 @@ from agents.errors import FieldError, InputRefused, RewindRefused, UnknownAgent,
 from agents.models import GraphThread
 from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
-from approvals.decisions import uploads
 from approvals.engine_rules import gates
 from approvals.english import quoted
 from approvals.models import Gate
@@ -30,7 +29,7 @@ from checkpoints import store
 from checkpoints.errors import CheckpointRemoved, NotVerified, PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.runs.plans import spec_of
-from checkpoints.store import Snapshot, gaps
+from checkpoints.store import Snapshot, gaps, named_files
 from checkpoints.values import patch as patches
 from checkpoints.values.patch import Op
 
@@ -167,8 +166,8 @@ def edited(
     changed = translate_history.difference(target.state, made)
     if not changed and not plan_id:
         raise RewindRefused(_("The edit changes nothing."))
-    if foreign := uploads.foreign(run, made, to=target.state):
-        faults: list[FieldError] = [{"pointer": at, "message": uploads.FOREIGN_TO_RUN} for at in foreign]
+    if foreign := named_files.foreign(made, team=run.team_id, lineage=run.lineage, state=target.state):
+        faults: list[FieldError] = [{"pointer": at, "message": named_files.FOREIGN} for at in foreign]
         raise RewindRefused(_("The edit names a file that this run does not have."), faults)
     return changed
 

@@ -15,13 +15,13 @@ from agents.session.run_session import RunSession
 from agents.work_errors import ToolMismatched, ToolNotRegistered, TooManyGates, WorkInvalid
 from approvals.cards import drawing
 from approvals.cards.card import Card, completed
-from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, CardRefused, NotRegistered, ToolRefused
 from approvals.models import Policy, Tool
 from approvals.schema import validate, walk
 from approvals.tools import drawing as registered_tools
 from checkpoints.errors import ValueRefused
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store import named_files
 from checkpoints.values import json_pointer
 
 from . import policy_of_token
@@ -120,10 +120,11 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _files(card: Card, session: RunSession) -> Iterator[FieldError]:
-    """Check that the files in a gate's arguments are the run's own: the gate hands them out."""
+    """Check the files in a gate's arguments before the step that asks fails of them."""
+    team, lineage, state = session.run.team_id, session.snapshot.lineage, session.snapshot.state
     for number, action in enumerate(card.actions):
-        for at in uploads.foreign(session.run, action.arguments, to=session.snapshot.state):
-            yield FieldError(pointer=f"/actions/{number}/arguments{at}", message=uploads.FOREIGN_TO_RUN)
+        for at in named_files.foreign(action.arguments, team=team, lineage=lineage, state=state):
+            yield FieldError(pointer=f"/actions/{number}/arguments{at}", message=named_files.FOREIGN)
 
 
 def _pins(card: Card) -> Iterator[FieldError]:

@@ -22,7 +22,6 @@ from agents.text import one_line
 from agents.work_errors import TooManyGates, WorkInvalid
 from approvals.cards import likeness
 from approvals.cards.card import Card
-from approvals.decisions import uploads
 from approvals.errors import AskedTooOften, NoSuchPolicy
 from approvals.gates import automatic, opening
 from approvals.gates.opening import NewGate
@@ -80,7 +79,7 @@ class _Posting:
 
     def prepare(self, posted: PostedGate) -> _New:
         """Make the rows of a gate. Raises InputRefused, PlanRefused and WorkInvalid."""
-        if faults := [*_name_faults(posted)] or [*_file_faults(posted)]:
+        if faults := [*_name_faults(posted)]:
             raise WorkInvalid(faults)
         policy = self.policy(posted.policy)
         posted = replace(posted, card=self.shaped(posted, policy))
@@ -90,7 +89,7 @@ class _Posting:
                 run, next(self.numbers), state, first_step=GATE, at=self.at, list_format=self.list_format
             )
         except ValueRefused as error:
-            raise InputRefused([FieldError(pointer=error.pointer, message=error.reason)]) from error
+            raise WorkInvalid([FieldError(pointer=_sent_at(posted, error.pointer), message=error.reason)]) from error
         except InputRefused as error:
             if faults := asking.faults_of(posted.card):  # the errors point into what was sent
                 raise WorkInvalid(faults) from error
@@ -231,13 +230,11 @@ def _placed(posted: PostedGate) -> Card:
     return replace(posted.card, actions=actions)
 
 
-def _file_faults(posted: PostedGate) -> Iterator[FieldError]:
-    """List every file as a fault: a run about to start has none, and its gate would hand out another run's."""
-    named = {"/state": posted.state}
-    named |= {f"/actions/{number}/arguments": each.arguments for number, each in enumerate(posted.card.actions)}
-    for place, value in named.items():
-        for at in uploads.foreign(None, value):
-            yield FieldError(pointer=place + at, message=uploads.FOREIGN_TO_RUN)
+def _sent_at(posted: PostedGate, pointer: str) -> str:
+    """Return the place in what was sent of a place in the state, where each action's arguments have its id."""
+    name, slash, inside = pointer[1:].partition("/")
+    numbers = {action.id: number for number, action in enumerate(posted.card.actions)}
+    return f"/actions/{numbers[name]}/arguments{slash}{inside}" if name in numbers else f"/state{pointer}"
 
 
 def _name_faults(posted: PostedGate) -> Iterator[FieldError]:

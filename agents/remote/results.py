@@ -20,12 +20,11 @@ from agents.session.performer import HandOut, Returned
 from agents.session.run_session import RunSession
 from agents.steps import execute
 from agents.work_errors import OutOfTurn, ReportedBefore, WorkInvalid
-from approvals.decisions import uploads
 from checkpoints import store
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
-from checkpoints.store import claims
+from checkpoints.store import claims, named_files
 from checkpoints.values import artifacts
 from checkpoints.values.json_pointer import pointer
 from checkpoints.values.ops import Append, Splice
@@ -238,14 +237,13 @@ def _check_lists(known: RegisteredAgent, writes: Mapping[str, Any]) -> None:
 
 
 def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
-    """Check that the state names the run's own files: a gate hands them out, and a digest could name another team's."""
+    """Check the files that are written before an effect is settled by what no checkpoint may hold."""
     grown = (Append, Splice)
     written = {name: list(each.items) if isinstance(each, grown) else each for name, each in writes.items()}
-    if not any(True for _ in artifacts.references(written)):
-        return
-    there = store.load(run).state if state is None else state
-    if foreign := uploads.foreign(run, written, to=there):
-        raise WorkInvalid([FieldError(pointer=at, message=uploads.FOREIGN_TO_RUN) for at in foreign])
+    if any(artifacts.references(written)):
+        before = store.load(run).state if state is None else state
+        if foreign := named_files.foreign(written, team=run.team_id, lineage=run.lineage, state=before):
+            raise WorkInvalid([FieldError(pointer=at, message=named_files.FOREIGN) for at in foreign])
 
 
 def _invalid(error: ValueRefused) -> WorkInvalid:

@@ -33,6 +33,7 @@ from checkpoints.events import event_log
 from checkpoints.models import Run
 from checkpoints.store import claims
 from checkpoints.store.claims import Claim, ClaimedRun
+from checkpoints.values import artifacts
 
 from . import apply_outcome, claiming, open_gates, version_upgrade
 
@@ -49,7 +50,8 @@ def advance(run_id: int) -> bool:
     claim = _claimed(run_id)
     if claim is None:
         return False
-    with structlog.contextvars.bound_contextvars(run=claim.run_id, token=claim.token), HEART.watch(claim) as beat:
+    bound = structlog.contextvars.bound_contextvars(run=claim.run_id, token=claim.token)
+    with bound, artifacts.kept_for(claim.run.team_id), HEART.watch(claim) as beat:
         try:
             crash_points.point("after_claim")
             _work(claim, beat)

@@ -17,7 +17,6 @@ from agents.definition.registered import RegisteredAgent
 from agents.errors import FieldError, InputRefused
 from agents.ringing import doorbell
 from agents.text import one_line
-from approvals.decisions import uploads
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
 from approvals.schema import redact
@@ -54,9 +53,8 @@ def start_run(
     own, where that was drawn before.
     `agent` is a name, of which the newest version runs, or the version itself of an external agent.
     `config` is set over the defaults of the agent's Config; the result is kept with the run, and so are the
-    versions of the libraries that the agent declares. A run is started without files: whoever knows the digest of
-    another team's file would get it at a gate. Raises UnknownAgent, PlanChanged, and InputRefused or ConfigRefused
-    with every error at once.
+    versions of the libraries that the agent declares. Raises UnknownAgent, PlanChanged, and InputRefused or
+    ConfigRefused with every error at once.
     """
     known = registry.named(agent) if isinstance(agent, str) else agent
     check_policies(known.spec, team)
@@ -65,8 +63,6 @@ def start_run(
     name = titled(known.agent, state) if title is None else title
     try:
         values = fields.whole(state)
-        if files := uploads.foreign(None, values):
-            raise InputRefused([FieldError(pointer=at, message=_("a run must start without files")) for at in files])
         with transaction.atomic():
             run = store.start(
                 plan=known.row if known.row is not None else registry.register(known),

@@ -31,6 +31,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Event, Gap, Run
 from checkpoints.runs.plans import spec_of
+from checkpoints.store import named_files
 from checkpoints.store.header import CheckpointHeader
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical, decode
@@ -173,4 +174,7 @@ def _checked(run: Run, name: str, value: Any) -> bytes:
         raise WorkInvalid([FieldError(pointer="/value", message=told)])
     if faults := validate.faults_of(known[name], value):
         raise WorkInvalid([FieldError(pointer=f"/value{pointer}", message=message) for pointer, message in faults])
+    # The step that saves it is refused all the same, and would fail of what somebody sent.
+    if foreign := named_files.foreign(value, team=run.team_id, lineage=run.lineage, state=None):
+        raise WorkInvalid([FieldError(pointer=f"/value{at}", message=named_files.FOREIGN) for at in foreign])
     return content

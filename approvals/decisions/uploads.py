@@ -13,16 +13,12 @@ from django.utils.translation import gettext_lazy
 
 from approvals.errors import Invalid, problem
 from approvals.models import Gate, Proposal, Upload
-from checkpoints.models import Run
 from checkpoints.retention import stray_artifacts
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK, Reference
 from checkpoints.values.canonical_json import canonical
 
 FOREIGN = gettext_lazy("This file was not uploaded here; choose it in the form.")
-FOREIGN_TO_RUN = (
-    "is a file of another run; a gate of this one is where a file is uploaded"  # not translated: programs are told this
-)
 GONE = gettext_lazy("This file is not kept any more; choose it again.")
 
 
@@ -37,18 +33,6 @@ def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wa
         raise Invalid([problem(FOREIGN)])
     if artifacts.missing(new):
         raise Invalid([problem(GONE)])
-
-
-def foreign(run: Run | None, value: Any, *, to: Any = None) -> list[str]:
-    """List the pointers of files in a value that are not in `to`, which it replaces, nor uploaded in the lineage.
-
-    Called for everything that people or external programs write into a state. `run` is None before the run starts.
-    """
-    found = list(artifacts.references(value))
-    known = {str(each[MARK]) for _, each in artifacts.references(to)} if found else set()
-    digests = {str(each[MARK]) for _, each in found} - known
-    theirs = digests - Upload.objects.of_lineage(run, digests) if digests and run is not None else digests
-    return [at for at, each in found if str(each[MARK]) in theirs]
 
 
 def referenced(digest: str, *values: Any) -> Reference | None:

@@ -21,13 +21,14 @@ from approvals.policy.requirements import RISKS, Requirements
 from approvals.tools import drawing
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
+from checkpoints.errors import ValueRefused
 from checkpoints.events import event_log
 from checkpoints.models import Hold, Run
 from checkpoints.postgresql.insert_rows import insertion, next_ids
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
 from checkpoints.postgresql.sql import Statement
 from checkpoints.runs.plans import PlanSpec, StepSpec, spec_of
-from checkpoints.store import Snapshot, claims
+from checkpoints.store import Snapshot, claims, named_files
 from checkpoints.store.claims import Claim
 from checkpoints.values import digests
 from checkpoints.values.canonical_json import canonical
@@ -70,6 +71,9 @@ def open_gate(
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=recovery)
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
         asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
+        handed_out = [action.arguments for action in asked.actions]
+        for at in named_files.foreign(handed_out, team=run.team_id, lineage=run.lineage, state=snapshot.state):
+            raise ValueRefused(f"/actions{at}", named_files.FOREIGN)
         alike = [] if recovery else likeness.attempt_digests(plan.agent, asked.actions)
         earlier = pacing.RejectedBefore(1, None)
         if not recovery:

@@ -54,10 +54,9 @@ class UploadQuerySet(models.QuerySet["Upload"]):
         """Return those of the digests whose content was uploaded at this gate."""
         return set(self.filter(gate=gate, digest__in=digests).values_list("digest", flat=True))
 
-    def of_lineage(self, run: Run, digests: Collection[str]) -> set[str]:
-        """Return those of the digests whose content was uploaded at a gate of this run's lineage."""
-        kin = Run.objects.of_lineage(run.lineage)
-        return set(self.filter(gate__run__in=kin, digest__in=digests).values_list("digest", flat=True))
+    def of_team(self, team: int, digests: Collection[str]) -> set[str]:
+        """Return those of the digests whose content was uploaded at a gate of this team."""
+        return set(self.filter(gate__team=team, digest__in=digests).values_list("digest", flat=True))
 
     def needed(self) -> UploadQuerySet:
         """Select those of open gates, and those that runs may still write into their state."""

@@ -25,7 +25,7 @@ from checkpoints.postgresql.sql import run_sql
 GRACE = timedelta(days=2)  # longer than any step takes from keeping a file to saving its reference
 ASIDE = "gone"
 _NAMED = re.compile(rb'"\$artifact":"([0-9a-f]{64})"')
-_FILE = re.compile(r"[0-9a-f]{64}")
+_FILE = re.compile(r"[0-9a-f]{64}(\.\d+)?")  # an artifact, or the mark of a team that it was kept for
 
 AT_ONCE = 100  # rows that one statement reads
 _CHECKPOINTS = """
@@ -50,19 +50,23 @@ def remove(*, grace: timedelta = GRACE) -> int:
     """Remove the artifacts that are old and named nowhere; return the bytes freed."""
     root = Path(storages["artifacts"].path(""))
     since = datetime.now(UTC) - grace
-    old = {path.name: path for path in _files(root) if _time(path) < since}
-    aside = {path.name: path for path in (root / ASIDE).glob("*") if _FILE.fullmatch(path.name)}
+    old = [path for path in _files(root) if _time(path) < since]
+    aside = [path for path in (root / ASIDE).glob("*") if _FILE.fullmatch(path.name)]
     if not old and not aside:
         return 0
-    for digest in _named(old.keys() | aside.keys()):
-        old.pop(digest, None)
-        if digest in aside:
-            _put_back(root, aside.pop(digest))
-    return sum(_removed(root, path, since) for path in [*aside.values(), *old.values()])
+    named = _named({_digest(path) for path in (*old, *aside)})
+    for path in aside:
+        if _digest(path) in named:
+            _put_back(root, path)
+    return sum(_removed(root, path, since) for path in (*aside, *old) if _digest(path) not in named)
+
+
+def _digest(path: Path) -> str:
+    return path.name[:64]
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Yield the artifacts: each is in a folder named by the first two digits of its digest."""
+    """Yield the artifacts and their marks: each is in a folder named by the first two digits of its digest."""
     for path in root.glob("??/*"):
         if _FILE.fullmatch(path.name):
             yield path

@@ -13,13 +13,14 @@ from django.db import transaction
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.errors import Fenced, NoSuchCheckpoint
 from checkpoints.events import wakeup
-from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, Snapshot, draft
+from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, Snapshot
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.ops import Write
 
 from . import executions, save_statements
 from .claims import Claim
+from .named_files import checked_draft
 from .save_statements import Along, RunMove
 
 
@@ -103,7 +104,7 @@ def _drafted(
     along: Along | None = None,
 ) -> DeferredSave:
     place = CheckpointPlace(snapshot.run_id, snapshot.lineage, plan_id, snapshot.seq + 1, claim.token, claim.clock())
-    made = draft(snapshot, writes, header, place, list_format=snapshot.list_format, id=id)
+    made = checked_draft(snapshot, writes, header, place, list_format=snapshot.list_format, id=id)
     return DeferredSave(made, claim, snapshot.id, snapshot.seq, move, along)
 
 
@@ -135,7 +136,7 @@ def move_head(
             raise NoSuchCheckpoint
         plan_id = target.plan_id if plan is None else plan.pk
         place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, claim.clock())
-        made = draft(target, writes, header, place, list_format=target.list_format, id=id)
+        made = checked_draft(target, writes, header, place, list_format=target.list_format, id=id)
         if not save_statements.save(made, claim=claim, head=head, seq=seq, move=move):
             raise Fenced
         _ring(claim.run_id, status)

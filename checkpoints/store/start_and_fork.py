@@ -16,7 +16,7 @@ from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.events import event_log
 from checkpoints.events.event_log import Entry
 from checkpoints.layout.rows import new_id
-from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot, draft
+from checkpoints.layout.snapshot import CheckpointPlace, Header, Snapshot
 from checkpoints.models import Checkpoint, Hold, Plan, Run
 from checkpoints.models.run import NORMAL
 from checkpoints.postgresql.sql import Statement
@@ -24,6 +24,7 @@ from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import Write
 
 from .loading import load_checkpoint
+from .named_files import checked_draft
 from .save_statements import first_rows
 from .start_waiting import new_numbers
 
@@ -150,5 +151,8 @@ def _begin(
     run.lineage = run.lineage or run.pk
     run.deadline = None if within is None else at + within
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
-    made = draft(origin, values, header, place, list_format=origin.list_format if origin else list_format, id=id)
+    made = checked_draft(
+        origin, values, header, place, list_format=origin.list_format if origin else list_format, id=id,
+        team=run.team_id, lineage=run.parent.lineage if run.parent else run.lineage,
+    )  # fmt: skip
     return first_rows(run, made)

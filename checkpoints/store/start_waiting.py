@@ -14,12 +14,13 @@ from checkpoints.actors import Actor
 from checkpoints.events.event_log import Entry
 from checkpoints.layout import payloads
 from checkpoints.layout.rows import new_id
-from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, draft
+from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.insert_rows import insertion
 from checkpoints.postgresql.sql import Statement, run_sql
 from checkpoints.values.list_digests import ListDigest
 
+from .named_files import checked_draft
 from .save_statements import insert_chunks
 
 # The digests of new runs are in a format that every process here knows.
@@ -42,7 +43,8 @@ def first_checkpoint(
     run.pk = run.lineage = number
     run.head, run.seq, run.next_step = new_id(), 1, first_step
     place = CheckpointPlace(run.pk, run.lineage, run.plan_id, 1, run.token, at)
-    return draft(None, values, Header("input", "input", first_step), place, list_format=list_format, id=run.head)
+    header = Header("input", "input", first_step)
+    return checked_draft(None, values, header, place, list_format=list_format, id=run.head, team=run.team_id)
 
 
 def first_rows(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequence[str]) -> list[Statement]:

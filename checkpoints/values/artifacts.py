@@ -6,7 +6,8 @@ A step stores the content and puts the reference that it gets into the state:
 
 They are files in the folder of Django's storage "artifacts". A file's path depends only on its digest, so nothing in a
 state can lead elsewhere, and storing a content twice keeps one file. A file is written under `new/`, flushed and then
-renamed: a crash leaves a stray file there, never half an artifact under its name.
+renamed: a crash leaves a stray file there, never half an artifact under its name. Whose it is says an empty file beside
+it, `<SHA-256>.<team>`, since a digest alone gives nobody a file: see `checkpoints.store.named_files`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -32,8 +34,24 @@ from .json_pointer import pointer
 MARK: Final = "$artifact"  # what makes an object in a state a reference
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _BLOCK = 1024 * 1024
+_team: ContextVar[int | None] = ContextVar("kept_for", default=None)
 
 Reference = dict[str, Any]
+
+
+@contextmanager
+def kept_for(team: int) -> Iterator[None]:
+    """Give this team what is kept in here, also in the tasks and threads that are handed this context."""
+    token = _team.set(team)
+    try:
+        yield
+    finally:
+        _team.reset(token)
+
+
+def kept_by(team: int, digests: Iterable[str]) -> set[str]:
+    """Return those of the digests whose content was kept for this team."""
+    return {each for each in digests if _DIGEST.fullmatch(each) and _mark(_path(each), team).exists()}
 
 
 def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
@@ -45,6 +63,8 @@ def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Refer
         if not _renewed(path, size):
             path.parent.mkdir(mode=0o700, exist_ok=True)
             spooled.replace(path)
+        if (team := _team.get()) is not None:
+            _mark(path, team).touch()
         _flush_folders(path)
     return {MARK: digest, "size": size, "media_type": media_type}
 
@@ -130,6 +150,10 @@ def missing(state: Any) -> list[str]:
 
 def _path(digest: str) -> Path:
     return Path(storages["artifacts"].path(f"{digest[:2]}/{digest}"))
+
+
+def _mark(path: Path, team: int) -> Path:
+    return path.with_name(f"{path.name}.{team}")
 
 
 def _parsed(reference: Any) -> tuple[str, int]:

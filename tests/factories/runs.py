@@ -15,6 +15,7 @@ from checkpoints import actors, store
 from checkpoints.models import Plan, Run
 from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import artifacts
 
 from .people import make_team, unique
 
@@ -94,16 +95,26 @@ def make_run(
     title: str = "Refund for Marit",
     first_step: str = "review",
 ) -> Run:
-    """Start a queued run whose next step is the gate."""
+    """Start a queued run whose next step is the gate. The files in its state are the team's."""
+    team = team or make_team()
+    give_files(team, state)
     return store.start(
         plan=plan or make_plan(),
-        team=team or make_team(),
+        team=team,
         title=title,
         values=make_state() if state is None else state,
         first_step=first_step,
         by=actors.of_user(started_by) if started_by else actors.SYSTEM,
         started_by=started_by,
     )
+
+
+def give_files(team: Group, value: Any) -> None:
+    """Mark the files in a value as kept for this team."""
+    for _, named in artifacts.references(value):
+        path = artifacts._path(named[artifacts.MARK])
+        if path.exists():
+            artifacts._mark(path, team.pk).touch()
 
 
 def validate(plan: Plan, state: dict[str, Any]) -> tuple[dict[str, Any], list[StateFault]] | None:

@@ -1,4 +1,7 @@
-"""A program names only files that its run has: whoever knew a digest was handed the file by a gate of their own."""
+"""A program names only files that its team has: whoever knew a digest was handed the file by a gate of their own.
+
+The rule is the store's (tests/checkpoints/store/test_named_files.py); here is what a program is told.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def test_a_posted_gate_names_no_file_of_another_team(body: Any, at: str) -> None
     assert not Run.objects.filter(team=program.team).exists()
 
 
-def test_a_start_names_no_file() -> None:
+def test_a_start_names_no_file_of_another_team() -> None:
     program = Program()
     program.register()
     answer = program.post("runs", {"agent": program.agent, "input": {"invoice": {"scan": theirs()}}})

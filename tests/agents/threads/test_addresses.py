@@ -12,6 +12,7 @@ from langgraph.checkpoint.base.id import uuid6
 from agents.models import GraphThread
 from agents.threads import reading, removing
 from checkpoints.models import Run
+from checkpoints.values import artifacts
 from tests.clients.world import World
 from tests.factories import ann, make_team, make_user, unique
 from tests.factories.tokens import make_token
@@ -46,6 +47,25 @@ def test_an_agent_reads_its_own_threads_alone() -> None:
     for token in (other.token, sibling):
         assert get(token, "checkpoint", thread=thread).json()["found"] is None
         assert get(token, "checkpoints").json() == {"items": [], "next": None}
+
+
+def test_a_thread_takes_no_file_of_another_team() -> None:
+    """Whoever knew a digest put it into a thread of their own, which had no check."""
+    world, thread = World(""), unique("chat")
+    first = checkpoint(thread)
+    assert post(world.token, "checkpoints", first).status_code == 201
+    with artifacts.kept_for(make_team().pk):
+        theirs = artifacts.keep(b"theirs", "text/plain")
+    writes = [{"number": 0, "channel": "a", "value": {"scan": theirs}}]
+    pending = {"thread": thread, "id": first["id"], "task": "t", "path": "", "writes": writes}
+    assert post(world.token, "writes", pending).status_code == 201  # which no gate shows, and no state holds
+    for fields in ({"a": {"scan": theirs}}, {"a": {"scan": theirs}, "langgraph": POSITION}):
+        answer = post(world.token, "checkpoints", checkpoint(thread, parent=first["id"], set=fields, whole=False))
+        assert answer.status_code == 422
+        assert [each["parameter"] for each in answer.json()["errors"]] == ["/set/a/scan"]
+    grown = checkpoint(thread, parent=first["id"], set={}, append={"b": [theirs]}, whole=False)
+    assert post(world.token, "checkpoints", grown).status_code == 422
+    assert Run.objects.get(thread=thread).seq == 2
 
 
 def test_whoever_may_only_read_runs_reads_threads_and_writes_none() -> None:

@@ -295,7 +295,7 @@ def test_an_address_and_a_key_that_no_page_has_are_no_fault_of_the_server() -> N
     assert answer.status_code == 422
 
 
-def test_a_run_begins_with_no_file() -> None:
+def test_a_run_begins_with_no_file_of_another_team() -> None:
     """Whoever knew a file's digest began a run with it, and its gate handed the file out."""
     team = make_team(may=ALLOWED)
     decision = {"gate": "1", "kind": "edited", "by": "Ann", "changes": [{"value": artifacts.keep(b"theirs")}]}
@@ -303,4 +303,4 @@ def test_a_run_begins_with_no_file() -> None:
     form = {"team": str(team.pk), "json": json.dumps(input)}
     answer = signed_in(bob(team)).post("/agents/refunds/runs/", form)
     assert answer.status_code == 422
-    assert "a run must start without files" in said(answer.content.decode())
+    assert "is a file that this run's team does not have" in said(answer.content.decode())

@@ -18,9 +18,12 @@ from agents.waits import signals
 from agents.work_errors import RunEnded, SignalConflict, SignalsTooLarge, WorkInvalid
 from checkpoints import actors, crash_points
 from checkpoints.models import Event, Run
+from checkpoints.store import named_files
+from checkpoints.values import artifacts
+from checkpoints.values.canonical_json import canonical
 from tests.agents.steps.killable_workers import KillableWorkers, go_on
-from tests.factories import ann
-from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, state
+from tests.factories import ann, make_team
+from tests.factories.driven_runs import advance, advance_to_rest, answer, make_run, open_gate, state
 from tests.harness.sent_statements import sent
 
 
@@ -59,6 +62,31 @@ def test_a_step_that_starts_again_reads_all_its_earlier_waits_at_once() -> None:
     assert state(run)["heard"] == [*range(11), 99]
     looked_up = [each for each in statements if "agents_wait" in each and "LEFT OUTER JOIN" in each]
     assert len(looked_up) == 2, "one for each of the two steps that wait"
+
+
+def test_a_signal_brings_no_file_of_another_team() -> None:
+    """Whoever knew a digest sent it as a signal, a step saved it, and the next gate handed the file out."""
+    run = advance_to_rest(make_run("receiver"))
+    with artifacts.kept_for(make_team().pk):
+        theirs = {"scan": artifacts.keep(b"theirs", "text/plain")}
+    with pytest.raises(WorkInvalid) as refused:
+        signals.send(run, "paper", theirs, key="a", by=actors.SYSTEM)
+    assert refused.value.errors == [{"pointer": "/value/scan", "message": named_files.FOREIGN}]
+    Signal.objects.create(
+        run=run, name="paper", key="b", value=canonical(theirs), by="x"
+    )  # as taken by an older release
+    run.wake(by=actors.SYSTEM)
+    advance(run)
+    assert (run.status, state(run)["paper"], open_gate(run).kind) == ("waiting", {}, "recovery")
+    assert named_files.FOREIGN in open_gate(run).standing().card.summary
+
+
+def test_a_signal_brings_a_file_of_its_own_team() -> None:
+    run = advance_to_rest(make_run("receiver"))
+    paper = {"scan": state(run)["own"]}
+    signals.send(run, "paper", paper, key="a", by=actors.SYSTEM)
+    assert advance_to_rest(run).status == "completed"
+    assert state(run)["paper"] == paper
 
 
 def test_the_same_key_is_one_signal() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field, SecretStr
 
 from agents import Agent, Card, Jump, SignalTimeout, gate, step
+from checkpoints.values import artifacts
 
 
 def write(ledger: str, line: str) -> None:
@@ -57,6 +58,30 @@ class Sleeper(Agent):
     @step
     def say(self, slept: list[str]) -> dict[str, Any]:
         return {"said": "slept"}
+
+
+def keep_text(text: str) -> dict[str, Any]:
+    """Keep a file with this text."""
+    return artifacts.keep(text.encode(), "text/plain")
+
+
+class Receiver(Agent):
+    """Keeps a file of its own, then saves whatever a signal brings."""
+
+    name = "receiver"
+    signals = {"paper": dict[str, Any]}
+
+    class State(BaseModel):
+        own: dict[str, Any] = {}
+        paper: dict[str, Any] = {}
+
+    @step
+    def keep(self) -> dict[str, Any]:
+        return {"own": self.once("keep", keep_text, "its own")}
+
+    @step
+    def receive(self) -> dict[str, Any]:
+        return {"paper": self.wait_for_signal("paper")}
 
 
 class Listener(Agent):

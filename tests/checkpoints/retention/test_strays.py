@@ -26,8 +26,9 @@ from .pruned_runs import begin, header, keep, more, pruned
 HOUR = timedelta(hours=1)
 
 
-def kept(words: str) -> artifacts.Reference:
-    return artifacts.keep(words.encode() + os.urandom(8))
+def kept(words: str, team: int = 0) -> artifacts.Reference:
+    with artifacts.kept_for(team):
+        return artifacts.keep(words.encode() + os.urandom(8))
 
 
 def place(reference: artifacts.Reference) -> Path:
@@ -37,12 +38,17 @@ def place(reference: artifacts.Reference) -> Path:
 
 def aged(reference: artifacts.Reference, hours: float = 2) -> None:
     then = time.time() - hours * 3600
-    os.utime(place(reference), (then, then))
+    for path in (place(reference), *marks(reference)):
+        os.utime(path, (then, then))
+
+
+def marks(reference: artifacts.Reference) -> list[Path]:
+    return list(place(reference).parent.glob(f"{place(reference).name}.*"))
 
 
 def test_what_no_state_names_any_more_goes_and_what_one_names_stays() -> None:
     run, claim, head = begin(messages=[], n=0, doc="")
-    lost, named, young = kept("lost"), kept("named"), kept("young")
+    lost, named, young = kept("lost", run.team_id), kept("named", run.team_id), kept("young")
     head = store.save(head, {"file": lost}, claim=claim, header=header(2))
     head = store.save(head, {"file": named}, claim=claim, header=header(3))
     head = more(head, claim, 20)
@@ -53,6 +59,7 @@ def test_what_no_state_names_any_more_goes_and_what_one_names_stays() -> None:
     pruned()
     assert stray_artifacts.remove(grace=HOUR) > 0
     assert [place(each).exists() for each in (lost, named, young)] == [False, True, True]
+    assert [len(marks(each)) for each in (lost, named, young)] == [0, 1, 1]
     assert artifacts.read(store.load(run).state["file"])
 
 
@@ -60,7 +67,7 @@ def test_what_a_prune_moves_to_a_later_row_while_files_are_looked_for_stays(monk
     """All was read in one statement, which a large table's bound on statements ends; each slice sees its own moment."""
     mark = unique("mark")
     run, claim, head = begin(messages=[], n=0, doc=mark)
-    named = kept("named once, at the beginning")
+    named = kept("named once, at the beginning", run.team_id)
     head = store.save(head, {"file": named}, claim=claim, header=header(2))
     more(head, claim, 30)
     keep(run, keep_last=5)
@@ -107,6 +114,26 @@ def test_what_is_kept_again_is_young_again() -> None:
     assert place(first).exists()
 
 
+def test_a_team_that_keeps_a_file_again_has_it_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removed with its file, the mark of a team that kept the same content at that moment would be missing."""
+    content, team = os.urandom(20), 7
+    with artifacts.kept_for(team):
+        first = artifacts.keep(content)
+        aged(first)
+        unlink = Path.unlink
+
+        def unlinked(path: Path, missing_ok: bool = False) -> None:
+            unlink(path, missing_ok)
+            if path.name == place(first).name:  # the file is gone, and its mark is looked at next
+                artifacts.keep(content)
+
+        monkeypatch.setattr(Path, "unlink", unlinked)
+        stray_artifacts.remove(grace=HOUR)
+    monkeypatch.undo()
+    assert artifacts.read(first) == content
+    assert artifacts.kept_by(team, [first[artifacts.MARK]])
+
+
 def test_what_is_kept_again_while_it_is_being_removed_comes_back() -> None:
     content = os.urandom(20)
     first = artifacts.keep(content)
@@ -124,13 +151,13 @@ def test_what_is_kept_again_while_it_is_being_removed_comes_back() -> None:
 
 
 def test_a_pruner_that_dies_after_putting_files_aside_loses_none_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, claim, head = begin(n=0)
-    named, lost = kept("named"), kept("lost")
+    run, claim, head = begin(n=0)
+    named, lost = kept("named", run.team_id), kept("lost")
     aged(named)
     aged(lost)
 
     def die(name: str, step: str = "", value: Any = None) -> None:
-        if name == "artifact_aside":
+        if name == "artifact_aside" and step in {place(named).name, place(lost).name}:
             raise crash_points.Crashed
 
     monkeypatch.setattr(crash_points, "point", die)

@@ -211,7 +211,8 @@ def test_as_many_are_missing_as_are_named(value: Any) -> None:
 
 def test_a_reference_lives_in_a_state() -> None:
     run, claim, head = begin(n=0)
-    reference = artifacts.keep(b"chart", "image/svg+xml")
+    with artifacts.kept_for(run.team_id):
+        reference = artifacts.keep(b"chart", "image/svg+xml")
     store.save(head, {"chart": reference, "charts": [reference]}, claim=claim, header=STEP)
     state = store.load(run).state
     assert artifacts.missing(state) == []

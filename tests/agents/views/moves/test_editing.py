@@ -179,6 +179,6 @@ def test_an_edit_and_a_fork_name_no_file_of_another_run(ledger: str) -> None:
     for verb, at in (("edits", "1"), ("forks", "1")):
         answer = order(client, run, verb, at=at, **scan)
         assert answer.status_code == 422
-        assert "a file of another run" in said(answer.content.decode())
+        assert "is a file that this run's team does not have" in said(answer.content.decode())
     assert Checkpoint.objects.filter(run__lineage=run.pk, kind="fork").count() == 0
     assert Checkpoint.objects.filter(run=run, kind="edit").count() == 0

@@ -1,0 +1,162 @@
+"""A state names its own team's files, whichever way it is saved.
+
+Each door checked what it took in, and two were without: a signal's value and a thread of LangGraph's brought another
+team's file into a state by its digest, and a gate handed it out.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from checkpoints import store
+from checkpoints.actors import SYSTEM
+from checkpoints.errors import ValueRefused
+from checkpoints.models import Run
+from checkpoints.store import Header, named_files, start_waiting
+from checkpoints.values import artifacts
+from checkpoints.values.ops import DROP, Append, Splice
+from tests.factories.stored_runs import REWIND, STEP, begin, make_plan, make_run, make_team
+
+Reference = dict[str, Any]
+
+
+def kept(team: int) -> Reference:
+    with artifacts.kept_for(team):
+        return artifacts.keep(os.urandom(24), "application/pdf")
+
+
+def theirs() -> Reference:
+    return kept(make_team().pk)
+
+
+def started(file: Reference, **more: Any) -> Run:
+    return store.start(
+        plan=make_plan(), team=make_team(), title="A run", values={"scan": file}, first_step="one", by=SYSTEM, **more
+    )
+
+
+def begun_waiting(file: Reference) -> None:
+    run = Run(plan=make_plan(), team=make_team(), title="A run")
+    [number], at, list_format = start_waiting.new_numbers(1)
+    start_waiting.first_checkpoint(run, number, {"scan": file}, first_step="one", at=at, list_format=list_format)
+
+
+def saved(file: Reference) -> None:
+    _, claim, head = begin(n=0)
+    store.save(head, {"scan": file}, claim=claim, header=STEP)
+
+
+def put_off(file: Reference) -> None:
+    _, claim, head = begin(n=0)
+    store.defer(head, {"scan": file}, claim=claim, header=STEP)
+
+
+def moved(file: Reference) -> None:
+    _, claim, head = begin(n=0)
+    store.save(head, {"n": 1}, claim=claim, header=STEP)
+    store.move_head(head, {"scan": file}, claim=claim, header=REWIND)
+
+
+def forked(file: Reference) -> None:
+    _, _, head = begin(n=0)
+    store.fork(head.id, by=SYSTEM, writes={"scan": file})
+
+
+WAYS: dict[Callable[..., Any], str] = {
+    started: "start", begun_waiting: "first_checkpoint", saved: "save", put_off: "defer", moved: "move_head",
+    forked: "fork",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: WAYS[way])
+def test_no_way_of_saving_takes_another_teams_file(way: Callable[[Reference], None]) -> None:
+    file = theirs()
+    with pytest.raises(ValueRefused) as refused:
+        way(file)
+    assert (refused.value.pointer, refused.value.reason) == ("/scan", named_files.FOREIGN)
+
+
+def test_these_are_all_ways_of_saving() -> None:
+    """Nothing else drafts a row that it writes."""
+    drafting = {
+        f"{path.relative_to(settings.BASE_DIR)}"
+        for folder in ("agents", "approvals", "checkpoints", "config")
+        for path in (Path(settings.BASE_DIR) / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("layout.snapshot")
+        if "draft" in {each.name for each in node.names}
+    }
+    assert drafting == {"checkpoints/store/named_files.py"}
+    calls = [
+        node.func.id
+        for path in (Path(settings.BASE_DIR) / "checkpoints/store").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "checked_draft"
+    ]
+    assert len(calls) == 4, "of a save or one that is put off, of a move, of a start or a fork, of one that waits"
+
+
+@pytest.mark.parametrize(
+    ("write", "at"),
+    [
+        (lambda file: {"long": "x" * 5000, "scan": file}, "/items/long-scan"),
+        (lambda file: [1, {"deep": [file]}], "/items/1/deep/0"),
+        (lambda file: [*range(5000), file], "/items/5000"),
+        (lambda file: Append([file]), "/items/0"),
+        (lambda file: Splice(0, 1, [0, file]), "/items/1"),
+        (lambda file: {"$artifact": file["$artifact"].upper(), "size": 24}, "/items"),
+        (lambda file: {"$artifact": 1}, "/items"),
+    ],
+    ids=["large", "deep", "long list", "append", "splice", "upper case", "no digest"],
+)
+def test_wherever_in_a_value_it_is(write: Callable[[Reference], Any], at: str) -> None:
+    _, claim, head = begin(items=[0])
+    with pytest.raises(ValueRefused) as refused:
+        store.save(head, {"items": write(theirs())}, claim=claim, header=STEP)
+    assert refused.value.pointer == at.replace("long-scan", "scan")
+
+
+def test_a_file_that_a_step_of_the_team_kept_may_be_named_by_every_run_of_it() -> None:
+    run, claim, head = begin(n=0)
+    file = kept(run.team_id)
+    head = store.save(head, {"scan": file}, claim=claim, header=STEP)
+    assert store.load(run).state["scan"] == file
+    store.start(plan=run.plan, team=run.team, title="Another", values={"scan": file}, first_step="one", by=SYSTEM)
+    with pytest.raises(ValueRefused):
+        started(file)
+
+
+def test_a_file_that_the_lineage_named_before_may_be_named_again() -> None:
+    """Kept before files were marked, it has no other witness than an earlier checkpoint."""
+    run, claim, head = begin(n=0, log=[])
+    file = kept(run.team_id)
+    large = {"long": "x" * 5000, "scan": file}
+    head = store.save(head, {"log": Append([large])}, claim=claim, header=STEP)
+    path = artifacts._path(file[artifacts.MARK])
+    artifacts._mark(path, run.team_id).unlink()
+    for _ in range(70):  # past an anchor, which holds the file anew
+        head = store.save(head, {"n": head.seq}, claim=claim, header=STEP)
+    head = store.save(head, {"log": DROP}, claim=claim, header=STEP)
+    head = store.save(head, {"again": file}, claim=claim, header=STEP)
+    fork = store.fork(head.id, by=SYSTEM, team=make_team(), writes={"again": [file]})
+    assert store.load(fork).state["again"] == [file]
+    child = started(file, parent=run)
+    assert store.load(child).state["scan"] == file
+    with pytest.raises(ValueRefused):
+        started(file, parent=make_run(n=0))
+
+
+def test_a_state_with_files_is_looked_through_for_new_ones_alone() -> None:
+    run, claim, head = begin(n=0)
+    mine = kept(run.team_id)
+    head = store.save(head, {"scan": mine}, claim=claim, header=STEP)
+    with pytest.raises(ValueRefused) as refused:
+        store.save(head, {"scan": [mine, theirs()]}, claim=claim, header=Header("step", "one", "one"))
+    assert refused.value.pointer == "/scan/1"
