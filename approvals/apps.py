@@ -25,5 +25,6 @@ class ApprovalsConfig(AppConfig):
         stray_artifacts.look_in(uploads.named_in)
         named_files.look_in(Upload.objects.of_team)
         covered_rows.register(evidence.COVER)
+        covered_rows.register(evidence.OF_POLICIES)
         channel.register(Email())
         registered.register()

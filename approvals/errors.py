@@ -310,6 +310,18 @@ class NoSuchPolicy(CardRefused):
         super().__init__(said % {"team": team, "name": name, "others": ", ".join(others)})
 
 
+class UnprovenPolicy(NoSuchPolicy):
+    """No proven event tells of a version: it was written into the database past Holdpoint."""
+
+    def __init__(self, name: str, version: int, team: str) -> None:
+        said = _(
+            "Version %(version)s of %(team)s's policy %(name)s is not vouched for by its event: it was written past "
+            "Holdpoint, or by a release that is being replaced. Look at it in the administration, save it as it should "
+            "be, and try again."
+        )
+        Exception.__init__(self, said % {"version": version, "team": team, "name": name})
+
+
 class AskedTooOften(Exception):  # not translated: programs are told this
     """The agent asks more than its policy lets it; ask again at `until`, in `seconds`."""
 

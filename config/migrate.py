@@ -51,6 +51,7 @@ def main() -> int:
     from django_pg_migration_tools.management.commands import migrate_with_timeouts as patiently
 
     django.setup()
+    from approvals.models import versions
     from checkpoints.postgresql import fitness, migrating, new_runs
 
     if unfit := fitness.fault(migrating=True):
@@ -68,6 +69,7 @@ def main() -> int:
         return refuse(LOCKED.format(tries=chosen.retries + 1))
     except patiently.LockAlreadyAcquired:
         return refuse(BUSY)
+    versions.adopt()
     if chosen.finish:
         new_runs.use_newest()
     return 0

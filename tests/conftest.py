@@ -58,6 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
     django.setup()
     del os.environ["DJANGO_SETTINGS_MODULE"]
+    from tests.harness import vouched_policies
+
+    vouched_policies.install()
 
 
 def pytest_collection_finish() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from django.contrib.auth.models import Group, Permission, User
 
-from approvals.models import Policy
+from approvals.models import Policy, versions
 from checkpoints.access.permissions import DECIDE_GATE, REWIND_RUN, START_RUN, VIEW_RUN
+from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import PlanSpec
 
 MAY = (VIEW_RUN, START_RUN, REWIND_RUN, DECIDE_GATE)
@@ -22,7 +23,7 @@ def make_team(name: str, specs: Iterable[PlanSpec], *, quorum: int) -> Group:
         team.permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
     asked = {step.policy or "default" for spec in specs for step in spec.steps if step.kind == "gate"}
     for policy in asked | {"default"}:
-        Policy.objects.create(team=team, name=policy, version=1, quorum=quorum, hourly=None, pause=None)
+        versions.write(Policy(team=team, name=policy, quorum=quorum, hourly=None, pause=None), by=SYSTEM)
     return team
 
 

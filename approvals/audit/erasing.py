@@ -10,8 +10,10 @@ from approvals.errors import Refused
 from checkpoints import actors
 from checkpoints.access.permissions import ERASE_TEXT, may
 from checkpoints.events import event_log
+from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Event, EventText, Hold, Run
 
+ERASED = "text.erased"
 LONGEST = 2_000  # characters of a reason
 
 
@@ -45,25 +47,38 @@ class NoReason(ErasureRefused):
     said = gettext_lazy("Say why it is erased: the reason stays in the audit.")
 
 
+class ReasonStays(ErasureRefused):
+    """The reason of an erasure."""
+
+    said = gettext_lazy("This text is the reason of an erasure, which stays in the audit.")
+
+
 def erase(event: Event, *, reason: str, by: User) -> None:
     """Erase the text of an event, for good. Raises ErasureRefused."""
     if event.team_id is None or not may(by, event.team_id, ERASE_TEXT):
         raise MayNotErase
+    if event.kind == ERASED:
+        raise ReasonStays
     if not reason.strip():
         raise NoReason
     with transaction.atomic():
         if event.run_id and _held(event.run_id):
             raise HeldByLaw
+        words = {f"text:{event.pk}": bytes(event.text_digest or b"").hex()}
         erased, _ = EventText.objects.filter(pk=event.pk).delete()
         if not erased:
             raise NothingToErase
         event_log.record(
-            "text.erased",
+            ERASED,
             subject=f"event:{event.pk}",
             by=actors.of_user(by),
             run=Run.objects.filter(pk=event.run_id).first() if event.run_id else None,
             team_id=event.team_id,
-            data={"event": event.pk, "kind": event.kind},
+            data={
+                "event": event.pk,
+                "kind": event.kind,
+                ROWS: {f"text:{event.pk}": bytes(event.text_digest or b"").hex()},
+            },
             text=reason.strip()[:LONGEST],
         )
 

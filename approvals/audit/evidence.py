@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from django.db.models import CharField, Model, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models import CharField, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Cast, Concat
 
 from approvals.models import Decision, Gate, Grant, Outcome, Policy, Proposal
-from approvals.models.policy import SETTINGS
+from approvals.models.row_digests import digest_row
 from checkpoints.audit import covered_rows
 from checkpoints.errors import NotVerified
 from checkpoints.events import event_proof
@@ -28,15 +28,7 @@ GATE = (
     "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness", "settles_at",
     "settles_as",
 )  # fmt: skip
-POLICY = ("team_id", "name", "version", *SETTINGS)
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requirements")
-# Left out where they are as in rows of a release that does not know them.
-NEWER: dict[str, Any] = {
-    "tokens_decide": True, "step_up_method": "any", "denials": 1, "stages": "", "rules": "", "requirements": "",
-    "auto_sample": 10, "leaves": "title", "remind_before": None, "remind_share": 25, "undo_window": None,
-    "settles_at": None, "settles_as": "", "shown": "", "bulk_risk": "low", "calendar_id": None, "escalation": [],
-    "on_behalf_of_id": None,
-}  # fmt: skip
 DECISION = (
     "gate_id", "proposal_id", "user_id", "verdict", "verdicts", "then", "back_to", "answer", "preconditions", "repeats",
     "comment", "seen", "key", "request", "second_look", "created_at", "shown", "on_behalf_of_id",
@@ -74,9 +66,9 @@ def with_end(found: QuerySet[Ended]) -> QuerySet[Ended]:
 def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
     """Return the digests of a gate, its policy and the current proposal, by the names of their rows."""
     return {
-        gate.subject: _digest(gate, GATE),
-        f"policy:{gate.policy_id}": _policy(gate.policy),
-        f"proposal:{standing.pk}": _proposal(standing),
+        gate.subject: digest_row(gate, GATE),
+        **gate.policy.rows,
+        f"proposal:{standing.pk}": digest_row(standing, PROPOSAL),
     }
 
 
@@ -87,7 +79,7 @@ def opened(gate: Gate, standing: Proposal) -> dict[str, Any]:
 
 def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any]:
     """Return the row digests for the event of a decision."""
-    said = {f"decision:{decision.pk}": _digest(decision, DECISION)}
+    said = {f"decision:{decision.pk}": digest_row(decision, DECISION)}
     return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
 
 
@@ -117,6 +109,8 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
 
     Raises NotVerified.
     """
+    if not standing.gate.policy.proven:
+        raise NotVerified(_name(f"policy:{standing.gate.policy_id}"), covered_rows.NO_EVENT)
     told: Any = standing
     said = _said(standing.gate, (told.told_kind, told.told_version, told.told) if told.told_kind else None)
     now = rows(standing.gate, standing)
@@ -146,9 +140,9 @@ def check_ended(gate: Gate, outcome: Outcome, end: str | None = None) -> None:
     kind, version, data, decisions, given = decode(end.encode())
     said = _said(gate, (kind, version, bytes.fromhex(data)))
     grants = [each.split("\n", 1) for each in given]
-    proposal = {f"proposal:{outcome.proposal_id}": _proposal(outcome.proposal)}
+    proposal = {f"proposal:{outcome.proposal_id}": digest_row(outcome.proposal, PROPOSAL)}
     now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
-    _compare({gate.subject: _digest(gate, GATE)} | proposal | now, said)
+    _compare({gate.subject: digest_row(gate, GATE)} | proposal | now, said)
 
 
 def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
@@ -163,7 +157,7 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
         name = f"decision:{voice.pk}"
         if name not in said:
             raise NotVerified(_name(name), covered_rows.NO_EVENT)
-        if said[name][0] != _digest(voice, DECISION):
+        if said[name][0] != digest_row(voice, DECISION):
             raise NotVerified(_name(name), ALTERED)
 
 
@@ -189,24 +183,6 @@ def _name(row: str) -> str:
     return row.replace(":", " ")
 
 
-def _digest(row: Model, names: Sequence[str], **more: Any) -> str:
-    columns = [name for name in names if name not in NEWER or getattr(row, name) != NEWER[name]]
-    return covered_rows.digest(row, columns, **more)
-
-
-def _policy(policy: Policy) -> str:
-    named = {"people": sorted(policy.person_ids)} if policy.person_ids else {}
-    return _digest(policy, POLICY, reviewers=sorted(policy.reviewer_ids), **named)
-
-
-def _proposal(proposal: Proposal) -> str:
-    return covered_rows.digest(proposal, _known(proposal, PROPOSAL))
-
-
-def _known(row: Policy | Proposal, columns: Sequence[str]) -> list[str]:
-    return [name for name in columns if name not in NEWER or getattr(row, name) != NEWER[name]]
-
-
 def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequence[str]]) -> str:
     given = sorted(list(each) for each in grants)
     return covered_rows.digest(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
@@ -225,18 +201,24 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
         .select_related("policy")
         .prefetch_related("policy__reviewing", "policy__people")
     )
-    found = {gate.pk: {gate.subject: _digest(gate, GATE)} for gate in gates}
+    found = {gate.pk: {gate.subject: digest_row(gate, GATE)} for gate in gates}
     for gate in gates:
         gate.policy.reviewer_ids = [each.team_id for each in gate.policy.reviewing.all()]
         gate.policy.person_ids = [each.pk for each in gate.policy.people.all()]
-        found[gate.pk][f"policy:{gate.policy_id}"] = _policy(gate.policy)
+        found[gate.pk] |= gate.policy.rows
     for proposal in Proposal.objects.filter(gate__in=numbers):
-        found[proposal.gate_id][f"proposal:{proposal.pk}"] = _proposal(proposal)
+        found[proposal.gate_id][f"proposal:{proposal.pk}"] = digest_row(proposal, PROPOSAL)
     for decision in Decision.objects.filter(gate__in=numbers):
-        found[decision.gate_id][f"decision:{decision.pk}"] = _digest(decision, DECISION)
+        found[decision.gate_id][f"decision:{decision.pk}"] = digest_row(decision, DECISION)
     for outcome in Outcome.objects.filter(gate__in=numbers).prefetch_related("grants", "decisions"):
         found[outcome.gate_id][f"outcome:{outcome.pk}"] = _whole(outcome)
     return found
 
 
+def versions_present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
+    """Compute the digests of these versions of policies."""
+    return {each.pk: each.rows for each in Policy.objects.filter(pk__in=numbers)}
+
+
 COVER = covered_rows.CoveredTable(Gate, present, begins=["gate.opened"])
+OF_POLICIES = covered_rows.CoveredTable(Policy, versions_present, begins=["policy.changed", "policy.adopted"])

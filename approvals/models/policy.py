@@ -8,18 +8,22 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from approvals.errors import NoSuchPolicy
+from approvals.errors import NoSuchPolicy, UnprovenPolicy
 from checkpoints.access import permissions, token_scope
+from checkpoints.actors import SYSTEM, Actor
+from checkpoints.events import event_log
+from checkpoints.events.event_proof import ROWS
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
 
 from .assignments.delegation import LentPolicy
+from .row_digests import are_proven, digest_row
 
 DEFAULT = "default"
 HOURLY = 120  # two a minute, all day long
@@ -31,6 +35,7 @@ SETTINGS = (
     "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
     "auto_sample", "leaves", "remind_before", "remind_share", "undo_window", "bulk_risk", "calendar_id", "escalation",
 )  # fmt: skip
+COVERED = ("team_id", "name", "version", *SETTINGS)
 _REACH = """
 SELECT ARRAY(SELECT r.team_id FROM approvals_reviewingteam r JOIN auth_group g ON g.id = r.team_id
   WHERE r.policy_id = $1 ORDER BY g.name),
@@ -47,20 +52,34 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
 
         A team without any policy gets a default: one approval, not by the person who started the run. In a team with
         policies an unknown name raises NoSuchPolicy where `strict`; else, for gates that have to open all the same, the
-        team's own default counts, or its strictest policy. `exact`: as for `expect`.
+        team's own default counts, or its strictest policy. `exact`: as for `expect`. A version that no proven event
+        tells of raises UnprovenPolicy, or is left aside where not `strict`.
         """
         for found in _newest(team.pk, name or DEFAULT):
             found.team = team
-            return found
+            if found.proven:
+                return found
+            if strict:
+                raise UnprovenPolicy(found.name, found.version, team.name)
         if strict:
             self.expect(name, team=team, exact=exact)
-        made = list(self.filter(team=team).current())
+        current = list(self.filter(team=team).current())
+        if not current:
+            return self._built_in(team)
+        made = [each for each in current if each.proven]
         if not made:
-            return self.get_or_create(team=team, name=DEFAULT, version=1)[0]
+            raise UnprovenPolicy(current[0].name, current[0].version, team.name)
         return max(
             made,
             key=lambda each: (each.name == DEFAULT, each.quorum, each.step_up, each.step_up_method, each.separation),
         )
+
+    def _built_in(self, team: Group) -> Policy:
+        with transaction.atomic():
+            made, new = self.get_or_create(team=team, name=DEFAULT, version=1)
+            if new:
+                made.record("policy.changed", by=SYSTEM)
+        return made
 
     def expect(self, name: str, *, team: Group, exact: bool = False) -> None:
         """Raise NoSuchPolicy where the team has policies, and none of this name. Writes nothing.
@@ -227,6 +246,24 @@ class Policy(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}, version {self.version}"
+
+    @property
+    def rows(self) -> dict[str, str]:
+        """Return the version's digest by the name of its row, as its event records it."""
+        named = {"people": sorted(self.person_ids)} if self.person_ids else {}
+        return {f"policy:{self.pk}": digest_row(self, COVERED, reviewers=sorted(self.reviewer_ids), **named)}
+
+    @property
+    def proven(self) -> bool:
+        """Tell whether a process with the key wrote this version, whole."""
+        return are_proven(self.rows)
+
+    def record(self, kind: str, *, by: Actor) -> None:
+        """Write the event that holds this version, in the caller's transaction."""
+        event_log.record(
+            kind, subject=f"policy:{self.pk}", by=by, team_id=self.team_id, version=self.version,
+            data={**self.facts, ROWS: self.rows},
+        )  # fmt: skip
 
     @property
     def facts(self) -> dict[str, Any]:

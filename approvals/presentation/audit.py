@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from approvals.audit import event_words
+from approvals.audit.erasing import ERASED
 from approvals.audit.event_words import Happening
 from approvals.audit.listing import EventPage
 from approvals.audit.readers import AuditReader
@@ -70,7 +71,7 @@ def rows(page: EventPage, reader: AuditReader) -> list[EventRow]:
             data=pretty(bytes(event.data)),
             cursor=str(Cursor.of(event)),
             erased=event.text_digest is not None and event.pk not in page.texts,
-            may_erase=event.pk in page.texts and event.team_id in erasing,
+            may_erase=event.kind != ERASED and event.pk in page.texts and event.team_id in erasing,
         )
         for event in events
     ]

@@ -72,7 +72,7 @@ class CoveredTable:
     that record a new subject.
     """
 
-    model: type[Model]  # its name is the one in the subject, "gate"; each of its rows is of a run
+    model: type[Model]  # its name is the one in the subject, "gate"; its rows of a run
     present: Callable[[Sequence[int]], dict[int, dict[str, str]]]
     begins: Sequence[str]
 
@@ -100,8 +100,9 @@ class CoveredTable:
         return list(self._numbers().filter(pk__gt=number)[:BATCH])
 
     def of_run(self, run: int) -> list[int]:
-        """List the numbers of a run's rows."""
-        return list(self._numbers().filter(run=run))
+        """List the numbers of a run's rows; none for a table whose rows are of no run."""
+        of_runs = any(each.name == "run" for each in self.model._meta.get_fields())
+        return list(self._numbers().filter(run=run)) if of_runs else []
 
     def _numbers(self) -> QuerySet[Model, int]:
         return self.model._default_manager.order_by("pk").values_list("pk", flat=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from checkpoints import crash_points
 from checkpoints.events.commit_order import Cursor
+from checkpoints.events.event_proof import REQUIRED, is_proven
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals import leaves, merkle
 from checkpoints.seals.chain import SealChain
@@ -20,13 +21,18 @@ from checkpoints.seals.compare import ComparisonSources, compare
 from checkpoints.seals.leaves import SealedRow
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.seals.seal import SealFact
+from checkpoints.values.canonical_json import decode
 
 from . import heads, reading
 from .covered_rows import CoveredTable, covers
 from .removals import Removals
 
 _TEXTS = "SELECT event_id, salt, text FROM checkpoints_eventtext WHERE event_id = ANY($1)"
-_ERASED = "SELECT subject FROM checkpoints_event WHERE kind = 'text.erased' AND subject = ANY($1)"
+_ERASED = """
+SELECT kind, subject, version, data, xid, id FROM checkpoints_event WHERE kind = 'text.erased' AND subject = ANY($1)"""
+_REQUIRED = """
+SELECT kind, subject, version, data, xid, id FROM checkpoints_event
+WHERE subject = $1 AND NOT (kind = 'checkpoint.saved') ORDER BY xid, id"""
 STEP = 20_000  # events
 SOURCES = ComparisonSources(reading.elsewhere, reading.kinds)
 
@@ -100,10 +106,9 @@ class VerificationWalk:
                 yield IntegrityProblem(f"event {event}", f"the text of event {event} is not what was written")
         gone = {event for event, digest in digests.items() if digest is not None} - {event for event, *_ in there}
         subjects = {f"event:{event}": event for event in gone}
-        orders = run_sql(_ERASED, [list(subjects)]) if gone else []
-        ordered = {subjects[subject] for (subject,) in orders}
+        ordered = {subjects[subject] for subject in _erased(list(subjects))} if gone else set()
         for event in sorted(gone - ordered):
-            said = f"the text of event {event} is gone, and no order to erase it is in the audit"
+            said = f"the text of event {event} is gone, and no proven order to erase it is in the audit"
             yield IntegrityProblem(f"event {event}", said)
         self.texts += len(there)
         self.erased += len(ordered)
@@ -117,6 +122,21 @@ class VerificationWalk:
     def from_json(cls, said: dict[str, Any], *, key: bytes) -> VerificationWalk:
         """Continue a walk that `to_json` saved."""
         return cls(key, **said | {"wrong": [tuple(each) for each in said["wrong"]]})
+
+
+def _erased(subjects: list[str]) -> set[str]:
+    """Return those of the events whose erasure somebody with the key ordered.
+
+    Orders from before they had proofs count too: they are behind the event that tells since when, in sealed order.
+    """
+    since = next((Cursor(xid, id) for *event, xid, id in run_sql(_REQUIRED, [REQUIRED]) if _holds(event)), Cursor())
+    orders = run_sql(_ERASED, [subjects])
+    return {event[1] for *event, xid, id in orders if _holds(event) or Cursor(xid, id) < since}
+
+
+def _holds(event: Sequence[Any]) -> bool:
+    kind, subject, version, data = event
+    return is_proven(kind, subject, version, decode(data))
 
 
 def check_seal(seal: SealFact, rows: list[SealedRow], sources: ComparisonSources) -> list[IntegrityProblem]:

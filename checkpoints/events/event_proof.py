@@ -16,6 +16,7 @@ from django.conf import settings
 from checkpoints.values.canonical_json import canonical
 
 ROWS, PROOF = "rows", "proof"
+REQUIRED = "proofs"  # the subject of the event since which policies' versions and erasures have proofs in a database
 
 
 def key() -> bytes:

@@ -2,8 +2,8 @@
 
 The owner's role migrates. The application's role gets all present and future tables. It may only insert and select
 events, seals, the gaps that pruning leaves, and what people approved; it may mark a decision as no longer counting.
-It cannot delete gates or effects, and of an effect it may change only the outcome: never its input or its grant.
-Applied after every migrate, since other apps' tables come later; safe to repeat.
+It cannot delete gates, versions of policies or effects, and of an effect it may change only the outcome: never its
+input or its grant. Applied after every migrate, since other apps' tables come later; safe to repeat.
 """
 
 from __future__ import annotations
@@ -18,9 +18,16 @@ APPEND_ONLY = (
     "checkpoints_event", "checkpoints_seal", "checkpoints_gap", "approvals_proposal", "approvals_decision",
     "approvals_outcome", "approvals_outcome_decisions", "approvals_grant",
 )  # fmt: skip
-KEPT = ("approvals_gate", "agents_effect")  # rows may change, but not be deleted
+KEPT = ("approvals_gate", "approvals_policy", "agents_effect")  # rows may change, but not be deleted
 CHANGING = {  # the only columns of these tables that may change
     "approvals_decision": ("counts",),
+    # Not what tells which version is the newest: an older one would count. Any other change its event shows.
+    "approvals_policy": (
+        "quorum", "separation", "deadline", "on_expiry", "whole_state", "reason_required", "step_up", "step_up_method",
+        "tokens_decide", "registered_only", "withdraw_after", "hourly", "pause", "denials", "stages", "rules",
+        "auto_sample", "leaves", "remind_before", "remind_share", "undo_window", "bulk_risk", "calendar_id",
+        "escalation",
+    ),
     "agents_effect": (
         "status", "version", "result", "error", "attempts", "token", "again", "landings", "intended_at", "settled_at",
     ),

@@ -34,11 +34,13 @@ from approvals.gates import closing
 from approvals.gates.closing import pass_deadline
 from approvals.gates.reading import read
 from approvals.models import Calendar, Decision, Gate, Grant, Outcome, Policy, Proposal
+from approvals.models.policy import COVERED as OF_POLICY
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows, database
 from checkpoints.audit.verify_runs import verify_run
 from checkpoints.errors import NotVerified
 from checkpoints.models import Event, Run
+from checkpoints.runs.plans import spec_of
 from checkpoints.seals.problem import IntegrityProblem
 from checkpoints.values.canonical_json import canonical, decode
 from tests.factories import REJECTION, ann, bob, make_gate, make_policy, make_team, make_user
@@ -46,10 +48,11 @@ from tests.factories import decide as say
 from tests.factories.driven_runs import advance, advance_to_rest, answer, decide, make_run, open_gate
 from tests.harness.altered_rows import altered, owner, removed
 from tests.harness.signed_in_clients import signed_in
+from tests.harness.vouched_policies import as_written
 
 COVERED: dict[type[Model], tuple[str, ...]] = {
     Gate: evidence.GATE,
-    Policy: evidence.POLICY,
+    Policy: OF_POLICY,
     Proposal: evidence.PROPOSAL,
     Decision: evidence.DECISION,
     Outcome: evidence.OUTCOME,
@@ -177,7 +180,11 @@ def test_one_changed_column_is_found(model: type[Model], column: str) -> None:
     subject = {Grant: "outcome", Effect: "effect"}.get(model, model.__name__.lower())
     assert faults(run) == []
     with altered(row, **changed):
-        found = [str(problem) for cover in covered_rows.covers.values() for problem in cover.check(numbers[cover.name])]
+        found = [
+            str(problem)
+            for cover in covered_rows.covers.values()
+            for problem in cover.check(numbers.get(cover.name, ()))
+        ]
         assert any(each.startswith(subject) for each in found), found
     assert faults(run) == []
 
@@ -336,6 +343,25 @@ def test_a_policy_that_was_lowered_in_its_row_lets_nobody_decide(columns: dict[s
         say(gate, ann(team))
     refused = Event.objects.filter(subject=gate.subject, kind="decision.refused").latest("pk")
     assert json.loads(bytes(refused.data))["kind"] == NotVerifiable.code
+
+
+def test_a_run_whose_policy_nobody_vouches_for_asks_what_to_do_by_another(ledger: Path) -> None:
+    run = make_run("payer", ledger=str(ledger))
+    make_policy(run.team, name="strict", quorum=2)
+    with as_written():
+        forged = Policy.objects.create(team=run.team, name=policy_of(run), version=1)
+    try:
+        advance_to_rest(run)
+        gate = open_gate(run)
+        assert (gate.kind, gate.policy.name) == ("recovery", "strict")
+        assert "is not vouched for by its event" in gate.standing().card.summary
+    finally:
+        with owner() as made:
+            made.execute("DELETE FROM approvals_policy WHERE id = %s", [forged.pk])
+
+
+def policy_of(run: Run) -> str:
+    return next(step.policy for step in spec_of(run.plan).steps if step.kind == "gate") or "default"
 
 
 def test_an_event_that_was_written_without_the_key_covers_nothing(settings: Any) -> None:

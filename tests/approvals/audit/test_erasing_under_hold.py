@@ -56,3 +56,17 @@ def test_what_an_erasure_leaves_is_said_beside_its_button() -> None:
     told_of(run)
     page = signed_in(make_user("Erik Eraser", team, may=ERASER)).get("/audit/").content.decode()
     assert "Copies in decisions, outcomes, proposals and past exports remain." in page
+
+
+def test_the_reason_of_an_erasure_stays() -> None:
+    """Whoever erased a text erased the reason after it; the audit has no other word of why."""
+    run = make_run(team=(team := make_team()))
+    event, eraser = told_of(run), make_user("Erik Eraser", team, may=ERASER)
+    erasing.erase(event, reason="to hide what I wrote", by=eraser)
+    order = Event.objects.get(kind="text.erased", subject=f"event:{event.pk}")
+    with pytest.raises(erasing.ReasonStays):
+        erasing.erase(order, reason="-", by=eraser)
+    assert EventText.objects.filter(pk=order.pk).exists()
+    page = signed_in(eraser).get("/audit/", {"kind": "text.erased"}).content.decode()
+    assert "to hide what I wrote" in page
+    assert "audit-erase" not in page

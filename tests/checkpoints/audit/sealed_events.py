@@ -38,7 +38,7 @@ def erase(event: Event) -> None:
         EventText.objects.filter(pk=event.pk).delete()
         by = Actor("user:7", "Ann")
         event_log.record(
-            "text.erased", subject=f"event:{event.pk}", by=by, data={"event": event.pk, "kind": event.kind}
+            "text.erased", subject=f"event:{event.pk}", by=by, data={"event": event.pk, "kind": event.kind, "rows": {}}
         )
 
 

@@ -7,11 +7,13 @@ import json
 
 import pytest
 
+from checkpoints.actors import SYSTEM
 from checkpoints.audit import database, heads
 from checkpoints.audit.reading import kept, row_of
 from checkpoints.audit.walk import VerificationWalk
-from checkpoints.events import event_proof
-from checkpoints.models import Seal
+from checkpoints.events import event_log, event_proof
+from checkpoints.events.event_proof import REQUIRED
+from checkpoints.models import Event, Seal
 from checkpoints.seals import leaves, merkle
 from tests.factories import make_run
 
@@ -185,12 +187,43 @@ def test_a_text_that_was_replaced_is_named_and_so_is_one_that_there_never_was() 
 def test_a_text_that_is_gone_without_an_order_is_named_and_one_with_an_order_is_counted() -> None:
     _, spoken, _, _ = three()
     with forged(f"DELETE FROM checkpoints_eventtext WHERE event_id = {spoken.pk}"):
-        gone = f"event {spoken.pk}: the text of event {spoken.pk} is gone, and no order to erase it is in the audit"
+        gone = f"event {spoken.pk}: the text of event {spoken.pk} is gone, and {NO_ORDER}"
         assert found() == [gone]
     before = finished()
     erase(spoken)
     assert found() == []
     assert finished().erased == before.erased + 1
+
+
+NO_ORDER = "no proven order to erase it is in the audit"
+
+
+def forge_order(event: Event) -> Event:
+    """An order to erase as the application's role may write it, which has no key."""
+    by = {"actor": "user:1", "actor_name": "Root"}
+    return Event.objects.create(kind="text.erased", subject=f"event:{event.pk}", data=b'{"rows":{}}', **by)
+
+
+def test_a_text_that_was_erased_by_a_forged_order_is_named() -> None:
+    """An order covered no rows, so it had no proof: a comment went, "Root erased it", and nothing was found."""
+    _, spoken, _, _ = three()
+    gone = f"event {spoken.pk}: the text of event {spoken.pk} is gone, and {NO_ORDER}"
+    with forged(f"DELETE FROM checkpoints_eventtext WHERE event_id = {spoken.pk}"):
+        forge_order(spoken)
+        assert found() == [gone]
+    erase(spoken)
+    assert found() == []
+
+
+def test_an_order_from_before_orders_had_proofs_counts() -> None:
+    _, before, _, _ = three()
+    _, after, _, _ = three()
+    with forged(f"DELETE FROM checkpoints_eventtext WHERE event_id IN ({before.pk}, {after.pk})"):
+        forge_order(before)
+        event_log.record("proofs.required", subject=REQUIRED, by=SYSTEM, data={"rows": {}})
+        forge_order(after)
+        assert [each.split(":")[0] for each in found()] == [f"event {after.pk}"]
+    assert found() == []
 
 
 def test_a_walk_that_is_put_down_and_taken_up_finds_the_same() -> None:

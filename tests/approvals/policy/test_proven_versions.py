@@ -1,0 +1,143 @@
+"""A version of a policy counts by its proven event.
+
+Whoever had the application's role and no key inserted a milder version; every new gate was decided by it, and a
+verification of everything found nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import ProgrammingError, connection
+
+from agents.testing import people
+from approvals.audit import evidence
+from approvals.errors import NotVerifiable, UnprovenPolicy
+from approvals.models import Policy, versions
+from checkpoints.actors import SYSTEM
+from checkpoints.audit import covered_rows
+from checkpoints.models import Event
+from tests.agents.remote.outside_program import WIRE, Program
+from tests.factories import ann, decide, make_gate, make_policy, make_team
+from tests.harness.altered_rows import altered, owner
+from tests.harness.vouched_policies import as_written
+
+
+def faults(*numbers: int) -> list[str]:
+    return [str(problem) for problem in evidence.OF_POLICIES.check(numbers)]
+
+
+@pytest.fixture(autouse=True)
+def forged() -> Iterator[list[Policy]]:
+    """What was slipped in, which goes again."""
+    forged: list[Policy] = []
+    yield forged
+    with owner() as made:
+        for each in forged:
+            made.execute("DELETE FROM checkpoints_event WHERE subject = %s", [f"policy:{each.pk}"])
+            made.execute("DELETE FROM approvals_policy WHERE id = %s", [each.pk])
+
+
+@pytest.fixture
+def slip_in(forged: list[Policy]) -> Callable[..., Policy]:
+    """The next version of a policy as the application's role writes one: a row, and no event."""
+
+    def slip(team: Group, **columns: Any) -> Policy:
+        with as_written():
+            made = Policy.objects.create(team=team, **{"name": "refunds", "version": 2, "quorum": 1, **columns})
+        forged.append(made)
+        return made
+
+    return slip
+
+
+def test_a_version_that_only_the_table_knows_is_named_and_opens_no_gate(slip_in: Callable[..., Policy]) -> None:
+    policy = make_policy(quorum=2)
+    forged = slip_in(policy.team)
+    assert faults(policy.pk, forged.pk) == [f"policy {forged.pk}: {covered_rows.NO_EVENT}"]
+    with pytest.raises(UnprovenPolicy, match=r"Version 2 of .*save it as it should be"):
+        Policy.objects.named("refunds", team=policy.team)
+    versions.write(Policy(team=policy.team, name="refunds", quorum=2), by=SYSTEM)
+    assert Policy.objects.named("refunds", team=policy.team).version == 3
+
+
+def test_a_program_that_asks_by_it_is_told_what_to_do(slip_in: Callable[..., Policy]) -> None:
+    program = Program()
+    slip_in(program.team, name="default", version=1)
+    answer = program.post("gates", {"title": "Wire", "actions": [{"id": "wire", "arguments": WIRE}]})
+    assert answer.status_code == 422
+    assert "is not vouched for by its event" in json.dumps(answer.json())
+
+
+def test_a_gate_under_it_lets_nobody_decide(slip_in: Callable[..., Policy]) -> None:
+    policy = make_policy()
+    gate = make_gate(policy=policy)
+    forged = slip_in(policy.team)
+    with altered(gate, policy_id=forged.pk), pytest.raises(NotVerifiable):
+        decide(gate, ann(policy.team))
+
+
+def test_a_forged_event_vouches_for_nothing(slip_in: Callable[..., Policy]) -> None:
+    policy = make_policy()
+    forged = slip_in(policy.team)
+    data = {**forged.facts, "rows": forged.rows, "proof": "00" * 32}
+    Event.objects.create(
+        kind="policy.changed", subject=f"policy:{forged.pk}", version=2, actor="user:1", data=json.dumps(data).encode()
+    )
+    assert not forged.proven
+    assert any(covered_rows.UNPROVEN in fault for fault in faults(forged.pk))
+
+
+@pytest.mark.parametrize("columns", [{"quorum": 1}, {"separation": False}], ids=lambda each: next(iter(each)))
+def test_a_version_that_was_altered_opens_no_gate(columns: dict[str, Any]) -> None:
+    policy = make_policy(quorum=2)
+    with altered(policy, **columns):
+        assert not Policy.objects.get(pk=policy.pk).proven
+        assert "differs from what event" in faults(policy.pk)[0]
+
+
+WAYS = [("DELETE FROM", ""), ("UPDATE", " SET version = 9"), ("UPDATE", " SET name = 'x'")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM approvals_policy",
+        "UPDATE approvals_policy SET version = 9",
+        "UPDATE approvals_policy SET name = 'x'",
+    ],
+)
+def test_the_newest_version_cannot_be_taken_away_by_the_application(statement: str) -> None:
+    with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied"):
+        cursor.execute(statement)
+
+
+def test_what_the_product_writes_itself_is_proven() -> None:
+    with as_written():
+        team, settled = make_team(), make_team()
+        built_in = Policy.objects.named("", team=team)
+        versions.write(Policy(team=settled, name="refunds", quorum=2), by=SYSTEM, groups=[team], people=[ann(team)])
+        trial = people.make_team("Trial", [], quorum=1)
+        for policy in (built_in, Policy.objects.get(team=settled), Policy.objects.get(team=trial)):
+            assert Policy.objects.get(pk=policy.pk).proven
+            assert faults(policy.pk) == []
+            event = Event.objects.get(subject=f"policy:{policy.pk}")
+            assert event.kind == "policy.changed"
+
+
+def test_versions_from_before_are_adopted_once(slip_in: Callable[..., Policy]) -> None:
+    """And whoever slips one in after that finds the door shut."""
+    team = make_team()
+    before = slip_in(team, version=1)
+    with owner() as made:
+        made.execute("DELETE FROM checkpoints_event WHERE kind = 'proofs.required'")
+    versions.adopt()
+    assert Policy.objects.named("refunds", team=team) == before
+    assert faults(before.pk) == []
+    after = slip_in(team)
+    versions.adopt()
+    assert not after.proven
