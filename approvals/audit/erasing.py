@@ -64,7 +64,6 @@ def erase(event: Event, *, reason: str, by: User) -> None:
     with transaction.atomic():
         if event.run_id and _held(event.run_id):
             raise HeldByLaw
-        words = {f"text:{event.pk}": bytes(event.text_digest or b"").hex()}
         erased, _ = EventText.objects.filter(pk=event.pk).delete()
         if not erased:
             raise NothingToErase
