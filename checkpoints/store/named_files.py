@@ -1,4 +1,4 @@
-"""Which files a state may name, checked for every checkpoint, whoever writes it.
+"""The files that a state may name, checked for every checkpoint, whoever writes it.
 
 A reference is a digest, and digests get around: agents read the files that their state names, and gates hand them out.
 So a state may name a file that it named before, anywhere in the run's lineage, and one that its team has: that a step

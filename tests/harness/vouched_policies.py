@@ -27,7 +27,7 @@ def install() -> None:
     post_save.connect(_saved, sender=Policy)
     for through in (Policy.groups.through, Policy.people.through):
         m2m_changed.connect(_linked, sender=through)
-    PolicyQuerySet.update = _updated  # type: ignore[method-assign]
+    PolicyQuerySet.update = _updated  # type: ignore[assignment,method-assign]
 
 
 @contextmanager

@@ -70,7 +70,10 @@ def test_the_first_policy_beside_a_default_that_people_wrote_is_compared_with_it
     default = make_policy(team, name="default", quorum=2)
     stricter = saved(team, ann, quorum=2, step_up=True)
     assert isinstance(stricter, Policy)
-    Policy.objects.filter(pk=stricter.pk).delete()
+    with owner() as made:
+        made.execute("DELETE FROM approvals_policy_groups WHERE policy_id = %s", [stricter.pk])
+        made.execute("DELETE FROM approvals_policy WHERE id = %s", [stricter.pk])
+        made.execute("DELETE FROM checkpoints_event WHERE subject = %s", [f"policy:{stricter.pk}"])
     change, other = saved(team, ann, quorum=1), saved(team, ann, quorum=1, denials=2)
     assert isinstance(change, PolicyChange)
     assert isinstance(other, PolicyChange)
