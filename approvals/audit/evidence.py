@@ -26,7 +26,7 @@ from checkpoints.values.canonical_json import decode
 GATE = (
     "run_id", "team_id", "policy_id", "checkpoint", "step", "kind", "status", "version", "proposal", "title", "risk",
     "card", "deadline", "asked_by_id", "attempt", "rejected_before_id", "likeness", "settles_at",
-    "settles_as",
+    "settles_as", "authors",
 )  # fmt: skip
 PROPOSAL = ("gate_id", "number", "body", "digest", "by_id", "patch", "requirements")
 DECISION = (

@@ -16,7 +16,7 @@ from approvals.audit import evidence
 from approvals.cards import amount, binding, likeness
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal, take_owed_sample
-from approvals.policy import calendars, escalation, pacing, required, tally
+from approvals.policy import authorship, calendars, escalation, pacing, required, tally
 from approvals.policy.requirements import RISKS, Requirements
 from approvals.tools import drawing
 from approvals.webhooks import outbox
@@ -79,7 +79,8 @@ def open_gate(
         if not recovery:
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
-        new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier)
+        wrote = authorship.authors(run.pk, snapshot.id, step.name, asked)
+        new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier, wrote)
         [(gate, first)], rows = drafted([new], by=by, at=claim.clock())
         replaced = {"replaces": before.pk} if before else {}
         event_log.append([opened(gate, first, by=by, **replaced)], beside=rows)
@@ -106,6 +107,7 @@ class NewGate(NamedTuple):
     asked_by: int | None
     likeness: list[str]
     earlier: pacing.RejectedBefore
+    authors: Sequence[int] = ()  # who wrote some of what it asks about, see approvals.policy.authorship
 
 
 def drafted(
@@ -222,6 +224,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         risk=raised(asked.card.risk, needs),
         awaits=tally.asked_now(tally.tally(needs, ())) if not asked.policy.plain else [],
         asked_by_id=asked.asked_by,
+        authors=list(asked.authors),
         request_digest=_request_digest(asked),
         resource=heading(asked.card.resource),
         likeness=asked.likeness,

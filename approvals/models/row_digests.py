@@ -20,13 +20,13 @@ NEWER: dict[str, Any] = {
     "tokens_decide": True, "step_up_method": "any", "denials": 1, "stages": "", "rules": "", "requirements": "",
     "auto_sample": 10, "leaves": "title", "remind_before": None, "remind_share": 25, "undo_window": None,
     "settles_at": None, "settles_as": "", "shown": "", "bulk_risk": "low", "calendar_id": None, "escalation": [],
-    "on_behalf_of_id": None,
+    "on_behalf_of_id": None, "authors": [],
 }  # fmt: skip
 
 
 def digest_row(row: Model, names: Sequence[str], **more: Any) -> str:
-    """Return the digest of these columns of a row, without newer ones that are as they were before them."""
-    columns = [name for name in names if name not in NEWER or getattr(row, name) != NEWER[name]]
+    """Return the digest of these columns of a row, without newer ones that are null or as they were before them."""
+    columns = [name for name in names if name not in NEWER or getattr(row, name) not in (None, NEWER[name])]
     return covered_rows.digest(row, columns, **more)
 
 

@@ -100,8 +100,8 @@ def lacking(gate: Gate, needs: Requirements, there: Set[int] | None = None) -> s
     )
     if apart:
         said = _(
-            "%(people)s may decide in %(teams)s now, not counting the requester, and %(quorum)s must agree: "
-            "this cannot be approved. Ask an administrator to add reviewers."
+            "%(people)s may decide in %(teams)s now, not counting the requester or who changed the run before this was "
+            "asked, and %(quorum)s must agree: this cannot be approved. Ask an administrator to add reviewers."
         )
     return _short(said, Names.at(gate), needs, there - apart)
 

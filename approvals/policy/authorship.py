@@ -1,0 +1,142 @@
+"""Authorship: the people who wrote what a gate asks about, beside the agent.
+
+A gate asks about a saved state. People write into it where they edit a run or fork it with another state, send it a
+signal, answer or edit at a gate of another step, or have started the run of which this is a fork or a child. They are
+found along the path to the gate's checkpoint, so an edit that a rewind left behind counts no more, and one that a
+later edit took back still does: what ran in between has read it. Of a run that this one started, or that started this
+one, whatever people wrote before its state came here counts, on whichever branch.
+
+A verdict and its reasons are no authorship: whoever sends a proposal back decides on the next one too. So is an edit at
+a gate of the same step, as it was a decision on that very question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from approvals.cards.card import Card
+from approvals.cards.stored import card_of
+from approvals.engine_rules import gates
+from approvals.models import Gate
+from checkpoints.postgresql.sql import run_sql
+from checkpoints.store import executions
+from checkpoints.store.header import CheckpointHeader
+from checkpoints.values.canonical_json import decode
+from checkpoints.values.checkpoint_kinds import Kind
+
+STARTED, EDITED, FORKED, SIGNALLED, ANSWERED = "started", "edited", "forked", "signalled", "answered"
+_PERSON = "user:"
+# The runs from which the state may come: those on the path through forks, `line`; whatever started them; and what they
+# started themselves, as far as it had ended. `until`: when their state came here. The web server's clock dates runs and
+# the database's events, so a minute more counts: somebody too many is apart rather than one too few.
+_SOURCES = f"""
+WITH RECURSIVE source(id, parent, origin, began, starter, until, line, down) AS (
+  SELECT id, parent_id, forked_from, created_at, started_by_id, coalesce($2::timestamptz, 'infinity'), true, false
+  FROM checkpoints_run WHERE id = $1
+  UNION
+  SELECT r.id, r.parent_id, r.forked_from, r.created_at, r.started_by_id, near.until, near.line, near.down
+  FROM source s CROSS JOIN LATERAL (
+    SELECT s.parent AS id, s.began + interval '1 minute' AS until, false AS line, false AS down WHERE NOT s.down
+    UNION ALL
+    SELECT c.run_id, s.began + interval '1 minute', s.line, s.down FROM checkpoints_checkpoint c WHERE c.id = s.origin
+    UNION ALL
+    SELECT (convert_from(e.data, 'UTF8')::jsonb ->> 'child')::bigint, s.until, false, true FROM checkpoints_event e
+    WHERE e.run_id = s.id AND e.kind = 'child.started' AND e.kind <> 'checkpoint.saved' AND e.at <= s.until
+  ) near JOIN checkpoints_run r ON r.id = near.id AND (NOT near.down OR r.finished_at <= near.until)
+)
+SELECT CASE WHEN origin IS NULL THEN '{STARTED}' ELSE '{FORKED}' END, '{_PERSON}' || starter, id, line, began,
+  NULL::bytea, NULL::bytea, NULL::bytea, 0::bigint, NULL::uuid, ''
+FROM source WHERE starter IS NOT NULL AND NOT down AND (id <> $1 OR origin IS NOT NULL)
+UNION ALL
+SELECT CASE e.kind WHEN 'run.edited' THEN '{EDITED}' ELSE '{SIGNALLED}' END, e.actor, s.id, s.line, e.at,
+  e.data, NULL, NULL, 0, NULL, ''
+FROM source s JOIN checkpoints_event e ON e.run_id = s.id AND e.kind IN ('run.edited', 'signal.received')
+  AND e.kind <> 'checkpoint.saved' AND e.at <= s.until
+UNION ALL
+SELECT '{ANSWERED}', '{_PERSON}' || p.by_id, s.id, s.line, o.created_at,
+  o.answer, p.patch, p.body, g.id, g.checkpoint, g.kind
+FROM source s JOIN approvals_gate g ON g.run_id = s.id AND NOT (s.line AND g.step = $3)
+JOIN approvals_outcome o ON o.gate_id = g.id AND o.kind IN ('{"', '".join(gates.AGREED)}') AND o.created_at <= s.until
+JOIN approvals_proposal last ON last.id = o.proposal_id
+JOIN approvals_proposal p ON p.gate_id = g.id AND p.number <= last.number AND p.by_id IS NOT NULL
+ORDER BY 5, 3
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contribution:
+    """Something that one person wrote into the state that a gate asks about."""
+
+    what: str
+    person: int
+    run: int
+    at: int = 0  # the number of the checkpoint that was edited, or forked from
+    saved: CheckpointHeader | None = None  # where the edited state was saved; None where that is off the gate's path
+    name: str = ""  # of a signal
+    gate: int = 0  # at which they answered
+
+
+def contributions(run: int, checkpoint: UUID, step: str, *, before: datetime | None = None) -> list[Contribution]:
+    """List what people wrote into a state, oldest first; of the gates on its path, those of `step` do not count.
+
+    `before`: when its gate was opened; None for now. One statement, and another where the run was moved.
+    """
+    read = run_sql(_SOURCES, [run, before, step])
+    by_path = any(line and what in (EDITED, FORKED, ANSWERED) for what, _, _, line, *_ in read)
+    path = executions.path(checkpoint) if by_path else []
+    answered = set(gates.asked_on(path)[0])
+    edits = {(each.run_id, each.seq): each for each in path if each.kind == Kind.EDIT}
+    forks = {each.run_id: each for each in path if each.kind == Kind.FORK}
+    numbers = {each.id: each.seq for each in path}
+    found: dict[Contribution, None] = {}
+    for what, actor, source, line, _, data, patch, body, gate, asked_at, kind in read:
+        facts = decode(bytes(data)) if data else None
+        person = _person(actor) or (_person(facts.get("owner", "")) if what == SIGNALLED else 0)
+        if not person:
+            continue
+        made = Contribution(what=what, person=person, run=source)
+        if what == EDITED:
+            saved = edits.get((source, facts["seq"])) if line else None
+            if line and saved is None:
+                continue
+            made = Contribution(what=what, person=person, run=source, at=facts["to"], saved=saved)
+        elif what == FORKED and (saved := forks.get(source)) is not None:
+            at = numbers.get(saved.parent, 0) if saved.parent else 0
+            made = Contribution(what=what, person=person, run=source, at=at, saved=saved)
+        elif what == SIGNALLED:
+            made = Contribution(what=what, person=person, run=source, name=facts["name"])
+        elif what == ANSWERED:
+            if (line and asked_at not in answered) or not _wrote(kind, facts, bytes(patch), bytes(body)):
+                continue
+            made = Contribution(what=what, person=person, run=source, gate=gate)
+        found[made] = None
+    return list(found)
+
+
+def authors(run: int, checkpoint: UUID, step: str, card: Card, *, before: datetime | None = None) -> list[int]:
+    """List the ids of the people who wrote what a card asks about. A question about no action approves nothing."""
+    if card.question is not None and not card.actions:
+        return []
+    return sorted({each.person for each in contributions(run, checkpoint, step, before=before)})
+
+
+def authors_of(gate: Gate) -> Iterable[int]:
+    """Return the authors of what a gate asks about; those of a gate that the release before opened are looked up."""
+    if gate.authors is None:
+        gate.authors = authors(gate.run_id, gate.checkpoint, gate.step, gate.asked, before=gate.opened_at)
+    return gate.authors
+
+
+def _person(actor: str) -> int:
+    number = actor.removeprefix(_PERSON)
+    return int(number) if number != actor and number.isdigit() else 0
+
+
+def _wrote(kind: str, answer: Any, patch: bytes, body: bytes) -> bool:
+    """Tell whether a proposal by a person has words or values of theirs, and not only their verdicts."""
+    given = answer is not None and (kind == Gate.Kind.REVIEW or answer["value"] is not None)
+    return given or patch != b"[]" or any(each.settled and each.settled.response for each in card_of(body).actions)

@@ -1,0 +1,88 @@
+"""Says who wrote what into a gate's state before it was asked, with the values that they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from approvals.english import listed
+from approvals.models import Gate
+from approvals.policy import authorship
+from approvals.policy.authorship import Contribution
+from approvals.presentation.text import exact_call
+from approvals.schema import redact
+from checkpoints import actors, store
+from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.models import Plan
+from checkpoints.runs.plans import spec_of
+from checkpoints.values import patch
+
+MOST = 5  # changes of one edit that are named
+LENGTH = 60  # characters of a value
+
+
+def changes(gate: Gate) -> list[str]:
+    """List sentences: who changed, sent or answered what before the gate was asked, oldest first.
+
+    Their values are data, never markup. No statement where nobody did.
+    """
+    if not authorship.authors_of(gate):
+        return []
+    found = authorship.contributions(gate.run_id, gate.checkpoint, gate.step, before=gate.opened_at)
+    names = actors.names(f"user:{each.person}" for each in found)
+    said = [_sentence(each, names[f"user:{each.person}"], own=gate.run_id) for each in found]
+    return list(filter(None, said))
+
+
+def _sentence(what: Contribution, person: str, *, own: int) -> str:
+    words = {"person": person, "run": f"R-{what.run}", "at": what.at, "gate": what.gate, "name": what.name}
+    if what.what == authorship.STARTED:
+        return _("%(person)s started %(run)s, from which this comes") % words
+    if what.what == authorship.SIGNALLED:
+        return _("%(person)s sent the signal “%(name)s”") % words
+    if what.what == authorship.ANSWERED:
+        return _("%(person)s answered or edited gate %(gate)s") % words
+    changed = _changed(what) if what.saved else []
+    if what.what == authorship.FORKED:
+        if not changed:
+            return "" if what.run == own else _("%(person)s forked %(run)s, from which this comes") % words
+        return _("%(person)s changed %(changed)s at checkpoint %(at)s for the fork %(run)s") % {
+            **words, "changed": listed(changed)
+        }  # fmt: skip
+    words["changed"] = listed(changed) or _("the state")
+    if what.run == own:
+        return _("%(person)s changed %(changed)s at checkpoint %(at)s") % words
+    return _("%(person)s changed %(changed)s at checkpoint %(at)s of %(run)s") % words
+
+
+def _changed(what: Contribution) -> Sequence[str]:
+    """Name the changed values; none where retention has removed the state of before, or it does not verify."""
+    saved = what.saved
+    if saved is None or saved.parent is None:
+        return []
+    try:
+        before, after = store.load_checkpoint(saved.parent).state, store.load_checkpoint(saved.id).state
+    except (NotVerified, NoSuchCheckpoint):
+        return []
+    veil = redact.veil(spec_of(Plan.objects.get(pk=saved.plan_id)).state_schema)
+    rows = veil.rows(patch.changes(before, after))
+    named = [_row(each) for each in rows[:MOST]]
+    return [*named, _("%(count)s more") % {"count": len(rows) - MOST}] if len(rows) > MOST else named
+
+
+def _row(row: dict[str, object]) -> str:
+    words = {"place": exact_call.dotted(str(row["pointer"]))}
+    words |= {side: _value(row[side]) for side in ("before", "after") if side in row}
+    if "before" in words and "after" in words:
+        return _("%(place)s from %(before)s to %(after)s") % words
+    if "after" in words:
+        return _("%(place)s to %(after)s") % words
+    return _("%(place)s, which was %(before)s and is gone") % words
+
+
+def _value(value: object) -> str:
+    """Write a value; words in quotes, so that nobody takes them for the sentence around them."""
+    text = exact_call.written(value, LENGTH + 1)
+    text = text if len(text) <= LENGTH else f"{text[:LENGTH]}…"
+    return f"“{text}”" if not text or any(map(str.isspace, text)) else text

@@ -1,0 +1,131 @@
+"""Whoever wrote what a gate asks about is apart, over the whole lineage.
+
+Somebody edited a run's state and approved the new amount alone: only who had started the run was apart. And whoever had
+started a run decided the gates of a fork that somebody else made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from agents.moves import fork as forks
+from agents.moves import rewind as rewinds
+from approvals.errors import NotAllowed
+from approvals.gates.lists.queues import MINE, ReaderReach
+from approvals.models import Gate
+from approvals.policy import authority, enough_reviewers, required
+from approvals.presentation.gate_facts import authors
+from checkpoints.models import Checkpoint, Run
+from tests.factories import ann, bob, make_policy, make_team, mira
+from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
+from tests.factories.gates import change_gate
+
+
+@pytest.fixture
+def asked(ledger: str) -> Run:
+    """A booking that waits at its gate."""
+    return advance_to_rest(make_run("booking", ledger=ledger))
+
+
+def change(run: Run, at: int, *, by: User, **fields: Any) -> Run:
+    patch = [{"op": "add", "path": f"/{name}", "value": value} for name, value in fields.items()]
+    return advance_to_rest(rewinds.edit(run, at=at, patch=patch, by=by))
+
+
+def is_apart(person: User, run: Run) -> bool:
+    """As the gate's page, its queue and the vote say, which have to agree."""
+    gate = Gate.objects.select_related("run", "policy").get(pk=open_gate(run).pk)
+    apart = bool(authority.why_not(person, gate))
+    assert (gate.pk not in ReaderReach.of(person).ids(MINE, most=10)) == apart
+    assert (person.pk not in authority.may_decide([gate])[gate.pk]) == apart
+    if apart:
+        with pytest.raises(NotAllowed):
+            decide(run, by=person)
+    return apart
+
+
+def said(run: Run) -> list[str]:
+    return authors.changes(open_gate(run))
+
+
+def test_an_editor_of_the_state_does_not_approve_it(asked: Run) -> None:
+    editor, other = ann(asked.team), bob(asked.team)
+    assert not is_apart(editor, asked)
+    run = change(asked, 1, by=editor, size=90)
+    assert is_apart(editor, run)
+    assert not is_apart(other, run)
+    decide(run, by=other)
+    assert advance_to_rest(run).status == "completed"
+
+
+def test_the_gate_says_who_changed_what_before_it_was_asked(asked: Run) -> None:
+    run = change(asked, 1, by=ann(asked.team), size=90)
+    assert said(run) == ["Ann Okafor changed size from 1 to 90 at checkpoint 1"]
+
+
+def test_an_edit_that_a_later_edit_undid_still_counts(asked: Run) -> None:
+    first, second = ann(asked.team), bob(asked.team)
+    run = change(asked, 1, by=first, size=90)
+    edited = Checkpoint.objects.get(run=run, kind="edit").seq
+    run = change(run, edited, by=second, size=1)
+    assert is_apart(first, run)
+    assert is_apart(second, run)
+    assert not is_apart(mira(run.team), run)
+    assert len(said(run)) == 2
+
+
+def test_an_edit_that_a_rewind_left_behind_counts_no_more(asked: Run) -> None:
+    editor = ann(asked.team)
+    run = change(asked, 1, by=editor, size=90)
+    run = advance_to_rest(rewinds.rewind(run, to=1, by=bob(run.team)))
+    assert not is_apart(editor, run)
+    assert said(run) == []
+
+
+def test_a_fork_washes_nobody(ledger: str) -> None:
+    team = make_team()
+    starter, editor, forker = ann(team), bob(team), mira(team)
+    run = advance_to_rest(make_run("booking", team=team, started_by=starter, ledger=ledger))
+    run = change(run, 1, by=editor, size=90)
+    seq = Checkpoint.objects.get(run=run, kind="edit").seq
+    made = advance_to_rest(forks.fork(run, at=seq, by=forker))
+    for person in (starter, editor, forker):
+        assert is_apart(person, made)
+    patch = [{"op": "replace", "path": "/size", "value": 2}]
+    before = advance_to_rest(forks.fork(run, at=1, by=forker, patch=patch))
+    assert not is_apart(editor, before), "the edit came after the fork's checkpoint"
+    assert is_apart(starter, before)
+    assert said(before) == [
+        f"Ann Okafor started R-{run.pk}, from which this comes",
+        f"Mira Sandoval changed size from 1 to 2 at checkpoint 1 for the fork R-{before.pk}",
+    ]
+
+
+def test_where_duties_are_not_separated_an_editor_decides(ledger: str) -> None:
+    team = make_team()
+    make_policy(team, name="default", separation=False)
+    editor = ann(team)
+    run = advance_to_rest(make_run("booking", team=team, ledger=ledger))
+    run = change(run, 1, by=editor, size=90)
+    assert not is_apart(editor, run)
+    assert said(run) == ["Ann Okafor changed size from 1 to 90 at checkpoint 1"]
+
+
+def test_nobody_decides_for_an_editor_and_the_dead_end_is_said(asked: Run) -> None:
+    editor = ann(asked.team)
+    run = change(asked, 1, by=editor, size=90)
+    gate = open_gate(run)
+    words = enough_reviewers.lacking(gate, required.of(gate.standing(), gate.policy))
+    assert words.startswith("Nobody may decide in"), words
+    assert "not counting the requester or who changed the run before this was asked" in words
+
+
+def test_a_gate_of_an_older_release_is_looked_up(asked: Run) -> None:
+    """Its row has no authors: a process of the release before does not know the column."""
+    editor = ann(asked.team)
+    run = change(asked, 1, by=editor, size=90)
+    change_gate(open_gate(run), authors=None)
+    assert authority.why_not(editor, open_gate(run))
