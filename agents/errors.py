@@ -76,6 +76,18 @@ class RewindNotAllowed(RewindRefused):
     status = 403
 
 
+class OrderNotConfirmed(RewindRefused):
+    """A policy of the run asks people to confirm who they are, and this person did not lately; `method` says by what."""
+
+    code = "not_confirmed"
+    status = 403
+
+    def __init__(self, method: str) -> None:
+        told = _("A policy of this run asks you to confirm who you are before you change it: do it on the run's page.")
+        super().__init__(told)
+        self.method = method
+
+
 class ImpactChanged(RewindRefused):
     """The move would have another impact now than the one that was shown; `impact` is the new one. Ask again."""
 

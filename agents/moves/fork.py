@@ -18,11 +18,12 @@ from agents.effects import hold_left_behind
 from agents.errors import ImpactChanged
 from agents.ringing import doorbell
 from agents.session import child_runs
+from approvals.policy.step_up import Confirmed
 from checkpoints import actors, store
 from checkpoints.models import Run
 from checkpoints.values.patch import Op
 
-from . import impact, request, rewind
+from . import confirmation, impact, request, rewind
 
 
 def fork(
@@ -36,17 +37,20 @@ def fork(
     title: str = "",
     seen: str = "",
     key: str = "",
+    confirmed: Confirmed | None = None,
 ) -> Run:
     """Start another run from checkpoint `at` of this one; the same `key` of the same person gives the same run.
 
     `patch` changes the state, `config` the configuration, `version` the agent's version. `seen` is the hex digest of
-    the impact that was shown. Raises a RewindRefused: RewindNotAllowed, ImpactChanged.
+    the impact that was shown, `confirmed` how they confirmed who they are. Raises a RewindRefused: RewindNotAllowed,
+    OrderNotConfirmed, ImpactChanged.
     """
     rewind.check_may(run, by)
     mine = f"fork:{by.pk}:{key}" if key else None
     before = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=mine).first() if mine else None
     if before is not None:  # the same order again is not refused for anything that the run has done since
         return before
+    confirmation.check(run, by, confirmed)
     with transaction.atomic():
         hold_left_behind.lock_lineage(run)  # the effects that it will depend on are not undone meanwhile
         child_runs.lock_lineage(run)  # nor the children

@@ -30,6 +30,7 @@ from agents.session.run_path import RunPath
 from approvals.gates import closing
 from approvals.impact import Impact
 from approvals.models import Gate
+from approvals.policy.step_up import Confirmed
 from checkpoints import actors, crash_points, store
 from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.actors import Actor
@@ -43,7 +44,7 @@ from checkpoints.values.canonical_json import decode
 from checkpoints.values.ops import Append, Write
 from checkpoints.values.patch import Op
 
-from . import impact
+from . import confirmation, impact
 from .cancel import GateOpened, left_something
 from .request import check_goes_on, check_stands, check_taken, edited, plan_of, target_of
 
@@ -74,19 +75,21 @@ class HeadMove:
 
 def rewind(
     run: Run, *, to: int, by: User, feedback: str = "", confirm: bool = False, seen: str = "", newest: int = 0,
-    key: str = "",
+    key: str = "", confirmed: Confirmed | None = None,
 ) -> Run:  # fmt: skip
     """Go back to checkpoint `to`, and run the step after it again, whatever is recorded.
 
     `feedback` is read by the agent where its state has a list for it. `confirm`: an effect that cannot be undone may
     be done once more. `seen` is the hex digest of the impact that was shown; "" where none was. `newest` is the
     number of the newest checkpoint that the sender knew, by which the same order given twice is done once;
-    0: any. `key` names the person's form, which is done once as well, wherever the run is by then. Raises a
-    RewindRefused: RewindNotAllowed, ImpactChanged, NeedsConfirmation.
+    0: any. `key` names the person's form, which is done once as well, wherever the run is by then. `confirmed`: how
+    they confirmed who they are. Raises a RewindRefused: RewindNotAllowed, OrderNotConfirmed, ImpactChanged,
+    NeedsConfirmation.
     """
     check_may(run, by)
     if _done_before(run, key, by):
         return run
+    confirmation.check(run, by, confirmed)
     move = HeadMove(
         kind="rewind", by=by, target=_checked(run, to), look=partial(impact.of_rewind, run, to),
         reason=f"The run was rewound to checkpoint {to}.",  # not translated: an event keeps it
@@ -97,7 +100,7 @@ def rewind(
 
 def edit(
     run: Run, *, at: int, patch: Sequence[Op], by: User, feedback: str = "", seen: str = "", newest: int = 0,
-    key: str = "",
+    key: str = "", confirmed: Confirmed | None = None,
 ) -> Run:  # fmt: skip
     """Change the state of checkpoint `at` by a JSON Patch, and go on from there; only what reads the change runs.
 
@@ -106,6 +109,7 @@ def edit(
     check_may(run, by)
     if _done_before(run, key, by):
         return run
+    confirmation.check(run, by, confirmed)
     target = _checked(run, at)
     move = HeadMove(
         kind="edit", by=by, target=target, look=partial(impact.of_edit, run, at, patch),

@@ -44,10 +44,10 @@ SIZE = Func("value", function="octet_length", output_field=IntegerField())
 Execution = tuple[str, bytes, int]  # of a step: its name, the digest of its input, and how often it ran on that before
 
 
-def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signal, bool]:
+def send(run: Run, name: str, value: Any, *, key: str, by: Actor, owner: Actor | None = None) -> tuple[Signal, bool]:
     """Keep a signal to a live run and wake it if it waits for that; tell whether it is new.
 
-    The same key with the same value is the same signal. Raises WorkInvalid, SignalConflict, RunEnded, TooManySignals.
+    `owner`: the person who answers for the sender, where that is a program with a token. The same key with the same value is the same signal. Raises WorkInvalid, SignalConflict, RunEnded, TooManySignals.
     """
     content = _checked(run, name, value)
     with transaction.atomic():
@@ -65,6 +65,8 @@ def send(run: Run, name: str, value: Any, *, key: str, by: Actor) -> tuple[Signa
         crash_points.point("before_signal", run.next_step)
         made = Signal.objects.create(run=run, name=name, key=key, value=content, by=by.id, by_name=by.name)
         data = {"signal": made.pk, "name": name, "key": key}
+        if owner is not None and owner.id != by.id:
+            data["owner"] = owner.id
         if not veil(run, name):  # a digest of a short secret, such as a PIN, would tell it
             data["digest"] = digests.of_value(value).hex()
         event_log.record("signal.received", subject=f"run:{run.pk}", run=run, by=by, data=data)

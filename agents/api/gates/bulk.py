@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from agents.api.protocol import Key, answer, kept, needs, one_of, optional, own
+from agents.api.protocol import Key, answer, confirmation_of, kept, needs, one_of, optional, own
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -20,7 +20,6 @@ from approvals.decisions.bulk.orders import BulkChoice, BulkProgress, BulkSubmis
 from approvals.decisions.decision_impact import LENGTH
 from approvals.policy.bulk import MOST
 
-from .decisions import confirmation_of
 from .gates import DIGEST
 
 router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))

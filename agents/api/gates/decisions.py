@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Any
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agents.api.protocol import GateId, Key, answer, kept, needs, one_of, optional, own
+from agents.api.protocol import GateId, Key, answer, confirmation_of, kept, needs, one_of, optional, own
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -19,7 +18,6 @@ from approvals.decisions import deciding
 from approvals.decisions.decision_impact import LENGTH
 from approvals.decisions.submission import MOST_NAMED, Submission
 from approvals.models import Decision
-from approvals.policy import step_up
 from approvals.views.access import gate_or_404
 
 from .gates import DIGEST, GateHead
@@ -189,11 +187,6 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
         return answer(decided, http_status=201)
 
     return kept(request, key, say)
-
-
-def confirmation_of(request: HttpRequest) -> step_up.Confirmed | None:
-    """Return what the session's person confirmed; None for a token, even if a cookie comes with it."""
-    return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None
 
 
 def said_in(decision: Decide) -> dict[str, Any]:

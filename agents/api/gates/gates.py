@@ -19,7 +19,7 @@ from approvals.models import Gate, Outcome, Proposal
 from approvals.policy import required
 from approvals.presentation.decision_form import whole_state
 from approvals.presentation.gate_facts import agreement as agreements
-from approvals.presentation.gate_facts import fate_words
+from approvals.presentation.gate_facts import authors, fate_words
 from approvals.presentation.gate_facts.outcomes import ActionOutcome, deciders, judged
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.views.access import gate_or_404
@@ -236,6 +236,11 @@ class GateHead(GateSummary):
         description="Whether the gate's policy takes decisions by token. If not, people decide on the gate's page.",
         examples=[True],
     )
+    changed_before: list[str] = Field(
+        description="Who changed the run before this was asked, and what: sentences, whose values are data. Whoever did "
+        "may not decide, unless the policy does not separate duties.",
+        examples=[["Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"]],
+    )
     agreement: AgreementAnswer = Field(description="Who must approve, and who has.")
     desk: DeskAnswer = Field(description="The people on it, and those who are asked.")
 
@@ -252,6 +257,10 @@ class GateHead(GateSummary):
     @staticmethod
     def resolve_whole_state(gate: Gate, context: dict[str, Any]) -> bool:
         return whole_state.allowed(gate, context["standing"].card)
+
+    @staticmethod
+    def resolve_changed_before(gate: Gate) -> list[str]:
+        return authors.changes(gate)
 
     @staticmethod
     def resolve_agreement(gate: Gate, context: dict[str, Any]) -> agreements.Agreement:

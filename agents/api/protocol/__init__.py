@@ -1,7 +1,7 @@
 """Parts shared by all addresses of the API: authentication, bodies, problems, keys, rates and waiting."""
 
 from .addresses import AgentName, GateId, RunId, Seq, gate_page
-from .auth import actor_of, needs, token_of
+from .auth import actor_of, confirmation_of, needs, token_of
 from .exact_json import answer
 from .idempotency_keys import Key, kept, once, own
 from .members import Hex, Text, known, one_of, optional, or_null
@@ -10,5 +10,5 @@ from .problem_details import Fault, problem
 
 __all__ = [
     "AgentName", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text", "actor_of", "answer",
-    "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "or_null", "own", "problem", "token_of",
+    "confirmation_of", "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "or_null", "own", "problem", "token_of",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
@@ -17,6 +18,7 @@ from agents import tokens
 from agents.models import Token, TokenScope
 from agents.queries.access import reader_of
 from agents.work_errors import TokenNotAllowed
+from approvals.policy import step_up
 from checkpoints import actors
 from checkpoints.actors import Actor
 
@@ -83,3 +85,8 @@ def who_asks(request: HttpRequest) -> str:
     """Return the name under which keys and requests are counted: the token's or the person's."""
     token = token_of(request)
     return f"token:{token.pk}" if token else f"user:{reader_of(request).pk}"
+
+
+def confirmation_of(request: HttpRequest) -> step_up.Confirmed | None:
+    """Return what the session's person confirmed; None for a token, even if a cookie comes with it."""
+    return step_up.of_session(request) if isinstance(getattr(request, "auth", None), User) else None

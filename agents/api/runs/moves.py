@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.api.protocol import Key, RunId, answer, kept, needs, once, one_of, own
+from agents.api.protocol import Key, RunId, answer, confirmation_of, kept, needs, once, one_of, own
 from agents.errors import RewindRefused
 from agents.models import TokenScope
 from agents.moves import cancel as cancelling
@@ -147,13 +147,15 @@ def preview_order(request: HttpRequest, run_id: RunId, order: OrderPreview) -> H
 @router.post("/{int:run_id}/rewinds", response=RunSummary, summary="Rewind a run")
 def rewind_run(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
     """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
-    return _moved(request, key, rewinds.rewind, run_to_order(request, run_id, order.to), **dict(order))
+    said = {"confirmed": confirmation_of(request), **dict(order)}
+    return _moved(request, key, rewinds.rewind, run_to_order(request, run_id, order.to), **said)
 
 
 @router.post("/{int:run_id}/edits", response=RunSummary, summary="Edit a run's state")
 def edit_run(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
     """Save an edited state as a new checkpoint and go on from it."""
-    return _moved(request, key, rewinds.edit, run_to_order(request, run_id, order.at), **dict(order))
+    said = {"confirmed": confirmation_of(request), **dict(order)}
+    return _moved(request, key, rewinds.edit, run_to_order(request, run_id, order.at), **said)
 
 
 @router.post("/{int:run_id}/forks", response={201: RunSummary}, summary="Fork a run")
@@ -162,7 +164,8 @@ def fork_run(request: HttpRequest, run_id: RunId, order: Fork, key: Key) -> Http
     run = run_to_order(request, run_id, order.at)
 
     def make() -> HttpResponse:
-        made = forks.fork(run, by=reader_of(request), key=own(request, key), **dict(order))
+        confirmed = confirmation_of(request)
+        made = forks.fork(run, by=reader_of(request), key=own(request, key), confirmed=confirmed, **dict(order))
         return done(made, http_status=201, location=f"/api/runs/{made.pk}")
 
     return kept(request, key, make)

@@ -17,6 +17,7 @@ from agents.queries.access import reader_of, run_or_404
 from agents.waits import signals, suspend
 from agents.work_errors import WorkNotAllowed
 from approvals.schema import redact
+from checkpoints.actors import of_user
 from checkpoints.models import Run
 from checkpoints.values.canonical_json import canonical, decode
 
@@ -149,7 +150,9 @@ def send_signal(request: HttpRequest, run_id: RunId, name: SignalName, order: Si
 
     def do() -> HttpResponse:
         own = order.key or uuid.uuid4().hex
-        sent, new = signals.send(run, name, order.value, key=own, by=actor_of(request))
+        sent, new = signals.send(
+            run, name, order.value, key=own, by=actor_of(request), owner=of_user(reader_of(request))
+        )
         return answer(SignalAnswer.from_orm(sent), http_status=201 if new else 200)
 
     return once(request, key, do)

@@ -20,6 +20,7 @@ from agents.queries.access import private
 from agents.queries.checkpoint import checkpoint_or_404, difference, veil_of
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
+from approvals.policy import step_up
 from approvals.presentation.decision_form.faults import FormFault, of_form
 from checkpoints import store
 from checkpoints.errors import NotVerified
@@ -33,7 +34,9 @@ Offer = tuple[dict[str, Any], list[FieldError]]  # the context on the order, and
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the form of a checkpoint's state."""
-    run, _ = offered_moves.run_to_order(request, run_id)
+    run, reader = offered_moves.run_to_order(request, run_id)
+    if asks := offered_moves.ask_confirmation(request, run, reader):
+        return asks
     return render(request, "runs/order/edit.html", edit_context(run, TypedOrder("edit", seq)))
 
 
@@ -47,7 +50,10 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     if typed.faults:
         return refused(request, edit_context(run, order))
     try:
-        rewind.edit(run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.once)
+        rewind.edit(
+            run, at=order.at, patch=typed.patch, by=reader, feedback=order.why, seen=order.seen, key=order.once,
+            confirmed=step_up.of_session(request),
+        )  # fmt: skip
     except RewindRefused as refusal:
         run.refresh_from_db()
         return refused(request, edit_context(run, order), refusal)

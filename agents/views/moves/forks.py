@@ -18,6 +18,7 @@ from agents.queries.access import private
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from approvals.forms.texts import as_json
+from approvals.policy import step_up
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
 from checkpoints.values.canonical_json import parse
@@ -29,7 +30,9 @@ from .edits import Offer, order_context, refused, typed_of
 @private
 def page(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     """Show the state that a fork from the checkpoint begins with, and its impact."""
-    run, _ = offered_moves.run_to_order(request, run_id)
+    run, reader = offered_moves.run_to_order(request, run_id)
+    if asks := offered_moves.ask_confirmation(request, run, reader):
+        return asks
     return render(request, "runs/order/fork.html", fork_context(run, TypedOrder("fork", seq, title=run.title)))
 
 
@@ -45,7 +48,7 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         made = fork.fork(
             run, at=order.at, by=reader, patch=typed.patch, config=config, version=order.version, title=order.title,
-            seen=order.seen, key=order.once,
+            seen=order.seen, key=order.once, confirmed=step_up.of_session(request),
         )  # fmt: skip
     except RewindRefused as refusal:
         return refused(request, fork_context(run, order), refusal)

@@ -16,6 +16,7 @@ from agents.views.run_page import offered_moves
 from agents.views.run_page.run import again
 from agents.views.run_page.typed_order import TypedOrder, order_of
 from agents.waits import suspend
+from approvals.policy import step_up
 from checkpoints import actors
 from checkpoints.models import Run
 
@@ -29,8 +30,9 @@ def rewind(request: HttpRequest, run_id: int) -> HttpResponse:
     checkpoint_or_404(run, order.at)
     try:
         moving.rewind(
-            run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen, key=order.once
-        )
+            run, to=order.to, by=reader, feedback=order.why, confirm=order.confirm, seen=order.seen, key=order.once,
+            confirmed=step_up.of_session(request),
+        )  # fmt: skip
     except RewindRefused as refusal:
         return refused(request, run, reader, refusal, order)
     return redirect("run", run.pk)

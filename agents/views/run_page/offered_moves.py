@@ -10,11 +10,13 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.errors import ImpactChanged, NeedsConfirmation, RewindRefused
-from agents.moves import impact
+from agents.errors import ImpactChanged, NeedsConfirmation, OrderNotConfirmed, RewindRefused
+from agents.moves import confirmation, impact
 from agents.presentation import moves
 from agents.presentation.moves import RewindTarget
 from agents.queries.access import reader_of, run_or_404
@@ -22,6 +24,7 @@ from agents.session.run_path import RunPath
 from approvals.impact import Impact
 from approvals.impact.result import ENDING
 from approvals.models import Decision, Gate
+from approvals.policy import step_up
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.drawing.impact_lines import ImpactLine
 from checkpoints.access.permissions import REWIND_RUN, may
@@ -85,6 +88,18 @@ def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
     return run, reader
 
 
+def ask_confirmation(request: HttpRequest, run: Run, reader: User) -> HttpResponse | None:
+    """Redirect to the confirmation of who orders, and from there back here, before anything is typed.
+
+    None where no policy of the run asks for it, where it was given lately, or where this account has nothing for it.
+    """
+    method = confirmation.needed(run)
+    given = step_up.counts(step_up.of_session(request), by=reader, now=timezone.now(), asked=method or step_up.ANY)
+    if not method or given or not step_up.possible(reader, method):
+        return None
+    return redirect(step_up.address(request.get_full_path(), method))
+
+
 def panel(run: Run, checkpoint: Checkpoint, order: TypedOrder) -> dict[str, Any]:
     """Return the context of runs/rewind/panel.html."""
     return {
@@ -142,7 +157,8 @@ def notice(refusal: RewindRefused) -> dict[str, Any]:
     changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
     said = _("Fix the marked fields. Your input is kept.") if refusal.errors else str(refusal)
     title = _("Nothing was done yet.") if changed or refusal.errors else _("Nothing was done.")
-    return {"refusal": {"title": title, "said": said, "tone": "hold" if changed else "stop"}}
+    address = step_up.address("/", refusal.method) if isinstance(refusal, OrderNotConfirmed) else ""
+    return {"refusal": {"title": title, "said": said, "tone": "hold" if changed or address else "stop", "to": address}}
 
 
 def sentence(refused: RewindRefused | None) -> str:

@@ -28,7 +28,15 @@ from approvals.policy.step_up import Confirmed
 from approvals.preflight.checks import Preflight
 from approvals.presentation.decision_form.actions import TypedDecision
 from approvals.presentation.decision_form.posted import NOTHING, PostedDecision
-from approvals.presentation.gate_facts import agreement, attempts, conversation, outcomes, preconditions, step_up
+from approvals.presentation.gate_facts import (
+    agreement,
+    attempts,
+    authors,
+    conversation,
+    outcomes,
+    preconditions,
+    step_up,
+)
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.gate_facts.step_up import StepUp
 from approvals.presentation.text import exact_call
@@ -233,6 +241,11 @@ class AskedGate:
     def same_done(self) -> bool:
         """Tell whether the same was done before, so that this is decided by itself."""
         return any(each.same for each in self.done_before)
+
+    @cached_property
+    def changed_before(self) -> list[str]:
+        """List sentences: who changed the run before this was asked, and what."""
+        return authors.changes(self.gate)
 
     @property
     def may_approve(self) -> bool:
