@@ -191,8 +191,8 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     def _waiting(self, request: HttpRequest) -> HttpResponse | None:
         if not hasattr(request, "waiting"):
             return None
-        words = _("Not in force yet: it is milder than version %(version)s, so a second person has to confirm it.")
-        messages.warning(request, words % {"version": request.waiting.base.version})
+        words = _("Not in force yet: it is milder than %(policy)s, so a second person has to confirm it.")
+        messages.warning(request, words % {"policy": request.waiting.base})
         return redirect("admin:approvals_policychange_change", request.waiting.pk)
 
 

@@ -52,7 +52,8 @@ class PolicyChange(models.Model):
         indexes = [models.Index("team", "name", name="policy_change_waits", condition=models.Q(status="waiting"))]
 
     def __str__(self) -> str:
-        return f"change of {self.name}, version {self.base.version}"
+        new = self.base.name != self.name
+        return f"new policy {self.name}" if new else f"change of {self.name}, version {self.base.version}"
 
     @property
     def reasons(self) -> list[str]:

@@ -55,6 +55,24 @@ def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
     return addresses
 
 
+def read_as(host: str) -> Address | None:
+    """Return the address that a resolver reads in `host` without asking anybody; None for a name.
+
+    It takes `127.1`, `0x7f.1` and `2130706433` for 127.0.0.1, and `localhost` and the names below it too (RFC 6761).
+    """
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return IPv4Address("127.0.0.1")
+    try:
+        return ip_address(name)
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(name))
+    except OSError:
+        return None
+
+
 def permitted(address: Address, inside: Networks = ()) -> bool:
     """Tell whether the address is public, or in one of the networks `inside`."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:

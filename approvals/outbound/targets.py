@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from .addresses import permitted
+from .addresses import permitted, read_as
 
 LONGEST = 2000  # characters
 _WRITTEN = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
@@ -47,14 +46,10 @@ def fault(url: str) -> str:
 
 
 def _host_fault(host: str) -> str:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return (
-            ""
-            if _HOST.fullmatch(host)
-            else _("The host is not valid. Write an address like https://hooks.example.com/.")
-        )
+    address = read_as(host)
+    if address is None:
+        fits = _HOST.fullmatch(host)
+        return "" if fits else _("The host is not valid. Write an address like https://hooks.example.com/.")
     if permitted(address, settings.HOLDPOINT_WEBHOOKS_PRIVATE):
         return ""
     return _("This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE.")

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils.translation import gettext_lazy
 
-from approvals.models import Calendar, Policy, PolicyChange, versions
+from approvals.models import Calendar, Gate, Policy, PolicyChange, versions
 from approvals.models.policy import DEFAULT, SETTINGS
 from approvals.policy import required
 from checkpoints import actors
@@ -61,8 +61,8 @@ def save(policy: Policy, *, groups: Iterable[Group], people: Iterable[User], by:
     chosen, named = list(groups), list(people)
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=policy.team_id)
-        base, reasons = base_of(policy), compared(policy, chosen, named)
-        if base and reasons:
+        base = base_of(policy, chosen, named)
+        if base and (reasons := milder(terms_of(base), terms(policy, chosen, named))):
             return _propose(policy, base, chosen, named, reasons, by)
         versions.write(policy, by=actors.of_user(by), groups=chosen, people=named)
         return policy
@@ -73,11 +73,11 @@ def confirm(change: PolicyChange, *, by: User) -> Policy:
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=change.team_id)
         _check(change, by)
-        current = base_of(Policy(team=change.team, name=change.name)) == change.base
+        made = Policy(team=change.team, name=change.name, **change.values)
+        current = base_of(made, change.teams(), change.people()) == change.base
         status = PolicyChange.Status.CONFIRMED if current else PolicyChange.Status.OUTDATED
         ended = change.end(status, by=by)
         if ended and current:
-            made = Policy(team=change.team, name=change.name, **change.values)
             versions.write(made, by=actors.of_user(by), groups=change.teams(), people=change.people())
             PolicyChange.objects.filter(pk=change.pk).update(made=made)
             return made
@@ -99,23 +99,27 @@ def in_force(policy: Policy) -> Policy | None:
     return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version").first()
 
 
-def base_of(policy: Policy) -> Policy | None:
-    """Find the version by which gates of this name are decided until now.
+def base_of(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> Policy | None:
+    """Find the policy in force that an unsaved version is measured by: the one of its name.
 
-    Where the team has only a default, gates that ask for any other name are the default's. The built-in one, which
-    nobody wrote, is no measure.
+    A program may name any policy of its team, so a new name lets pass what no policy let pass before, unless one of
+    them asks as little: it is measured by the one to which it comes nearest. While the team has only a default, gates
+    that ask for any other name are the default's. None for a team's first policies, as long as no gate was opened
+    there; the built-in default, which nobody wrote, is no measure.
     """
-    found = in_force(policy)
-    if found or Policy.objects.filter(team=policy.team_id).exclude(name=DEFAULT).exists():
+    if found := in_force(policy):
         return found
-    built_in = Policy(team=policy.team, name=DEFAULT)
-    default = in_force(built_in)
-    return default if default and terms_of(default) != terms(built_in, [], []) else None
+    asked, built_in = terms(policy, groups, people), terms(Policy(team=policy.team, name=DEFAULT), [], [])
+    there = list(Policy.objects.filter(team=policy.team_id).current())
+    if any(each.name != DEFAULT for each in there) and not Gate.objects.filter(team=policy.team_id).exists():
+        return None
+    written = [each for each in there if each.name != DEFAULT or terms_of(each) != built_in]
+    return min(written, key=lambda each: (len(milder(terms_of(each), asked)), each.pk), default=None)
 
 
 def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> list[str]:
     """List in words how an unsaved version is milder than its base; [] where it is not, or has none."""
-    base = base_of(policy)
+    base = base_of(policy, groups, people)
     return milder(terms_of(base), terms(policy, groups, people)) if base else []
 
 

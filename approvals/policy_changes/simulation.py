@@ -19,7 +19,7 @@ from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy.rules.written import Directory
 
-from .changes import decided_by
+from .changes import decided_by, in_force
 from .lowering import covers
 
 LAST = 200  # gates
@@ -53,7 +53,7 @@ class SimulatedGate:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """The needs that a policy would have had at the last gates of its team and name."""
+    """The needs that a policy would have had at the last gates of its team and name, or of all names for a new one."""
 
     gates: Sequence[SimulatedGate]
     names: Names
@@ -69,7 +69,7 @@ class Simulation:
     def sentences(self) -> list[str]:
         """Write it: `31 of the last 200 gates would have asked two people.`."""
         if not self.gates:
-            return [_("No gate has been opened under a policy of this name, so there is nothing to compare with.")]
+            return [_("No gate has been opened that this can be compared with.")]
         asked = Counter(each.after.slots for each in self.gates if not each.after.auto)
         said = [self._automatic, *self._owed] if self._automatic else []
         said += [
@@ -118,9 +118,13 @@ class Simulation:
 
 
 def simulate(policy: Policy, *, groups: Iterable[Group], people: Iterable[User]) -> Simulation:
-    """Compute what an unsaved policy would have asked of the last gates of its team and name. Writes nothing."""
+    """Compute what an unsaved policy would have asked of the last gates of its team and name. Writes nothing.
+
+    A new name is tried on the team's gates under all names, since their programs may name it from then on.
+    """
     drafted = decided_by(policy, groups, people)
-    found = Gate.objects.filter(policy__team=policy.team_id, policy__name=policy.name, kind=Gate.Kind.REVIEW)
+    found = Gate.objects.filter(policy__team=policy.team_id, kind=Gate.Kind.REVIEW)
+    found = found.filter(policy__name=policy.name) if in_force(policy) else found
     read = found.select_related("run__plan", "run__started_by", "asked_by", "policy").order_by("-pk")[:LAST]
     gates = []
     for gate in read.prefetch_related("proposals"):

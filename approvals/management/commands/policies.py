@@ -10,6 +10,7 @@ from django.db import transaction
 from approvals.admin.policy_form import PolicyForm
 from approvals.models import Policy, PolicyChange
 from approvals.models.policy import SETTINGS
+from approvals.policy import required
 from approvals.policy.rules.written import Directory
 from approvals.policy_changes import changes, policy_file
 from approvals.policy_changes.lowering import milder
@@ -81,6 +82,7 @@ class Command(BaseCommand):
         if stored is None:
             self.stdout.write(f"{named}: new")
             self._milder(changes.compared(draft, groups, people))
+            self._asked(draft, groups, people)
             return
         before, after = changes.terms_of(stored), changes.terms(draft, groups, people)
         if before == after:
@@ -88,7 +90,14 @@ class Command(BaseCommand):
             return
         self.stdout.write(f"{named}: changed, would be version {stored.version + 1}")
         self._milder(milder(before, after))
-        for sentence in simulate(draft, groups=groups, people=people).sentences:
+        self._asked(draft, groups, people)
+
+    def _asked(self, draft: Policy, groups: list[Group], people: list[User]) -> None:
+        for rule in required.rules_of(draft.rules):
+            if rule.require.get("auto"):
+                self.stdout.write(f"  “{rule.name}” approves by itself, and no number below zero whose size it refuses")
+        found = simulate(draft, groups=groups, people=people)
+        for sentence in found.sentences if found.gates else ():
             self.stdout.write(f"  {sentence}")
 
     def _milder(self, reasons: list[str]) -> None:

@@ -1,8 +1,12 @@
 """Evaluates the expressions of rules, which are in CEL, the Common Expression Language.
 
 The only module that knows the library. An expression is short, calls nothing but pure functions of a fixed list, goes
-through lists at most twice, and sees at most `VALUES` values, so that it ends within a fraction of a second. It can
-read nothing else.
+through lists at most twice, and sees at most `VALUES` values of an action. What it may cost is computed from its text
+and from the sizes of what it sees before it runs; above `BUDGET` it is unclear, so that it ends within a fraction of a
+second, and the same proposal always gives the same. It can read nothing else.
+
+A number below zero is smaller than every limit, which no author of `amount < 50` has in mind. So an expression is true
+or false only where it gives the same with the sizes of these numbers: -20 is below 50 either way, -10000 is unclear.
 
 Numbers are exact: CEL has 64-bit integers and binary doubles only, and a decimal of up to 15 digits survives as a
 double, in order and distinct from every other. Longer numbers are left out of the facts, and refused in an expression;
@@ -12,7 +16,7 @@ so is arithmetic, which would round.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,6 +29,10 @@ from approvals.policy.requirements import Unclear
 LONGEST = 1_000  # characters of an expression
 LOOPS = 2  # times that it goes through a list
 VALUES = 1_000  # values of an action that it may see
+BUDGET = 200_000  # the cost that it may have, in comparisons of short values: a microsecond or two each
+_PATTERN = 40  # the cost of `matches`, which reads its pattern each time
+_SCANNED = 600  # characters of a text that are searched at the cost of one comparison
+_PER_OPERATION = 10  # characters of an expression, about
 DIGITS = 15  # of a number: a double holds all decimals of so many digits apart
 PARTIAL = ""  # a fact: whether values are left out, which whatever reads more than single values would miss
 _WHOLE = re.compile(r"\b(?:in|has|size)\b|\{")  # it asks whether values are there, or compares all of them
@@ -54,13 +62,30 @@ class Expression:
     program: Any
     names: frozenset[str]  # the variables that it reads
     whole: bool = False  # whether it would take values that are left out for ones that are not there
+    loops: int = 0  # times that it goes through a list
 
     def is_true(self, facts: Mapping[str, Any]) -> bool:
         """Evaluate it on an action's facts. Raises Unclear where that gives no true or false."""
         if self.whole and facts.get(PARTIAL):
             raise Unclear(_("a value is too long to be compared exactly"))
+        known = {name: value for name, value in facts.items() if name != PARTIAL}
+        if self.loops and self._cost(known) > BUDGET:
+            raise Unclear(_("it would take too long for so many values"))
+        found = self._evaluated(known)
+        if (sizes := _without_signs(known)) != known and self._evaluated(sizes) is not found:
+            raise Unclear(_("it depends on the sign of a number below zero"))
+        return found
+
+    def _cost(self, known: Mapping[str, Any]) -> int:
+        """Return what it may cost at most, with its loops within one another over the longest list."""
+        rounds = max((len(each) for each in _values(known) if isinstance(each, list | dict)), default=0) ** self.loops
+        longest = max((len(each) for each in _values(known) if isinstance(each, str)), default=0)
+        operations = (len(self.text) // _PER_OPERATION + 1) * (1 + longest // _SCANNED)
+        return rounds * (operations + _PATTERN * self.text.count("matches"))
+
+    def _evaluated(self, known: Mapping[str, Any]) -> bool:
         try:
-            found = self.program.execute({name: value for name, value in facts.items() if name != PARTIAL})
+            found = self.program.execute(known)
         except BaseException as fault:  # noqa: BLE001 - whatever the library raises, also a panic of its Rust code
             _of_the_library(fault)
             raise Unclear(_why(fault)) from None
@@ -94,7 +119,24 @@ def checked(text: str) -> Expression:
     if long := _LONG_NUMBER.search(bare):
         words = _("Write numbers of at most %(most)s digits: longer ones are not compared exactly.") % {"most": DIGITS}
         raise _refused(words, bare, long.group())
-    return Expression(text, program, frozenset(told["variables"]), loops > 0 or bool(_WHOLE.search(bare)))
+    return Expression(text, program, frozenset(told["variables"]), loops > 0 or bool(_WHOLE.search(bare)), loops)
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """Yield a value and all values within it, names included."""
+    yield value
+    within = [*value, *value.values()] if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for each in within:
+        yield from _values(each)
+
+
+def _without_signs(value: Any) -> Any:
+    """Return a value with the sizes of its numbers in their place."""
+    if isinstance(value, Mapping):
+        return {name: _without_signs(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_without_signs(each) for each in value]
+    return abs(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def without_strings(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from approvals.errors import NotAllowed
 from approvals.models import Policy, PolicyChange
 from approvals.policy_changes import changes
 from approvals.policy_changes.changes import ChangeEnded, MayNotConfirm, NamesGone, SamePerson
+from approvals.policy_changes.simulation import simulate
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import canonical, decode
 from tests.factories import decide, make_gate, make_policy, make_team, make_user
@@ -81,6 +83,46 @@ def test_the_first_policy_beside_a_default_that_people_wrote_is_compared_with_it
     assert changes.confirm(change, by=mira) == in_force(team)
     with pytest.raises(ChangeEnded):
         changes.confirm(other, by=mira)
+
+
+def named(team: Group, by: User, name: str, *, groups: Sequence[Group] = (), **settings: Any) -> Policy | PolicyChange:
+    return changes.save(Policy(team=team, name=name, **settings), groups=groups, people=[], by=by)
+
+
+def test_a_new_name_that_asks_less_than_every_policy_of_the_team_waits(team: Group) -> None:
+    """One person wrote a policy of another name, decided by another team and without separation, and it counted."""
+    make_policy(team, name="large", quorum=3)
+    make_gate(policy=Policy.objects.get(team=team, name="refunds"))
+    ann, mira, others = writer("Ann"), writer("Mira"), make_team("Others")
+    for name, said in (("quick", {"quorum": 1}), ("own", {"quorum": 2, "separation": False})):
+        change = named(team, ann, name, **said)
+        assert isinstance(change, PolicyChange)
+        assert not Policy.objects.filter(team=team, name=name).exists()
+    change = named(team, ann, "theirs", groups=[others], quorum=2)
+    assert isinstance(change, PolicyChange)
+    assert (change.base.name, change.reasons) == ("refunds", ["Other people, or fewer, have to approve."])
+    made = changes.confirm(change, by=mira)
+    assert (made.name, made.version, made.reviewer_ids) == ("theirs", 1, [others.pk])
+
+
+def test_a_new_name_as_strict_as_one_of_the_team_counts_at_once(team: Group) -> None:
+    make_policy(team, name="large", quorum=3)
+    make_gate(policy=Policy.objects.get(team=team, name="large"))
+    assert isinstance(named(team, writer("Ann"), "another", quorum=2), Policy)
+
+
+def test_before_the_first_gate_a_teams_first_policies_count_at_once(team: Group) -> None:
+    assert isinstance(named(team, writer("Ann"), "quick", quorum=1), Policy)
+
+
+def test_what_a_new_name_would_have_asked_is_tried_on_the_gates_of_all_names(team: Group) -> None:
+    for name in ("refunds", "large"):
+        policy = Policy.objects.filter(team=team, name=name).first() or make_policy(team, name=name, quorum=3)
+        make_gate(policy=policy)
+    found = simulate(Policy(team=team, name="quick"), groups=[], people=[])
+    assert "2 would have needed less than was asked." in found.sentences
+    known = simulate(Policy(team=team, name="large"), groups=[], people=[])
+    assert len(known.gates) == 1
 
 
 def test_beside_the_built_in_default_the_first_policy_counts_at_once() -> None:
