@@ -77,7 +77,7 @@ class RewindNotAllowed(RewindRefused):
 
 
 class OrderNotConfirmed(RewindRefused):
-    """A policy of the run asks people to confirm who they are, and this person did not lately; `method` says by what."""
+    """A policy of the run asks people to confirm who they are, and this person did not; `method` says by what."""
 
     code = "not_confirmed"
     status = 403

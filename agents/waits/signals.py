@@ -47,7 +47,8 @@ Execution = tuple[str, bytes, int]  # of a step: its name, the digest of its inp
 def send(run: Run, name: str, value: Any, *, key: str, by: Actor, owner: Actor | None = None) -> tuple[Signal, bool]:
     """Keep a signal to a live run and wake it if it waits for that; tell whether it is new.
 
-    `owner`: the person who answers for the sender, where that is a program with a token. The same key with the same value is the same signal. Raises WorkInvalid, SignalConflict, RunEnded, TooManySignals.
+    `owner`: the person who answers for the sender, where that is a program with a token. The same key with
+    the same value is the same signal. Raises WorkInvalid, SignalConflict, RunEnded, TooManySignals.
     """
     content = _checked(run, name, value)
     with transaction.atomic():

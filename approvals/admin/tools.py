@@ -6,14 +6,15 @@ import json
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy
 
-from approvals.models import Tool, versions
+from approvals.models import Tool
+from approvals.policy_changes import tool_changes
 from approvals.schema import walk
 from approvals.tools import schemas
-from checkpoints import actors
+from checkpoints.admin.base import column
 from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, VersionedForm
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
@@ -124,7 +125,7 @@ class ToolForm(VersionedForm[Tool]):
 class ToolAdmin(VersionedAdmin[Tool]):
     """Saving makes the next version; gates keep the version that drew them, and older ones are only read."""
 
-    list_display = ("name", "version", "team", "title", "risk", "pins", "irreversible", "used")
+    list_display = ("name", "version", "team", "title", "risk", "pins", "irreversible", "used", "in_force")
     list_filter = (NewestVersionsFilter, "team", "risk", "used")
     list_select_related = ("team",)
     search_fields = ("name", "title", "team__name")
@@ -133,11 +134,16 @@ class ToolAdmin(VersionedAdmin[Tool]):
     form = ToolForm
     fields = ToolForm.Meta.fields
 
+    in_force = column("counts", gettext_lazy("In force"), boolean=True)
+
     @admin.display(description=gettext_lazy("Pinned"))
     def pins(self, tool: Tool) -> str:
         """Return the pointers of the arguments that are shown first."""
         return ", ".join(tool.pinned) or "none"
 
     def save_model(self, request: HttpRequest, obj: Tool, form: forms.ModelForm[Tool], change: bool) -> None:
-        """Write what was entered as the next version, with its event."""
-        versions.write(obj, by=actors.of_user(request.user))
+        """Write what was entered as the next version, with its event; what is milder waits for a second person."""
+        reasons = tool_changes.save(obj, by=request.user)  # type: ignore[arg-type]
+        if reasons:
+            words = gettext("Not in force yet: %(why)s Somebody else has to open this version and save it unchanged.")
+            messages.warning(request, words % {"why": " ".join(reasons)})

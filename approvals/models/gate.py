@@ -153,7 +153,7 @@ class Gate(models.Model):
     settles_as = models.CharField(max_length=10, default="", db_default="")
     # The person who answers for the external program that asks; null where an agent of this server asks.
     asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
-    # Ids of the people who wrote some of what it asks about, see approvals.policy.authorship; null: by an older release.
+    # Ids of the people who wrote some of what it asks about, see approvals.policy.authorship; null: not looked up.
     authors = ArrayField(models.BigIntegerField(), null=True)
     likeness = ArrayField(models.CharField(max_length=32), default=list, db_default=[])  # see approvals.cards.likeness
     attempt = models.PositiveSmallIntegerField(default=1, db_default=1)  # 1 + how often the same was rejected before

@@ -28,8 +28,8 @@ class ToolQuerySet(models.QuerySet["Tool"]):
         return self.order_by("team", "name", "-version").distinct("team", "name")
 
     def in_use(self) -> ToolQuerySet:
-        """Select the newest version of each, where that one is in use."""
-        return self.filter(pk__in=self.current().values("pk"), used=True)
+        """Select the version of each that counts, where that one is in use."""
+        return self.filter(pk__in=self.filter(counts=True).current().values("pk"), used=True)
 
     def registered(self, names: Collection[str], *, team: Group) -> dict[str, Tool]:
         """Return the team's tools of these names, by name; one statement, none where nothing is named."""
@@ -69,6 +69,8 @@ class Tool(models.Model):
         default=True,
         help_text=_("When off, the tool counts as not registered from this version on."),
     )
+    # False: milder than the version before, until a second person saves the same; see policy_changes.tool_changes.
+    counts = models.BooleanField(default=True, db_default=True, editable=False)
     created_at = models.DateTimeField(db_default=Now())
 
     objects = ToolQuerySet.as_manager()
@@ -85,10 +87,11 @@ class Tool(models.Model):
     @property
     def facts(self) -> dict[str, Any]:
         """Return the version's settings, for its event; the schema as its digest in hex, since it may be long."""
-        names = ("name", "version", "title", "pinned", "risk", "irreversible", "undo", "used")
+        names = ("name", "version", "title", "pinned", "risk", "irreversible", "undo", "used", "counts")
         return {name: getattr(self, name) for name in names} | {"schema": digests.of_value(self.schema).hex()}
 
 
 @prepared
 def _newest(team: Any, names: Any) -> models.QuerySet[Tool]:
-    return Tool.objects.filter(OneOf(models.F("name"), names), team=team).order_by("name", "-version").distinct("name")
+    found = Tool.objects.filter(OneOf(models.F("name"), names), team=team, counts=True)
+    return found.order_by("name", "-version").distinct("name")

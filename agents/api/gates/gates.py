@@ -237,8 +237,8 @@ class GateHead(GateSummary):
         examples=[True],
     )
     changed_before: list[str] = Field(
-        description="Who changed the run before this was asked, and what: sentences, whose values are data. Whoever did "
-        "may not decide, unless the policy does not separate duties.",
+        description="Who changed the run before this was asked, and what: sentences, whose values are data. Whoever "
+        "did may not decide, unless the policy does not separate duties.",
         examples=[["Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"]],
     )
     agreement: AgreementAnswer = Field(description="Who must approve, and who has.")

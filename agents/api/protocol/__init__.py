@@ -10,5 +10,6 @@ from .problem_details import Fault, problem
 
 __all__ = [
     "AgentName", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text", "actor_of", "answer",
-    "confirmation_of", "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "or_null", "own", "problem", "token_of",
+    "confirmation_of", "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "or_null", "own", "problem",
+    "token_of",
 ]  # fmt: skip

@@ -1,0 +1,69 @@
+"""Writes versions of registered tools: one that is milder counts once a second person has saved the same.
+
+A tool's risk and schema decide which rule of a policy holds, what a rule may approve by itself and what reviewers see.
+So a change that one person makes alone may not lower them. A tool that was not registered is measured by what the
+team's policies could do with it: of an external program's actions, a rule approves only those of registered tools.
+Before the team's first gate nothing can be made milder.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from approvals.models import Gate, Policy, Tool, versions
+from approvals.policy import required
+from approvals.policy.requirements import RISKS
+from checkpoints import actors
+from checkpoints.models import Event
+
+SAME = ("title", "schema", "pinned", "risk", "irreversible", "undo", "used")
+
+
+def save(tool: Tool, *, by: User) -> list[str]:
+    """Write an unsaved tool as the next version; return how it is milder where it waits for a second person."""
+    with transaction.atomic():
+        Group.objects.select_for_update(no_key=True).get(pk=tool.team_id)
+        known = Tool.objects.filter(team=tool.team_id, name=tool.name).order_by("-version")
+        newest, actor = known.first(), actors.of_user(by)
+        reasons = milder(known.filter(counts=True).first(), tool)
+        tool.counts = not reasons or (newest is not None and _confirms(newest, tool, actor.id))
+        versions.write(tool, by=actor)
+        return [] if tool.counts else reasons
+
+
+def milder(before: Tool | None, after: Tool) -> list[str]:
+    """List in words how a version is milder than the one that counts; [] where it is not."""
+    if not Gate.objects.filter(team=after.team_id).exists():
+        return []
+    if before is None or not before.used:
+        return _approved_by_rules(after) if after.used else []
+    if not after.used:
+        return [_("It would count as not registered.")]
+    found = []
+    if RISKS.index(after.risk) < RISKS.index(before.risk):
+        found.append(
+            _("Its risk was %(before)s, and would be %(after)s.") % {"before": before.risk, "after": after.risk}
+        )
+    if before.irreversible and not after.irreversible:
+        found.append(_("It could be undone."))
+    if not set(before.pinned) <= set(after.pinned):
+        found.append(_("Fewer of its arguments would be shown first."))
+    if (before.title, before.undo, before.schema) != (after.title, after.undo, after.schema):
+        found.append(_("What reviewers read of it, or the arguments that it takes, changed."))
+    return found
+
+
+def _approved_by_rules(tool: Tool) -> list[str]:
+    policies = Policy.objects.filter(team=tool.team_id).current()
+    named = [each.name for each in policies if any(rule.require.get("auto") for rule in required.rules_of(each.rules))]
+    words = _("A rule of %(policy)s could approve it by itself.")
+    return [words % {"policy": name} for name in sorted(named)]
+
+
+def _confirms(waiting: Tool, tool: Tool, actor: str) -> bool:
+    """Tell whether a tool is what somebody else wrote in the version that waits."""
+    written = Event.objects.filter(kind="tool.changed", subject=f"tool:{waiting.pk}").values_list("actor", flat=True)
+    same = all(getattr(waiting, name) == getattr(tool, name) for name in SAME)
+    return not waiting.counts and same and actor not in written
