@@ -94,7 +94,7 @@ def contributions(run: int, checkpoint: UUID, step: str, *, before: datetime | N
     numbers = {each.id: each.seq for each in path}
     found: dict[Contribution, None] = {}
     for what, actor, source, line, _, data, patch, body, gate, asked_at, kind in read:
-        facts = decode(bytes(data)) if data else None
+        facts: Any = decode(bytes(data)) if data else None
         person = _person(actor) or (_person(facts.get("owner", "")) if what == SIGNALLED else 0)
         if not person:
             continue

@@ -78,9 +78,10 @@ class Expression:
 
     def _cost(self, known: Mapping[str, Any]) -> int:
         """Return what it may cost at most, with its loops within one another over the longest list."""
-        rounds = max((len(each) for each in _values(known) if isinstance(each, list | dict)), default=0) ** self.loops
+        most = max((len(each) for each in _values(known) if isinstance(each, list | dict)), default=0)
         longest = max((len(each) for each in _values(known) if isinstance(each, str)), default=0)
         operations = (len(self.text) // _PER_OPERATION + 1) * (1 + longest // _SCANNED)
+        rounds = int(most**self.loops)
         return rounds * (operations + _PATTERN * self.text.count("matches"))
 
     def _evaluated(self, known: Mapping[str, Any]) -> bool:

@@ -82,7 +82,8 @@ class Above(Agent):
     def ask(self, first: int) -> dict[str, Any]:
         """Start the child, and take its sum."""
         child: ChildRun = self.spawn("below", {"sum": first, "asks": True})
-        return {"sum": self.gather(child)[0].state["sum"]}
+        made = self.gather(child)[0]
+        return {"sum": made.state["sum"] if made else 0}
 
     @gate(edits=["sum"])
     def review(self, sum: int) -> Card:
