@@ -1,4 +1,4 @@
-"""Whether a person has to confirm who they are before they order a rewind, an edit or a fork of a run.
+"""Asks people to confirm who they are before they rewind, edit or fork a run.
 
 Such an order decides what is asked, so it takes what a decision takes. The policies that count are those of the gates
 that the run waits at, and of those that its plan names. The strictest of them decides, and a rule of one that may ask

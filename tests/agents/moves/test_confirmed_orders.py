@@ -7,6 +7,7 @@ that was asked about, and fork the run, without any.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ def waiting(ledger: str, **policy: Any) -> Run:
 
 def ways(run: Run, by: User, confirmed: Confirmed | None) -> dict[str, bool]:
     """Which orders are carried out."""
-    orders = {
+    orders: dict[str, Callable[[], Run]] = {
         "edit": lambda: rewinds.edit(run, at=1, patch=PATCH, by=by, confirmed=confirmed),
         "rewind": lambda: rewinds.rewind(run, to=1, by=by, confirmed=confirmed),
         "fork": lambda: forks.fork(run, at=1, by=by, confirmed=confirmed),

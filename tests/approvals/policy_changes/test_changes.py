@@ -94,7 +94,8 @@ def test_a_new_name_that_asks_less_than_every_policy_of_the_team_waits(team: Gro
     make_policy(team, name="large", quorum=3)
     make_gate(policy=Policy.objects.get(team=team, name="refunds"))
     ann, mira, others = writer("Ann"), writer("Mira"), make_team("Others")
-    for name, said in (("quick", {"quorum": 1}), ("own", {"quorum": 2, "separation": False})):
+    less: list[dict[str, Any]] = [{"quorum": 1}, {"quorum": 2, "separation": False}]
+    for name, said in zip(("quick", "own"), less, strict=True):
         change = named(team, ann, name, **said)
         assert isinstance(change, PolicyChange)
         assert not Policy.objects.filter(team=team, name=name).exists()
