@@ -2,11 +2,13 @@
 
 A cursor determines each parameter's type every time; for thirty parameters that costs a quarter of the save. Here the
 types are known, and values are sent in PostgreSQL's binary form. Only in autocommit mode: psycopg drops prepared
-statements after a rollback, which costs a retry here but would abort a transaction.
+statements after a rollback, which costs a retry here but would abort a transaction. What is dropped is only known when
+one is missing; others may have been prepared since, so no name is given twice.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,6 +22,7 @@ from psycopg.errors import InvalidSqlStatementName, error_from_result
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # PostgreSQL's
 _MICROSECOND = timedelta(microseconds=1)
+_numbers = itertools.count()
 _prepared: WeakKeyDictionary[psycopg.Connection[Any], dict[str, bytes]] = WeakKeyDictionary()
 
 _BINARY = [pq.Format.BINARY]
@@ -61,7 +64,7 @@ def _run(raw: psycopg.Connection[Any], sql: str, values: Sequence[Value], meanwh
     names = _prepared.setdefault(raw, {})
     with raw.lock:
         if sql not in names:
-            name = b"holdpoint_%d" % len(names)
+            name = b"holdpoint_%d" % next(_numbers)
             raw.pgconn.send_prepare(name, sql.encode())
             _result(raw)
             names[sql] = name
