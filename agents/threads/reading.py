@@ -36,6 +36,13 @@ ORDER BY at DESC, run_id DESC, seq DESC LIMIT $6
 """
 _IN_ORDER = "SELECT id, run_id, at, seq FROM checkpoints_checkpoint WHERE run_id = $1 AND step <> ALL($2) ORDER BY seq"
 _PLACE = "SELECT at, run_id, seq FROM checkpoints_checkpoint WHERE id = $1"
+_MADE_BEFORE = """
+SELECT at, run_id, seq + 1 FROM checkpoints_checkpoint
+WHERE run_id = ANY($1::bigint[]) AND step <> ALL($2)
+  AND id < CASE get_byte(uuid_send(id), 6) / 16 WHEN 7 THEN $4 ELSE $3 END
+ORDER BY at DESC, run_id DESC, seq DESC LIMIT 1
+"""
+_EPOCH = 0x01B21DD213814000  # the 100 ns from the first moment of a UUIDv6 to that of a UUIDv7
 
 
 class ListPlace(NamedTuple):
@@ -176,11 +183,26 @@ def _each(
 
 
 def _before(runs: Sequence[ThreadRun], id: str) -> ListPlace | None:
+    """Return the place of a checkpoint in the list of these runs; of one elsewhere, the place where it was made."""
     for run in runs:
         found = run_sql(_PLACE, [run.stored(id)])
         if found and found[0][1] == run.run_id:
             return ListPlace._make(found[0])
-    return None
+    if not runs:
+        return None
+    found = run_sql(_MADE_BEFORE, [[Int8(run.run_id) for run in runs], list(places.NOTHING), *_least_ids(UUID(id))])
+    return ListPlace._make(found[0]) if found else None
+
+
+def _least_ids(id: UUID) -> tuple[UUID, UUID]:
+    """Return the least ids of the moment at which an id was made: a UUIDv6 as LangGraph's, a UUIDv7 as the store's."""
+    if id.version == 6:
+        ticks = (id.int >> 80) << 12 | (id.int >> 64) & 0xFFF
+        return id, UUID(int=(ticks - _EPOCH) // 10_000 << 80)
+    if id.version == 7:
+        ticks = (id.int >> 80) * 10_000 + _EPOCH
+        return UUID(int=(ticks >> 12) << 80 | 6 << 76 | (ticks & 0xFFF) << 64), id
+    return id, id
 
 
 def _portion(runs: Mapping[int, ThreadRun], below: ListPlace | None, most: int) -> list[Found]:

@@ -22,7 +22,7 @@ from checkpoints.models import Checkpoint, Hold, Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.retention import chunks, delete_batch, reading, rules
 from checkpoints.retention.delete_batch import RunMoved
-from checkpoints.store import Header, claims
+from checkpoints.store import claims
 from checkpoints.store.gaps import RemovalReason
 from checkpoints.values.ops import DROP
 
@@ -34,7 +34,6 @@ from .saving import LEASE
 PORTION = 500
 TRIES = 5  # at a run that is written meanwhile
 POLICY = "LangGraph"  # named in the gap as what removed them
-_EMPTY = Header("step", places.EMPTIED, places.STEP)
 
 
 def delete(owner: Owner, thread: str) -> None:
@@ -181,7 +180,7 @@ def _go_back(owner: Owner, run: ThreadRun, going: Collection[UUID], staying: Seq
     else:
         head = store.load(Run(pk=run.run_id))
         empty = dict.fromkeys(head.state, DROP)
-        store.save(head, empty, header=_EMPTY, **({"status": Run.Status.WAITING} | then))
+        store.save(head, empty, header=saving.EMPTY, **({"status": Run.Status.WAITING} | then))
 
 
 def _check_holds(run: ThreadRun, going: Collection[UUID] | None) -> None:

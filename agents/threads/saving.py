@@ -33,6 +33,7 @@ from .places import Owner, Place, Standing, ThreadRun
 LEASE = 60.0  # seconds after a put until the run rests, unless another put comes
 POSITION = "langgraph"
 HEADER = Header("step", places.STEP, places.STEP)
+EMPTY = Header("step", places.EMPTIED, places.STEP)
 _FIRST = "SELECT id FROM checkpoints_checkpoint WHERE run_id = $1 AND seq = 1"
 WAITS = "The graph waits for an answer to its interrupt."
 
@@ -143,12 +144,17 @@ def _looked_up(
 
 def _placed(owner: Owner, thread: ThreadRun, head: Snapshot, claim: Claim, new: NewCheckpoint) -> KeptRun:
     """Save the checkpoint after its parent, wherever that is."""
-    if new.parent is None:
-        begins = head if POSITION not in head.state else _beginning(thread)
-    else:
+    if new.parent is not None:
         parent = thread.stored(new.parent)
         begins = head if parent == head.id else _earlier(thread, parent)
-    if begins is None or begins.id == head.id:
+    elif POSITION not in head.state:
+        begins = head
+    elif (beginning := _beginning(thread)) is not None:
+        begins = beginning
+    else:
+        empty = dict.fromkeys(head.state, DROP)
+        begins = head = store.save(head, empty, claim=claim, header=EMPTY, actor=owner.by)
+    if begins.id == head.id:
         return _saved(owner, thread, head, claim, new)
     made = store.move_head(
         begins, _writes(begins, new), claim=claim, header=HEADER, actor=owner.by, id=thread.stored(new.id)

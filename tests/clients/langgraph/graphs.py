@@ -105,3 +105,24 @@ def counter(saver: BaseCheckpointSaver[Any]) -> Any:
         "loop", lambda state: END if len(state["items"]) >= state["upto"] else ["left", "right"]
     )
     return graph.compile(checkpointer=saver)
+
+
+class Paid(TypedDict):
+    """The invoice at hand, and what was asked about invoices and answered."""
+
+    invoice: int
+    asked: Annotated[list[str], operator.add]
+
+
+def treasurer(saver: BaseCheckpointSaver[Any] | None = None) -> Any:
+    """A graph whose subgraph has a memory of its own, and asks about each of two invoices."""
+
+    def ask(state: Paid) -> dict[str, Any]:
+        answer = interrupt(f"Pay invoice {state['invoice']}?")
+        return {"asked": [f"{state['invoice']}: {answer}"]}
+
+    inner = StateGraph(Paid).add_node(ask).add_edge(START, "ask").compile(checkpointer=True)
+    graph = StateGraph(Paid).add_node("treasurer", inner).add_edge(START, "treasurer")
+    graph.add_node("count", lambda state: {"invoice": state["invoice"] + 1}).add_edge("treasurer", "count")
+    graph.add_conditional_edges("count", lambda state: "treasurer" if state["invoice"] < 3 else END)
+    return graph.compile(checkpointer=saver) if saver is not None else graph

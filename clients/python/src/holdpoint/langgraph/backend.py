@@ -10,7 +10,8 @@ from .values import JSON
 
 # What becomes of a field: its new value; the items at the end of its list; or nothing any more.
 Change = tuple[Literal["set", "append", "drop"], JSON]
-# What the program knows of a thread: it is handed back with the next put. None: nothing, and whatever is there counts.
+# What the program knows of a thread: it is handed back with the next put. None: it goes on from the parent that it
+# names, whatever has been put since.
 Seen = Any
 
 

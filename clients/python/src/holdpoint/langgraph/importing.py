@@ -35,8 +35,7 @@ def _put(target: HoldpointSaver, found: CheckpointTuple, there: set[tuple[str, s
     place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": namespace}
     # A parent that the other store pruned is none.
     after = {**place, "checkpoint_id": parent} if (namespace, parent) in there else place
-    if parent:
-        target.branch_from({"configurable": after})
+    target.branch_from({"configurable": after})
     checkpoint = _renumbered(found.checkpoint)
     saved = target.put({"configurable": after}, checkpoint, found.metadata, checkpoint["channel_versions"])
     there.add((namespace, checkpoint["id"]))

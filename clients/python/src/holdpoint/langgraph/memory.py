@@ -1,7 +1,8 @@
 """Remembers of the threads that a saver reads and writes what it takes to send the next put as a change.
 
-And to tell two invocations apart: a put goes on from the newest checkpoint, or from one that was asked for by its id.
-One that goes on from what *was* the newest comes from an invocation that another one has overtaken.
+And to tell two invocations apart: a put goes on from the newest checkpoint, or it is a branch, from a checkpoint that
+was asked for, or from the beginning where whoever looked for an earlier one found none. One that goes on from what
+*was* the newest comes from an invocation that another one has overtaken.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ class KnownState(NamedTuple):
 
 @dataclass
 class KnownThread:
-    """A namespace of a thread. `lock`: held by whoever puts; `guard`: for moments by whoever reads or changes this."""
+    """A namespace of a thread. `lock`: held by whoever puts; `guard`: for moments by whoever reads or changes this.
+
+    `refused`: of the graph's own namespace, why a put in any was refused since the graph was read.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     seen: Seen = None
@@ -39,6 +43,7 @@ class KnownThread:
     states: OrderedDict[str, KnownState] = field(default_factory=OrderedDict)
     guard: threading.RLock = field(default_factory=threading.RLock)
     early: dict[str, list[Callable[[], None]]] = field(default_factory=dict)
+    refused: Exception | None = None
 
     def interrupted(self, id: str, send: Callable[[], None]) -> None:
         """Note an interrupt at a checkpoint whose put may still be under way: then it is sent again after that.
@@ -65,8 +70,8 @@ class KnownThread:
             while len(self.were_newest) > _NEWEST:
                 self.were_newest.popitem(last=False)
 
-    def asked_for(self, id: str) -> None:
-        """Note that a checkpoint was read by its id: whoever did may go on from there."""
+    def asked_for(self, id: str | None) -> None:
+        """Note that a checkpoint was read by its id, or None before the first: whoever did may go on from there."""
         with self.guard:
             self.were_newest.pop(id, None)
 
@@ -78,13 +83,19 @@ class KnownThread:
             while len(self.states) > _STATES:
                 self.states.popitem(last=False)
 
-    def check(self, thread: str, parent: str | None) -> None:
-        """Raise ThreadMoved if whoever puts after `parent` has been overtaken."""
-        if parent != self.newest and parent in self.were_newest:
+    def goes_on(self, thread: str, parent: str | None, *, forks: bool) -> Seen:
+        """Return what a put after `parent` goes on from: the newest checkpoint as seen, or None, whatever that is now.
+
+        `forks`: the program says that it branches. Raises ThreadMoved if whoever puts has been overtaken.
+        """
+        if parent == self.newest:
+            return self.seen
+        if parent in self.were_newest and not forks:
             raise ThreadMoved(
                 f"The thread {thread!r} has moved on from checkpoint {parent} in this program: two invocations of one "
                 "thread run at once. Nothing was saved. Invoke the graph again once the other is through."
             )
+        return None
 
     @property
     def size(self) -> int:

@@ -65,6 +65,8 @@ class HoldpointSaver(AwaitedSaver):
         """
         thread, namespace, id = _place(config)
         known = self._memory.of(thread, namespace)
+        if not namespace:
+            known.refused = None
         if id is None:
             with known.lock:  # or what was read before a put would be noted after it
                 stored, seen = self._backend.get(thread, namespace, None)
@@ -97,9 +99,13 @@ class HoldpointSaver(AwaitedSaver):
         thread = _thread(config) if config else None
         namespace = config["configurable"].get("checkpoint_ns") if config else None
         below = get_checkpoint_id(before) if before else None
+        there = False
         for stored in self._backend.listed(thread, namespace, before=below, limit=limit, only=only or None):
+            there = True
             self._memory.of(stored.thread, stored.namespace).asked_for(stored.id)
             yield _tuple(stored, self._allow)
+        if below and not there and thread is not None and namespace is not None:
+            self._memory.of(thread, namespace).asked_for(None)  # a subgraph that is sent back to before it ran
 
     def put(
         self,
@@ -113,25 +119,35 @@ class HoldpointSaver(AwaitedSaver):
         Raises ThreadMoved if somebody else has written the thread since it was read, ThreadEnded, Unsaveable.
         """
         thread, namespace, parent = _place(config)
-        metadata = get_serializable_checkpoint_metadata(config, metadata)
+        try:
+            self._put(thread, namespace, parent, checkpoint, get_serializable_checkpoint_metadata(config, metadata))
+        except Exception as error:
+            self._memory.of(thread, "").refused = error
+            raise
+        return _config(thread, namespace, checkpoint["id"])
+
+    def _put(
+        self, thread: str, namespace: str, parent: str | None, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> None:
         known = self._memory.of(thread, namespace)
         with known.lock:
-            known.check(thread, parent)
+            seen = known.goes_on(thread, parent, forks=metadata.get("source") == "fork")
             base = known.states.get(parent) if parent else None
             changes, state = _changes(base, checkpoint, self._allow)
             changes[POSITION] = ("set", to_position(checkpoint, metadata, allow=self._allow))
             run_id = metadata.get("run_id")
             new = New(checkpoint["id"], parent, changes, base is None, run_id if isinstance(run_id, str) else "")
-            seen = self._backend.put(thread, namespace, new, known.seen)
+            seen = self._backend.put(thread, namespace, new, seen)
             for again in known.put_through(checkpoint["id"], seen, state):
                 again()
-        return _config(thread, namespace, checkpoint["id"])
 
     def branch_from(self, config: RunnableConfig) -> None:
-        """Let a put go on from the checkpoint that the configuration names, though the thread has moved on from it."""
+        """Let a put go on from the checkpoint that the configuration names, though the thread has moved on from it.
+
+        Without one, from the beginning.
+        """
         thread, namespace, id = _place(config)
-        if id is not None:
-            self._memory.of(thread, namespace).asked_for(id)
+        self._memory.of(thread, namespace).asked_for(id)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -148,6 +164,9 @@ class HoldpointSaver(AwaitedSaver):
             return
         send = partial(self._backend.put_writes, thread, namespace, id, numbered, task_id, task_path)
         if any(channel == INTERRUPT for channel, _ in writes):
+            # LangGraph raises nothing else where a subgraph interrupts: an answer would go to an older state of it.
+            if (refused := self._memory.of(thread, "").refused) is not None:
+                raise refused
             self._memory.of(thread, namespace).interrupted(id, send)
         send()
 

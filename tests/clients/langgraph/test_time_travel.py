@@ -1,0 +1,190 @@
+"""A graph that goes on from an earlier checkpoint does what it does on LangGraph's own savers.
+
+A stateful subgraph that was sent back asked again, was answered "rejected", and went on with the old "approved": its
+first put, which has no parent, was refused as that of an overtaken invocation, and LangGraph swallows what is refused
+where a node interrupts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from holdpoint.langgraph import ThreadEnded, ThreadMoved
+from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from agents.moves import rewind
+from checkpoints import actors
+from checkpoints.audit import verify_runs
+from checkpoints.models import Run
+from tests.checkpoints.retention.pruned_runs import keep, pruned
+from tests.clients.langgraph.graphs import config, counter, talker, treasurer
+from tests.clients.langgraph.savers import BACKENDS, Made, savers
+from tests.factories import ann, unique
+from tests.harness.examples import first_alone
+
+STATEFUL = "treasurer"  # the namespace of the subgraph with a memory
+
+
+@pytest.fixture(params=first_alone(reversed(BACKENDS)))
+def make(request: pytest.FixtureRequest, web: str) -> Iterator[Made]:
+    with savers(request.param, web) as made:
+        yield made
+
+
+def run_of(thread: str, namespace: str = "") -> Run:
+    return Run.objects.get(thread=thread, graph__namespace=namespace)
+
+
+def asked(saver: Any, thread: str) -> Any:
+    """Have a graph ask about two invoices; return the place before it asked about the first."""
+    graph = treasurer(saver)
+    graph.invoke({"invoice": 1, "asked": []}, config(thread))
+    graph.invoke(Command(resume="approved"), config(thread))
+    graph.invoke(Command(resume="approved"), config(thread))
+    return next(
+        each.config for each in reversed(list(graph.get_state_history(config(thread)))) if each.next == (STATEFUL,)
+    )
+
+
+@pytest.mark.parametrize("how", ["bare", "by its id", "in another program"])
+def test_a_subgraph_with_a_memory_that_is_sent_back_takes_the_new_answer(make: Made, how: str) -> None:
+    thread, saver = unique("chat"), make()
+    earlier = asked(saver, thread)
+    graph = treasurer(saver)
+    [question] = graph.invoke(None, earlier)["__interrupt__"]
+    assert question.value == "Pay invoice 1?"
+    if how == "in another program":
+        graph = treasurer(make())
+    told = graph.invoke(Command(resume={question.id: "rejected"} if how == "by its id" else "rejected"), config(thread))
+    assert told["asked"] == ["1: rejected"]
+    [question] = told["__interrupt__"]
+    assert question.value == "Pay invoice 2?"
+
+
+def shape(graph: Any, where: Any) -> Any:
+    return [
+        (each.values, each.next, each.metadata["source"], [task.interrupts and "asks" for task in each.tasks],
+         each.parent_config is None)
+        for each in graph.get_state_history(where)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("nth", [0, 1, -1], ids=["the first", "the second", "the newest"])
+def test_a_checkpoint_is_copied_after_its_parent(make: Made, nth: int) -> None:
+    """A copy of the first has no parent; ThreadMoved was raised though nobody else had written the thread."""
+
+    def copied(saver: Any) -> Any:
+        graph, thread = talker(saver), config(unique("chat"))
+        graph.invoke({"messages": [], "count": 0}, thread)
+        graph.update_state(list(reversed(list(graph.get_state_history(thread))))[nth].config, None, as_node="__copy__")
+        graph.invoke(None, thread)
+        return shape(graph, thread)
+
+    def unread(saver: Any) -> Any:
+        """Of the program that has written the thread, and listed none of it."""
+        graph, thread = talker(saver), config(unique("chat"))
+        graph.invoke({"messages": [], "count": 0}, thread)
+        graph.update_state(thread, None, as_node="__copy__")
+        return shape(graph, thread)
+
+    assert copied(make()) == copied(InMemorySaver())
+    assert unread(make()) == unread(InMemorySaver())
+
+
+def test_a_subgraph_that_is_sent_back_has_the_memory_of_then(make: Made) -> None:
+    """It began anew: the checkpoint of the graph was looked for among the subgraph's, instead of comparing ids."""
+
+    def memories(saver: Any) -> list[Any]:
+        thread = unique("chat")
+        asked(saver, thread)
+        rows = list(saver.list(config(thread, checkpoint_ns="")))
+        return [
+            [each.checkpoint["channel_values"].get("asked") for each in saver.list(
+                config(thread, checkpoint_ns=STATEFUL), before=row.config, limit=limit)]
+            for row in rows for limit in (None, 1)
+        ]  # fmt: skip
+
+    found = memories(make())
+    assert found == memories(InMemorySaver())
+    assert [] in found
+    assert len({len(each) for each in found}) > 3
+
+
+def test_what_a_person_has_edited_since_is_not_what_the_subgraph_had_then(make: Made) -> None:
+    thread, saver = unique("chat"), make()
+    asked(saver, thread)
+    inner, outer = run_of(thread, STATEFUL), run_of(thread)
+    [newest, *_] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+    for run in (inner, outer):
+        rewind.edit(run, at=run.seq, patch=[{"op": "replace", "path": "/invoice", "value": 7}], by=ann(run.team))
+
+    def before(place: Any) -> Any:
+        [found] = saver.list(config(thread, checkpoint_ns=STATEFUL), before=place, limit=1)
+        return found.checkpoint["channel_values"]["invoice"]
+
+    assert before(newest.config) == 2
+    [edited] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+    assert edited.checkpoint["channel_values"]["invoice"] == 7
+    assert before(edited.config) == 7
+
+
+def test_a_thread_begins_anew_where_its_beginning_was_removed() -> None:
+    """The new beginning was saved after the head, whose writes a DeltaChannel was then rebuilt from."""
+    with savers("in process") as make:
+        thread, saver = unique("chat"), make()
+        counter(saver).invoke({"items": ["first"], "upto": 25}, config(thread) | {"recursion_limit": 100})
+        run = run_of(thread)
+        run.cancel(by=actors.SYSTEM, reason="Enough.")
+        keep(run, keep_last=2)
+        pruned()
+        rewind.rewind(run_of(thread), to=run.checkpoints.order_by("-seq")[1].seq, by=ann(run.team))
+        assert not run.checkpoints.filter(seq=1).exists()
+        [newest] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+        anew = {**newest.checkpoint, "id": str(uuid6()), "channel_values": {"upto": 9}}
+        saved = make().put(config(thread, checkpoint_ns=""), anew, {"source": "fork", "step": -1}, {"upto": 1})
+        [found] = saver.list(config(thread, checkpoint_ns=""), limit=1)
+        assert (found.config, found.parent_config) == (saved, None)
+        assert found.checkpoint["channel_values"] == {"upto": 9}
+        history = saver.get_delta_channel_history(config=saved, channels=["items"])
+        assert history == {"items": {"writes": []}}
+        assert verify_runs.verify_run(run) == []
+
+
+def test_a_program_goes_on_from_a_checkpoint_that_it_asked_for_though_another_wrote_since(make: Made) -> None:
+    """ThreadMoved was raised, because what the program knew of the newest checkpoint was old."""
+    thread, mine, theirs = unique("chat"), make(), make()
+    talker(mine).invoke({"messages": [], "count": 0}, config(thread))
+    talker(theirs).invoke({"messages": [], "count": 5}, config(thread))
+    *_, early, _ = mine.list(config(thread, checkpoint_ns=""))
+    found = mine.get_tuple(early.config)
+    assert found is not None
+    branch: Any = {**found.checkpoint, "id": str(uuid6())}
+    saved = mine.put(found.config, branch, {"source": "update", "step": 1}, {})
+    newest = theirs.get_tuple(config(thread))
+    assert newest is not None
+    assert (newest.config, newest.parent_config) == (saved, found.config)
+
+
+def test_what_is_refused_to_a_subgraph_that_asks_is_raised(make: Made) -> None:
+    """LangGraph swallowed it: the graph asked, and what it would go on from was an older state of its subgraph."""
+    thread, saver = unique("chat"), make()
+    earlier, run = asked(saver, thread), run_of(thread, STATEFUL)
+    run.cancel(by=actors.of_user(ann(run.team)), reason="Enough.")
+    graph = treasurer(saver)
+    with pytest.raises(ThreadEnded, match=r"cancelled: Enough\."):
+        graph.invoke(None, earlier)
+    assert graph.get_state(config(thread)).interrupts == ()
+
+
+def test_two_invocations_that_begin_one_thread_do_not_mix(make: Made) -> None:
+    thread, saver = config(unique("chat"), checkpoint_ns=""), make()
+    assert saver.get_tuple(thread) is None
+    talker(saver).invoke({"messages": [], "count": 0}, thread)
+    empty: Any = {"v": 4, "ts": "", "id": str(uuid6()), "channel_values": {}, "channel_versions": {},
+                  "versions_seen": {}, "updated_channels": None}  # fmt: skip
+    with pytest.raises(ThreadMoved, match="two invocations of one thread"):
+        saver.put(thread, empty, {"source": "input", "step": -1}, {})
