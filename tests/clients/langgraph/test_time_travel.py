@@ -144,7 +144,7 @@ def test_a_thread_begins_anew_where_its_beginning_was_removed() -> None:
         rewind.rewind(run_of(thread), to=run.checkpoints.order_by("-seq")[1].seq, by=ann(run.team))
         assert not run.checkpoints.filter(seq=1).exists()
         [newest] = saver.list(config(thread, checkpoint_ns=""), limit=1)
-        anew = {**newest.checkpoint, "id": str(uuid6()), "channel_values": {"upto": 9}}
+        anew: Any = {**newest.checkpoint, "id": str(uuid6()), "channel_values": {"upto": 9}}
         saved = make().put(config(thread, checkpoint_ns=""), anew, {"source": "fork", "step": -1}, {"upto": 1})
         [found] = saver.list(config(thread, checkpoint_ns=""), limit=1)
         assert (found.config, found.parent_config) == (saved, None)
