@@ -61,17 +61,18 @@ def untrusted_code(value: str) -> SafeString:
     indentation = value[: len(value) - len(inside)]
     if len(indentation) > INDENTED:
         return untrusted.render(value)
-    return format_html("{}{}", indentation, untrusted.render(inside))
+    return format_html("{}{}", indentation, untrusted.render(inside, value=True))
 
 
 @register.simple_tag
-def words(value: object, whole: str = "", at: str = "", action: str = "") -> SafeString:
+def words(value: object, whole: str = "", at: str = "", action: str = "", runs: bool = False) -> SafeString:
     """Render untrusted words, with a link to all of them: `{% words text whole=address at="/proposal/reply" %}`.
 
-    `action`: the id of the action in whose arguments `at` is.
+    `action`: the id of the action in whose arguments `at` is. `runs`: they are a value that runs as it is, so that
+    blanks at its ends are named.
     """
     within = f"action={quote(action)}&" if action else ""
-    return untrusted.render(str(value), whole=f"{whole}?{within}at={quote(at)}" if whole else "")
+    return untrusted.render(str(value), whole=f"{whole}?{within}at={quote(at)}" if whole else "", value=runs)
 
 
 @register.filter
@@ -168,9 +169,7 @@ def untrusted_brief(value: Any) -> SafeString:
     if files.is_plain(value) or not isinstance(value, (str, dict, list)):
         return untrusted_value(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if "\n" in text or "\r" in text:
-        return untrusted.brief(text)
-    return untrusted.exact(text) if lookalikes.is_exact(text) else untrusted.line(text)
+    return untrusted.exact(text) if lookalikes.is_exact(text) else untrusted.brief(text)
 
 
 @register.filter
@@ -204,7 +203,7 @@ def is_rewording(row: Mapping[str, Any]) -> bool:
 @register.filter
 def hides(value: object) -> bool:
     """Tell whether a text hides something from a reader, so that it is shown once more, with badges."""
-    return any(invisible.badge_count(str(value)))
+    return any(invisible.badge_count(str(value))) or invisible.has_blank_ends(str(value))
 
 
 @register.filter

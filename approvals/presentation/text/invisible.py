@@ -5,6 +5,8 @@ ones, reverse the order of letters, or hide whole sentences in characters that d
 
 - a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point;
 - a stretch of blanks becomes one line with its length, and the text after it is always shown;
+- blanks at the ends of a text, where no letter beyond shows their width, are named: in a value, which runs with them,
+  each of them; in words, those that are not plain spaces and line breaks;
 - text past a limit keeps its beginning and its end, and the middle is counted and can be opened;
 - letters written as a letter and its marks are counted, as such a text looks equal to another one;
 - a host name or a word that mixes alphabets, or only looks Latin, is marked.
@@ -20,12 +22,22 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import Literal
 
 from django.utils.translation import ngettext
 
 from . import lookalikes, size_limit
-from .unseen_characters import EMOJI_STYLE, JOINER, hidden_name, in_emoji, is_hidden, is_mark, is_overlay, marks_name
+from .unseen_characters import (
+    EMOJI_STYLE,
+    JOINER,
+    in_emoji,
+    is_hidden,
+    is_mark,
+    is_overlay,
+    marks_name,
+    repeated_name,
+)
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
@@ -47,20 +59,46 @@ BESIDE = 30  # characters on either side of a word that tell the alphabet of its
 class TextPiece:
     """One stretch of a text: as it is, or with a note about it."""
 
-    kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "unnormal", "blank", "more"]
+    kind: Literal["text", "host", "lookalike", "letters", "hidden", "marks", "unnormal", "blank", "break", "more"]
     text: str = ""
     note: str = ""
     count: int = 0
 
 
-def pieces(text: str, *, clamp: bool = True) -> Iterator[TextPiece]:
+def pieces(text: str, *, clamp: bool = True, value: bool = False) -> Iterator[TextPiece]:
     """Cut `text` into plain pieces and pieces with notes. With `clamp`, the middle of a long text is one piece.
 
-    A 10 MB text costs what its shown part costs: stretches are found lazily and the middle is only counted. In a text
-    full of places to mark, the first are marked and the others counted.
+    `value`: it runs as it is, so that each blank at its ends counts. A 10 MB text costs what its shown part costs:
+    stretches are found lazily and the middle is only counted. In a text full of places to mark, the first are marked
+    and the others counted.
     """
-    yield from noted(cut(text, clamp=clamp))
+    first, middle, last = without_ends(text, value=value)
+    yield from noted(chain(blanks(first), cut(middle, clamp=clamp), blanks(last)))
     yield from unnormal(text)
+
+
+def without_ends(text: str, *, value: bool) -> tuple[str, str, str]:
+    """Part a text into the blanks at its beginning that are to be named, the rest, and those at its end.
+
+    A blank text has them all at its beginning. Stretches that are measured as such are left in the rest.
+    """
+    first = text[: len(text) - len(text.lstrip())]
+    last = text[len(text.rstrip()) :] if len(first) < len(text) else ""
+    first, last = (each if (value or not each.isascii()) and not GAP.search(each) else "" for each in (first, last))
+    return first, text[len(first) : len(text) - len(last)], last
+
+
+def blanks(stretch: str) -> Iterator[TextPiece]:
+    """Name the characters of a blank stretch, runs of the same one together."""
+    for char, run in groupby(stretch.replace("\r\n", "\n")):
+        count = sum(1 for _ in run)
+        note = "" if char == "\n" else repeated_name(char, count)
+        yield TextPiece("hidden" if note else "break", text=char * count, note=note, count=count)
+
+
+def has_blank_ends(text: str) -> bool:
+    """Tell whether a value begins or ends with blanks, but for one line break that ends its last line."""
+    return text.removesuffix("\n") != text.strip()
 
 
 def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
@@ -206,10 +244,7 @@ def visible(text: str) -> Iterator[TextPiece]:
         elif is_hidden(char) and not in_emoji(text, at):
             while end < len(text) and text[end] == char:
                 end += 1
-            note = hidden_name(char)
-            if (count := end - at) > 1:
-                times = ngettext("%(name)s, %(count)s time", "%(name)s, %(count)s times", count)
-                note = times % {"name": note, "count": f"{count:,}"}
+            note = repeated_name(char, end - at)
             piece = TextPiece("hidden", text=text[at:end], note=note, count=end - at)
         elif is_mark(char):
             while end < len(text) and is_mark(text[end]):
@@ -254,6 +289,8 @@ def badge_count(text: str) -> tuple[int, int]:
         return 0, blank
     counts = Counter(text)
     hidden = sum(number for char, number in counts.items() if is_hidden(char))
+    first, _, last = without_ends(text, value=False)
+    hidden += sum(not is_hidden(char) for char in first + last)
     if JOINER in counts or EMOJI_STYLE in counts:
         hidden -= sum(in_emoji(text, found.start()) for found in re.finditer(f"[{JOINER}{EMOJI_STYLE}]", text))
     marks = "".join(char for char in counts if is_mark(char) and not is_hidden(char))

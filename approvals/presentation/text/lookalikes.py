@@ -6,14 +6,16 @@ digit, beside real ones; styled letters (mathematical, fullwidth, circled) that 
 one foreign alphabet that reads as a Latin one. Honest prose has such words too (the Russian for ear, the Greek for
 and), so they pass beside a word of the same alphabet that nobody would read as Latin.
 
-Hosts, amounts and identifiers are checked more strictly: whatever in them is not ASCII is reported, except signs of
-currencies and the spaces and apostrophes that group digits.
+Hosts are checked more strictly: whatever in them is not ASCII is reported. So are amounts and identifiers, but for
+signs of currencies, the spaces and apostrophes that group digits, and words all in one alphabet with a letter that
+nobody would read as an ASCII one: a name in Hebrew is no look-alike.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 
 from django.utils.translation import gettext as _
@@ -27,12 +29,17 @@ _DIGIT_AMONG = re.compile(r"[a-z][01]+[a-z]")
 _ORDINALS = "ªº"
 _PHONETIC = re.compile("[\u0237\u0250-\u02af\u1d00-\u1dbf]")  # letters of transcriptions, drawn as common ones
 _SIGNS = "\u2223\u212e"  # a bar that reads as an l, and the e on packets
+_TOGETHER = dict.fromkeys(("hiragana", "katakana", "katakana-hiragana", "hangul"), "cjk")  # written in one word
 _EUROPEAN = 0x17F  # the last letter of European languages, which include the Turkish dotless i
 
 
 def scripts(word: str) -> set[str]:
     """Return the alphabets of `word`, by the first word of each letter's Unicode name."""
-    return {unicodedata.name(char, "unknown").split()[0].lower() for char in word if char.isalpha()}
+    return {_alphabet(char) for char in word if char.isalpha()}
+
+
+def _alphabet(char: str) -> str:
+    return unicodedata.name(char, "unknown").split()[0].lower()
 
 
 def in_host(host: str) -> str:
@@ -48,7 +55,7 @@ def in_host(host: str) -> str:
         return _("written in %(alphabet)s letters") % {"alphabet": min(strange)}
     if any(_DIGIT_AMONG.search(label.lower()) for label in labels):
         return _("a digit stands among its letters")
-    return in_exact(host)
+    return next((_not_plain(char) for char in host if not char.isascii()), "")
 
 
 def in_word(word: str, beside: str = "") -> str:
@@ -63,14 +70,32 @@ def in_word(word: str, beside: str = "") -> str:
 
 
 def in_exact(text: str) -> str:
-    """Name the first character that is not ASCII in a text that has to be exact, by its code point; "" for none."""
-    odd = [] if text.isascii() else [char for char in text if not (char.isascii() or _usual(char))]
-    return _not_plain(odd[0]) if odd else ""
+    """Name the first character, in a text that has to be exact, that may be read as another; "" for none."""
+    odd = () if text.isascii() else (char for word in text.split(" ") for char in _odd_in(word))
+    return next(map(_not_plain, odd), "")
+
+
+def _odd_in(word: str) -> Iterator[str]:
+    """Yield the characters of a word that are neither ASCII nor usual, nor at home in the word's only alphabet."""
+    used = {_TOGETHER.get(each, each) for each in scripts(word)}
+    letters = [char for char in word if char.isalpha()]
+    foreign = [char for char in letters if not char.isascii()]
+    disguised = any(map(_reads_ascii, foreign)) if used == {"latin"} else all(map(_reads_ascii, foreign))
+    at_home = used if len(used) == 1 and not disguised else set()
+    for char in word:
+        own = _TOGETHER.get(_alphabet(char), _alphabet(char)) in at_home and unicodedata.category(char)[0] in "LMP"
+        if not (own or char.isascii() or _usual(char)):
+            yield char
+
+
+def _reads_ascii(char: str) -> bool:
+    return flat(char).isascii() or unicodedata.normalize("NFKC", char).isascii()
 
 
 def is_exact(text: str) -> bool:
-    """Tell whether a value looks like an identifier: one word with a digit or an @ in it."""
-    return len(text) <= LONGEST and not any(map(str.isspace, text)) and ("@" in text or any(map(str.isdigit, text)))
+    """Tell whether a value looks like an identifier: one word with a digit or an @ in it, blanks beside it or none."""
+    one = len(text) <= LONGEST and not any(map(str.isspace, text.strip()))
+    return one and ("@" in text or any(map(str.isdigit, text)))
 
 
 def latin_alike(letters: str, beside: str = "") -> str:

@@ -123,7 +123,7 @@ def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
     if isinstance(value, str) and lookalikes.is_exact(value) and lookalikes.in_exact(value):
         return untrusted.exact(value)
     if isinstance(value, str):
-        return untrusted.render(value, whole=whole, clamp=clamp)
+        return untrusted.render(value, whole=whole, clamp=clamp, value=True)
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 14_000:
         return format_html("{}", hex(value))  # past Python's limit for decimal digits
     words = {True: "true", False: "false", None: "null"}

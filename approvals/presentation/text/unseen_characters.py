@@ -25,6 +25,7 @@ NAMES = {
     "\u202d": gettext_lazy("left-to-right override"),
     "\u202e": gettext_lazy("right-to-left override"),
     "\ufeff": gettext_lazy("byte order mark"),
+    "\t": gettext_lazy("tab"),
     "\r": gettext_lazy("carriage return"),
     "\x00": gettext_lazy("null"),
     "\x1b": gettext_lazy("escape"),
@@ -38,6 +39,14 @@ def hidden_name(char: str) -> str:
         kinds = {"Cc": _("control character"), "Co": _("private character")}
         name = kinds.get(unicodedata.category(char), _("no character"))
     return f"U+{ord(char):04X} {name}"
+
+
+def repeated_name(char: str, count: int) -> str:
+    """Name a run of one character: `U+00A0 no-break space, 3 times`."""
+    if count == 1:
+        return hidden_name(char)
+    times = ngettext("%(name)s, %(count)s time", "%(name)s, %(count)s times", count)
+    return times % {"name": hidden_name(char), "count": f"{count:,}"}
 
 
 def is_hidden(char: str) -> bool:

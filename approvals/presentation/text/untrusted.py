@@ -16,7 +16,7 @@ from checkpoints.values import json_pointer
 
 from . import lookalikes, size_limit
 from .icons import icon
-from .invisible import HEAD, TAIL, TextPiece, cut, pieces, unnormal, visible
+from .invisible import HEAD, TAIL, TextPiece, blanks, cut, pieces, unnormal, visible, without_ends
 
 KNOWN = 4096  # short texts of which is remembered that nothing in them is marked
 STRANGE = 6  # cost of a character in a text in which each has to be examined
@@ -38,6 +38,8 @@ def html_of(piece: TextPiece, *, whole: str) -> SafeString:
         )  # fmt: skip
     if piece.kind == "letters":
         return letters(piece.note)
+    if piece.kind == "break":
+        return _break(piece.text)
     if piece.kind in ("hidden", "marks", "unnormal"):
         return format_html('<span class="codepoint">{}{}</span>', icon("hidden", "s"), piece.note)
     if piece.kind == "blank":
@@ -58,29 +60,33 @@ def middle(piece: TextPiece, *, whole: str) -> SafeString:
     return format_html('<details class="more"><summary class="collapsed">{}</summary>{}</details>', said, inside)
 
 
-def render(text: str, *, clamp: bool = True, whole: str = "") -> SafeString:
-    """Render `text` as HTML that is safe and hides nothing. `whole`: the address that shows all of it, if any."""
+def render(text: str, *, clamp: bool = True, whole: str = "", value: bool = False) -> SafeString:
+    """Render `text` as HTML that is safe and hides nothing. `whole`: the address that shows all of it, if any.
+
+    `value`: it runs as it is, so that blanks at its ends are named.
+    """
     drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
     if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
         more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole)
         return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False), more)
-    return drawn_of(text, clamp=clamp, whole=whole)
+    return drawn_of(text, clamp=clamp, whole=whole, value=value)
 
 
-def drawn_of(text: str, *, clamp: bool, whole: str = "") -> SafeString:
+def drawn_of(text: str, *, clamp: bool, whole: str = "", value: bool = False) -> SafeString:
     """Render the pieces of a text; a short one in which nothing is marked, which most are, from memory."""
-    if len(text) <= size_limit.SHORT and (known := unmarked(text)) is not None:
+    if len(text) <= size_limit.SHORT and (known := unmarked(text, value)) is not None:
         return known
-    return SafeString("".join(html_of(piece, whole=whole) for piece in pieces(text, clamp=clamp)))
+    return SafeString("".join(html_of(piece, whole=whole) for piece in pieces(text, clamp=clamp, value=value)))
 
 
 @lru_cache(KNOWN)
-def unmarked(text: str) -> SafeString | None:
+def unmarked(text: str, value: bool) -> SafeString | None:
     """Render a short text in which nothing is marked; None for others, as marks take room on the page that shows them.
 
     Depends on the text alone, so it is the same for every reader.
     """
-    found = [*cut(text, clamp=False), *unnormal(text)]
+    first, middle, last = without_ends(text, value=value)
+    found = [*blanks(first), *cut(middle, clamp=False), *blanks(last), *unnormal(text)]
     if any(piece.kind not in ("text", "host") for piece in found):
         return None
     return SafeString("".join(html_of(piece, whole="") for piece in found))
@@ -105,18 +111,24 @@ def folded(text: str, address: str) -> SafeString:
 
 
 def line(text: str, *, limit: int = 300) -> SafeString:
-    """Render `text` on one line, isolated from its surroundings: titles, names, keys."""
+    """Render words on one line, isolated from their surroundings: titles, names."""
     flat = text[: limit * 4]
-    flat = re.sub(r"\s*\n\s*", " ", flat).strip() if "\n" in flat else flat.strip()
+    flat = (re.sub(r"\s*\n\s*", " ", flat) if "\n" in flat else flat).strip(" \t\n\r")
     rest = len(text) - limit if len(flat) > limit else 0
     more = f' <span class="hint">and {rest:,} more characters</span>' if rest else ""
     return SafeString(f"<bdi>{drawn_of(flat[:limit], clamp=False)}{more}</bdi>")
 
 
 def brief(text: str, *, limit: int = 300) -> SafeString:
-    """Render the beginning of a value on one line, its line breaks marked: two commands must not read as one."""
-    parts = BREAK.split(text[:limit])
+    """Render the beginning of a value on one line, with its ends and its line breaks marked.
+
+    Two commands must not read as one.
+    """
+    first, middle, last = without_ends(text[:limit], value=True)
+    parts = BREAK.split(middle)
     drawn = [_break(part) if at % 2 else drawn_of(part, clamp=False) for at, part in enumerate(parts)]
+    ends = [SafeString("".join(html_of(piece, whole="") for piece in blanks(each))) for each in (first, last)]
+    drawn = [each for each in (ends[0], *drawn, ends[1]) if each]
     rest = f' <span class="hint">and {len(text) - limit:,} more characters</span>' if len(text) > limit else ""
     return SafeString(f"<bdi>{' '.join(drawn)}{rest}</bdi>")
 
@@ -135,7 +147,7 @@ def _break(between: str) -> SafeString:
 def exact(text: str, *, limit: int = 300) -> SafeString:
     """Render on one line a `text` in which every character matters: an amount, a program's name, an identifier."""
     wrong = lookalikes.in_exact(text[:limit])
-    return format_html("{}{}", line(text, limit=limit), letters(wrong)) if wrong else line(text, limit=limit)
+    return format_html("{}{}", brief(text, limit=limit), letters(wrong)) if wrong else brief(text, limit=limit)
 
 
 def letters(wrong: str) -> SafeString:
@@ -157,11 +169,14 @@ def person(user: AbstractBaseUser | AnonymousUser | str) -> str:
     return plain(full or user.get_username(), limit=80)
 
 
-def plain(text: str, *, limit: int = 200) -> str:
-    """Write `text` for places that take no markup (a page's title, an attribute): hidden characters spelled out."""
-    shown = "".join(
-        f"[{piece.note}]" if piece.note else piece.text for piece in (*visible(text[:limit]), *unnormal(text))
-    )
+def plain(text: str, *, limit: int = 200, value: bool = False) -> str:
+    """Write `text` for places that take no markup (a page's title, an attribute): hidden characters spelled out.
+
+    `value`: as in `render`.
+    """
+    first, middle, last = without_ends(text[:limit], value=value)
+    found = (*blanks(first), *visible(middle), *blanks(last), *unnormal(text))
+    shown = "".join(f"[{piece.note}]" if piece.note else piece.text for piece in found)
     shown = re.sub(r"\s+", " ", shown).strip()
     if len(text) <= limit:
         return shown

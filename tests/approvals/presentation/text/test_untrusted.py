@@ -293,9 +293,33 @@ def test_a_pinned_identifier_and_a_name_of_an_argument_are_held_to_ascii() -> No
     assert "U+2010 is hyphen" in spelled_out.out("INV\u20107")
     assert "look-alike" not in spelled_out.out("Jörg Müller")
     assert "U+043E is cyrillic small letter o" in spelled_out.out({"t\u043e": "ACME"})
-    assert "U+0442 is cyrillic small letter te" in state_tree.render(
-        {"\u0442\u043e": 1}, notes={}, open=set(), whole=""
+    assert "U+0441 is cyrillic small letter es" in state_tree.render(
+        {"\u0441\u043e": 1}, notes={}, open=set(), whole=""
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u05e9\u05dc\u05d5\u05dd12", "100 \u05e9\u05f4\u05d7", "\u05e9\u05dd", "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd7",
+        "\u0627\u0633\u064512", "\u0438\u043c\u044f", "\u03c0\u03bf\u03c3\u03cc\u03bd", "\u540d\u524d7",
+        "\u30c6\u30b9\u30c8\u4f1a\u793e", "\ud55c\uad6d7", "Gr\u00f6\u00dfe", "caf\u00e93", "\u0928\u093e\u092e",
+    ],
+)  # fmt: skip
+def test_an_ordinary_word_of_one_alphabet_is_no_look_alike_where_it_has_to_be_exact(text: str) -> None:
+    """A recipient, an amount or an argument's name in Hebrew had the badge "look-alike letters"."""
+    assert "codepoint" not in untrusted.exact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "G\u05e1\u05e1gle12", "\u05d1-ACME2", "p\u0430y7", "\u0440\u0430\u0443", "1\u041e0", "adm\u0131n7",
+        "pay\uff11", "\u0661\u0660\u0660", "ACME\u0301 7", "\u0441\u043e", "\ufb01sh7",
+    ],
+)  # fmt: skip
+def test_what_mixes_alphabets_or_reads_as_ascii_still_is(text: str) -> None:
+    assert "codepoint" in untrusted.exact(text)
 
 
 def test_two_commands_on_one_line_are_told_apart_by_a_mark_that_no_text_can_hold() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from . import diffs, pointers
 from .lines import BOLD, GO, HOLD, PEN, PLAIN, QUOTE, SOFT, STOP, Line, Span, line, quoted, said, value
 from .pointers import MISSING, Change
+from .safe import as_it_runs
 
 Json = Mapping[str, Any]
 RISKS = {"low": SOFT, "medium": HOLD, "high": STOP, "critical": STOP}
@@ -141,7 +142,7 @@ def labelled(place: str, there: Any, style: str = PLAIN) -> list[Line]:
     """Return a value behind its place; a long text on lines of its own."""
     label = ".".join(pointers.parts_of(place)) or "value"
     if isinstance(there, str) and ("\n" in there or len(there) > LONG):
-        return [line("  ", said(label, SOFT), ":"), *quoted(there, indent="    ", style=style)]
+        return [line("  ", said(label, SOFT), ":"), *quoted(as_it_runs(there), indent="    ", style=style)]
     return [line("  ", said(label, SOFT), ": ", value(there, style))]
 
 

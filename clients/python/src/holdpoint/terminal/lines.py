@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .safe import visible
+from .safe import as_it_runs, visible
 
 PLAIN, BOLD, SOFT, GO, STOP, HOLD, PEN, QUOTE = "plain", "bold", "soft", "go", "stop", "hold", "pen", "quote"
 ANSI = {BOLD: "1", SOFT: "2", GO: "32", STOP: "31", HOLD: "33", PEN: "34", QUOTE: "3"}
@@ -49,7 +49,7 @@ def quoted(text: object, *, indent: str = "", style: str = QUOTE) -> list[Line]:
 
 def value(found: Any, style: str = PLAIN) -> Span:
     """Return a JSON value on one line, as it would run: a text as it is, anything else as JSON."""
-    return said(found if isinstance(found, str) and found else json.dumps(found, ensure_ascii=False), style)
+    return said(as_it_runs(found) if isinstance(found, str) and found else json.dumps(found, ensure_ascii=False), style)
 
 
 def plain(lines: Iterable[Line], *, colour: bool = False) -> str:

@@ -19,23 +19,36 @@ MARKS = 3  # of one letter; more pile up over the lines around it
 def visible(text: object, *, lines: bool = False) -> str:
     """Return the text with everything that is not seen, or that moves what is seen, as code points.
 
-    Blanks of any kind become spaces. Line breaks stay where `lines` is set; otherwise they become ` ⏎ `.
+    Blanks of any kind become spaces, but for odd ones at the ends, which would look like none. Line breaks stay where
+    `lines` is set; otherwise they become ` ⏎ `.
     """
     told: list[str] = []
     marks = 0
     whole = str(text).replace("\r\n", "\n")
+    first, last = len(whole) - len(whole.lstrip()), len(whole.rstrip())
     for at, character in enumerate(whole):
         kind = unicodedata.category(character)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         if character == "\n":
             told.append("\n" if lines else " ⏎ ")
-        elif character == "\t" or kind == "Zs":
+        elif character in " \t" or (kind == "Zs" and first <= at < last):
             told.append(" ")
-        elif marks > MARKS or (_is_unseen(character, kind) and not _is_in_emoji(whole, at)):
+        elif kind == "Zs" or marks > MARKS or (_is_unseen(character, kind) and not _is_in_emoji(whole, at)):
             told.append(f"<U+{ord(character):04X}>")
         else:
             told.append(character)
     return "".join(told)
+
+
+def as_it_runs(text: str) -> str:
+    """Return the text of a value with the blanks at its ends as code points: they run with it."""
+    inside = text.strip()
+    first, _, last = text.partition(inside) if inside else (text, "", "")
+    return "".join([_pointed(first), inside, _pointed(last)])
+
+
+def _pointed(blanks: str) -> str:
+    return "".join(each if each in "\r\n" else f"<U+{ord(each):04X}>" for each in blanks)
 
 
 def one_line(text: object, width: int) -> str:
