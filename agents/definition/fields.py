@@ -121,7 +121,7 @@ def whole(state: BaseModel) -> dict[str, Any]:
 
 def veil(state: type[BaseModel]) -> Redaction:
     """Return the redaction of the state's secret fields; found once for each class."""
-    return derived(state, "veil", lambda: redact.veil(schema_of(state)))
+    return derived(state, "veil", lambda: redact.veil_marks(schema_of(state)))
 
 
 def derived(state: type[BaseModel], what: str, make: Callable[[], Made]) -> Made:

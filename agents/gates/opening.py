@@ -9,7 +9,6 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agents.definition import fields
 from agents.definition.plan_builder import OBSERVED
 from agents.errors import OutputRefused, StepFailed
 from agents.models import Effect
@@ -19,7 +18,7 @@ from agents.steps import execute
 from approvals.audit import evidence
 from approvals.cards import binding
 from approvals.cards.action import Action
-from approvals.cards.card import Card
+from approvals.cards.card import Card, state_veil
 from approvals.decisions import edit_state
 from approvals.errors import AskedTooOften
 from approvals.gates.opening import open_gate
@@ -181,7 +180,8 @@ def changes_since(session: RunSession, gate: Gate, effect: str) -> list[binding.
     for name, was in allowing_gate.changed_by_hand(session, session.plan.step(effect), gate.outcome).items():
         now = {name: state[name]} if name in state else {}
         rows += [row for row in binding.rows_between(was, now, of="state") if row["pointer"] not in told]
-    return edit_state.hidden(rows, gate.standing().card, fields.veil(session.agent.State))
+    card = gate.standing().card
+    return edit_state.hidden(rows, card, state_veil(session.plan, card))
 
 
 def world(session: RunSession, effect: StepSpec) -> dict[str, Any]:

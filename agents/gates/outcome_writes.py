@@ -50,7 +50,7 @@ def by_action(session: RunSession, field: str, gate: Gate, outcome: Outcome) -> 
         if settled := action.masked_settled:
             yield common | Words(text=_refusal(settled), by=settled.by, pointer=action.pointer)
         elif edits and before is not None:
-            for row in redact.veil(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
+            for row in redact.veil_marks(action.schema).rows(patch.changes(before.arguments, action.arguments)[:MOST]):
                 yield common | Words(text=_edit(row), by=who, pointer=action.pointer + row["pointer"])
 
 

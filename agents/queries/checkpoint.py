@@ -44,7 +44,7 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
 
 def veil_of(checkpoint: Checkpoint) -> Redaction:
     """Return the redaction of the checkpoint's state. Needs its plan."""
-    return redact.veil(spec_of(checkpoint.plan).state_schema)
+    return redact.veil_marks(spec_of(checkpoint.plan).state_schema)
 
 
 def inner_of(checkpoint: Checkpoint) -> set[str]:

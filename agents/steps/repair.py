@@ -191,6 +191,6 @@ def _ask(session: RunSession, spec: StepSpec, output: StepOutput, refused: Mappi
 
 def _schema_of(plan: PlanSpec, packed: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema that hides an output's secrets; {} for none. Part of a list is secret if any item may be."""
-    veil = redact.veil(plan.state_schema)
+    veil = redact.veil_marks(plan.state_schema)
     hidden = {name for name in packed if veil.within(name.rstrip(outputs.APPENDED + outputs.SPLICED)).hides}
     return {"type": "object", "properties": {name: {"writeOnly": True} for name in hidden}} if hidden else {}

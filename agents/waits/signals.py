@@ -85,7 +85,7 @@ def may_send(run: Run, user: Any) -> bool:
 
 def veil(run: Run, name: str) -> redact.Redaction:
     """Return the veil over the values of a signal; all of one is hidden that the run's plan does not declare."""
-    return redact.veil(spec_of(run.plan).signals.get(name, {"writeOnly": True}))
+    return redact.veil_marks(spec_of(run.plan).signals.get(name, {"writeOnly": True}))
 
 
 def first_after(run: Run, name: str, after: int, *, most: int, size: int) -> list[Signal]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from approvals.errors import CardRefused
 from approvals.schema import redact
-from approvals.schema.walk import is_list, schema_at, unveiled
+from approvals.schema.redact import Source
+from approvals.schema.walk import Schema, is_list, schema_at, unveiled
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
@@ -70,6 +71,7 @@ class Action:
     draws: Sequence[Drawing] = ()  # how people see the arguments, beside their exact values
     settled: SettledAction | None = None
     registered: ToolVersion | None = None  # set by the runtime, never by the program that asks
+    external: bool = field(default=False, compare=False)  # an external program asks; from its plan's row, not stored
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pinned", tuple(self.pinned))
@@ -82,21 +84,37 @@ class Action:
         """Return the place where others keep what follows from the action alone, once for all readers."""
         return {}
 
+    @property
+    def source(self) -> Source:
+        return Source.TOOL if self.registered else Source.of_agent(external=self.external)
+
+    @cached_property
+    def shown_schema(self) -> Schema:
+        """Return the schema by which its arguments are drawn for whoever decides."""
+        return redact.masking(self.schema, self.source)
+
     @cached_property
     def redaction(self) -> redact.Redaction:
-        """Return what is secret in its arguments."""
-        return redact.veil(self.schema)
+        """Return what of its arguments is hidden from whoever decides."""
+        return redact.veil(self.schema, self.source)
 
     @cached_property
     def masked(self) -> Any:
-        """Return its arguments with what is secret masked."""
         return self.redaction.masked(self.arguments)
+
+    @cached_property
+    def masked_in_messages(self) -> Any:
+        """Return its arguments for places where nobody decides, with all masked that any schema marks as secret."""
+        return redact.veil_marks(self.schema).masked(self.arguments)
+
+    @property
+    def response_redaction(self) -> redact.Redaction:
+        return redact.veil(self.response, Source.of_agent(external=self.external))
 
     @property
     def masked_settled(self) -> SettledAction | None:
         """Return how it is settled, with what is secret in the response masked."""
-        hidden = redact.veil(self.response)
-        return self.settled and replace(self.settled, response=hidden.masked(self.settled.response))
+        return self.settled and replace(self.settled, response=self.response_redaction.masked(self.settled.response))
 
     @property
     def editable(self) -> bool:
@@ -120,7 +138,6 @@ class Action:
         return bool(self.missing) and self.takes(EDIT) and {*self.verdicts} <= {EDIT, LATER}
 
     def takes(self, verdict: str) -> bool:
-        """Tell whether this verdict is offered for the action."""
         return verdict in self.verdicts
 
     def in_own_words(self, *, external: bool) -> bool:
@@ -138,8 +155,8 @@ class Action:
         return [place for place, now, was in values if is_empty(now) or same(now, was)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with every field; `settled`, `registered`, `missing` and `draws` only where set."""
-        apart = ("settled", "registered", "missing", "draws")
+        """Return what is stored of it; `settled`, `registered`, `missing` and `draws` only where set."""
+        apart = ("settled", "registered", "missing", "draws", "external")
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         lists: dict[str, Any] = {"pinned": list(self.pinned), "verdicts": list(self.verdicts)}
         lists |= {"missing": list(self.missing)} if self.missing else {}
@@ -148,8 +165,8 @@ class Action:
         return {**plain, "schema": dict(self.schema), "response": dict(self.response), **lists, **told}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Action:
-        """Read the action that `to_json` wrote."""
+    def from_json(cls, data: Mapping[str, Any], *, external: bool = False) -> Action:
+        """Read the action that `to_json` wrote. `external`: its plan is an external program's."""
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         settled, registered = known.get("settled"), known.get("registered")
         told = {
@@ -157,7 +174,7 @@ class Action:
             "settled": SettledAction(**settled) if settled else None,
             "registered": ToolVersion(**registered) if registered else None,
         }
-        return cls(**{**known, **told})
+        return cls(**{**known, **told, "external": external})
 
 
 def is_empty(value: Any) -> bool:
@@ -186,6 +203,7 @@ def completed(
         undo=action.undo or (effect.undo if effect else "") or "",
         response=_response_schema(action, effect, plan),
         registered=None,
+        external=plan.external,
     )
     if not action.pointer:
         # The runtime writes a recovery card itself and takes the schema from the plan, so it is used as it is.
@@ -198,7 +216,7 @@ def completed(
     placed = replace(
         filled,
         arguments=json_pointer.find(state, action.pointer),
-        schema=unveiled(action.schema, known) if action.schema and not redact.veil(known) else known,
+        schema=unveiled(action.schema, known) if action.schema and not redact.veil_marks(known) else known,
         edits=offered and any(json_pointer.overlaps(place, action.pointer) for place in editable(step)),
     )
     return _with_verdicts(placed, step)
@@ -242,7 +260,7 @@ def _missing_faults(action: Action, step: StepSpec) -> Iterator[str]:
 def _schema_of(plan: PlanSpec, pointer: str) -> dict[str, Any]:
     """Return the plan's schema of a place; all of it is secret where the schema does not say which part is."""
     known = schema_at(plan.state_schema, pointer)
-    hidden = redact.veil(plan.state_schema).at(pointer).hides and not redact.veil(known).hides
+    hidden = redact.veil_marks(plan.state_schema).at(pointer).hides and not redact.veil_marks(known).hides
     return {"writeOnly": True} if hidden else known
 
 
@@ -253,7 +271,7 @@ def _response_schema(action: Action, effect: StepSpec | None, plan: PlanSpec) ->
     place = json_pointer.join("", effect.responds)
     place = json_pointer.join(place, "0") if is_list(plan.state_schema, place) else place
     known = _schema_of(plan, place)
-    return dict(action.response) if action.response and not redact.veil(known) else known
+    return dict(action.response) if action.response and not redact.veil_marks(known) else known
 
 
 def _with_verdicts(action: Action, step: StepSpec) -> Action:

@@ -41,9 +41,10 @@ def grants(card: Card, answer: Mapping[str, Any] | None) -> bool:
 
 
 def redaction(card: Card, answer: Mapping[str, Any]) -> redact.Redaction:
-    """Return what is secret in the value of an answer."""
+    """Return what of the value of an answer is hidden from whoever decides."""
     choices = card.question["choices"] if card.question else []
-    return redact.veil(next((choice.get("schema") or {} for choice in choices if choice["id"] == answer["choice"]), {}))
+    schemas = (choice.get("schema") or {} for choice in choices if choice["id"] == answer["choice"])
+    return redact.veil(next(schemas, {}), card.source)
 
 
 def masked(card: Card, answer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -55,7 +56,7 @@ def row(card: Card, changed: Mapping[str, Any]) -> dict[str, Any]:
     """Mask one row of a difference between two answers, by the schemas of all choices."""
     for choice in card.question["choices"] if card.question else []:
         schema = choice.get("schema") or {}
-        changed = redact.veil({"type": "object", "properties": {"value": schema}}, schema).row(changed)
+        changed = redact.veil({"properties": {"value": schema}}, card.source, schema).row(changed)
     return dict(changed)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NotRequired, TypedDict, TypeVar
 
 from approvals.errors import CardRefused
 from approvals.schema import redact, validate
+from approvals.schema.redact import Source
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.values import json_pointer
 
 from . import action, amount, chart, precondition, quote
 from .action import Action
@@ -70,10 +72,15 @@ class Card:
     on_expire: str = ""
     question: Question | None = None
     reopened: dict[str, Any] | None = None  # {"gate": id, "changes": [rows]} where an earlier approval did not hold
+    external: bool = field(default=False, compare=False)  # an external program asks; from its plan's row, not stored
 
     def __post_init__(self) -> None:
         for name in ("reasons", "actions", "quotes", "charts", "preconditions", "allows", "back_to"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def source(self) -> Source:
+        return Source.of_agent(external=self.external)
 
     @property
     def rejects(self) -> bool:
@@ -117,8 +124,8 @@ class Card:
         return any(action.settled for action in self.actions)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with every field; `cost_of_delay` only where it is stated."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        """Return what is stored of it; `cost_of_delay` only where it is stated."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "external"}
         lists = {name: list(plain[name]) for name in ("reasons", "allows", "back_to")}
         lists_of = ("actions", "quotes", "charts", "preconditions")
         nested = {name: [each.to_json() for each in plain[name]] for name in lists_of}
@@ -127,14 +134,15 @@ class Card:
         return {**plain, **lists, **nested}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Card:
-        """Read the card that `to_json` wrote; names that are not a card's are ignored."""
+    def from_json(cls, data: Mapping[str, Any], *, external: bool = False) -> Card:
+        """Read what `to_json` wrote; other names are ignored. `external`: its plan is an external program's."""
         known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         nested = {
-            "actions": [Action.from_json(action) for action in data.get("actions", [])],
+            "actions": [Action.from_json(action, external=external) for action in data.get("actions", [])],
             "quotes": [Quote(**quote) for quote in data.get("quotes", [])],
             "charts": [Chart(**chart) for chart in data.get("charts", [])],
             "preconditions": [Precondition.from_json(each) for each in data.get("preconditions", [])],
+            "external": external,
         }
         return cls(**{**known, **nested})
 
@@ -158,14 +166,15 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
         on_reject=card.on_reject or ("" if recovery else step.on_reject),
         on_expire=card.on_expire or step.on_expire,
         question=card.question if recovery or not card.question else {**card.question, "rejects": True},
+        external=plan.external,
     )
-    veil = redact.veil(plan.state_schema)
+    veil = state_veil(plan)
     whole = scrubbed(whole, veil.words(state)) if veil else whole
     faults = [*_identifier_faults(whole), *_allow_faults(whole, step), *_question_faults(whole)]
     faults += _schema_faults(whole, recovery=recovery)
     faults += action.faults_of(whole.actions, step=step, plan=plan, recovery=recovery)
     faults += [*quote.faults_of(whole.quotes, state), *chart.faults_of(whole.charts, state)]
-    faults += _secret_faults(whole, veil)
+    faults += _secret_faults(whole, redact.veil_marks(plan.state_schema))
     faults += _precondition_faults(whole, step, plan)
     known = {s.name for s in plan.steps}
     sent_to = {*whole.back_to, whole.on_reject, whole.on_expire} - {""}
@@ -181,6 +190,27 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
     if faults:
         raise CardRefused(f"{step.name}: {'; '.join(faults)}")
     return whole
+
+
+def state_veil(plan: PlanSpec, card: Card | None = None) -> redact.Redaction:
+    """Return what of a state is hidden from whoever decides, where `card` asks about it.
+
+    An external program's plan hides nothing. Where people registered one of its tools with secrets, the state does not
+    show the arguments of that tool: the action does, without the secrets.
+    """
+    source, schema = Source.of_agent(external=plan.external), plan.state_schema
+    if source is Source.PROGRAM and card is not None:
+        tools = [action for action in card.actions if action.registered and action.pointer and action.redaction]
+        source, schema = Source.TOOL, {"allOf": [_hiding(action.pointer) for action in tools]}
+    return redact.veil(schema, source)
+
+
+def _hiding(pointer: str) -> dict[str, Any]:
+    """Return a schema that hides the value at a pointer."""
+    part: dict[str, Any] = {"writeOnly": True}
+    for token in reversed(json_pointer.tokens(pointer)):
+        part = {"properties": {token: part}}
+    return part
 
 
 def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
@@ -209,7 +239,7 @@ def scrubbed(card: Card, secrets: Sequence[str]) -> Card:
 
 def _loose_arguments(action: Action) -> list[str]:
     """Name the field "arguments" where they are not from the state and no schema hides the secrets in them."""
-    return [] if action.pointer or redact.veil(action.schema) else ["arguments"]
+    return [] if action.pointer or action.redaction else ["arguments"]
 
 
 def _secret_faults(card: Card, veil: redact.Redaction) -> list[str]:

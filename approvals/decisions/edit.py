@@ -15,10 +15,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.cards.action import Action, editable, pinned_faults
-from approvals.cards.card import Card, scrubbed
+from approvals.cards.card import Card, scrubbed, state_veil
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.models import Decision, Gate, Proposal
-from approvals.schema import redact, validate
+from approvals.schema import validate
 from checkpoints.errors import ValueRefused
 from checkpoints.models import Plan
 from checkpoints.runs.plans import StepSpec, spec_of
@@ -113,7 +113,7 @@ def _kept(action: Action | None, new: Any) -> Any:
     if action is None:
         return new
     try:
-        return redact.veil(action.schema).kept(new, action.arguments)
+        return action.redaction.kept(new, action.arguments)
     except ValueRefused as refused:
         raise Invalid([problem(refused.reason, action=action.id, pointer=refused.pointer)]) from refused
 
@@ -234,5 +234,5 @@ def redrawn(current: CurrentProposal, state: dict[str, Any]) -> Card:
     anew = validators.redrawn(current.plan, current.step, state, observed)
     if anew is None:
         return replace(card, amount="")
-    words = scrubbed(anew, redact.veil(spec_of(current.plan).state_schema).words(state))
+    words = scrubbed(anew, state_veil(spec_of(current.plan)).words(state))
     return replace(card, title=words.title, summary=words.summary, amount=words.amount)

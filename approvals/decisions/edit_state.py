@@ -13,7 +13,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
 from approvals.cards import answer as answering
-from approvals.cards.card import Card
+from approvals.cards.card import Card, state_veil
 from approvals.engine_rules.gates import DECISION
 from approvals.errors import EditRefused, Invalid, Problem, problem
 from approvals.models import Gate
@@ -47,7 +47,7 @@ def rewritten(current: CurrentProposal, wanted: Mapping[str, Any]) -> NextPropos
     """
     before = current.state
     try:
-        wanted = redact.veil(spec_of(current.plan).state_schema).kept(dict(wanted), before)
+        wanted = state_veil(spec_of(current.plan), current.card).kept(dict(wanted), before)
     except ValueRefused as refused:
         raise Invalid([fault(refused.reason, refused.pointer)]) from refused
     if patch.same(wanted, before):
@@ -83,10 +83,10 @@ def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction
         part, _, name = str(row.get("of", "")).partition(":")
         action = card.action(name) if name else None
         if part == "action" and action is not None:
-            found.append(redact.veil(action.schema).row(row))
+            found.append(action.redaction.row(row))
         elif part == "verdict" and action is not None:
-            inner = redact.veil({"type": "object", "properties": {"response": action.response}}, action.response)
-            found.append(inner.row(row))
+            inner = {"properties": {"response": action.response}}
+            found.append(redact.veil(inner, card.source, action.response).row(row))
         elif part == "answer":
             found.append(answering.row(card, row))
         else:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from approvals.cards.binding import Row, body_rows
+from approvals.cards.card import state_veil
 from approvals.errors import AlreadyDecided, DecisionRefused, GateExpired, GateWithdrawn, StaleGate
 from approvals.gates.reading import GateReading
 from approvals.models import Gate, Proposal
-from approvals.schema import redact
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import patch
 
@@ -49,4 +49,4 @@ def between(gate: Gate, looked_at: Proposal, current: Proposal) -> list[Row]:
     if any(edit_state.beyond(card, each) for each in patches):
         before, after = (patch.apply(each, gate.saved.state) for each in patches)
         rows += [{"of": edit_state.PART, **row} for row in edit_state.rows_beyond(card, before, after)]
-    return edit_state.hidden(rows, card, redact.veil(spec_of(gate.run.plan).state_schema))
+    return edit_state.hidden(rows, card, state_veil(spec_of(gate.run.plan), card))

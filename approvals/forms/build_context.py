@@ -81,7 +81,7 @@ class Builder:
 
     def veil(self, part: Schema) -> redact.Redaction:
         """Return the secrets that a part of the schema hides."""
-        return redact.veil(part, self.root)
+        return redact.veil_marks(part, self.root)
 
     def common(self, what: Shape, value: Any, place: FormPlace, mark: str = "") -> dict[str, Any]:
         """Return the constructor arguments that all kinds of nodes share."""

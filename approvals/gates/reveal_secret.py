@@ -86,4 +86,4 @@ def _revealed(
 
 def _is_secret(state: dict[str, Any], plan: Plan, pointer: str) -> bool:
     there = json_pointer.get(state, pointer) is not None
-    return there and redact.veil(spec_of(plan).state_schema).at(pointer).secret
+    return there and redact.veil_marks(spec_of(plan).state_schema).at(pointer).secret

@@ -244,7 +244,7 @@ class Gate(models.Model):
     @cached_property
     def asked(self) -> Card:
         """Return the card as the agent's step returned it, before any edit."""
-        return card_of(bytes(self.card))
+        return card_of(bytes(self.card), external=lambda: self.run.plan.external)
 
     @cached_property
     def saved(self) -> Snapshot:

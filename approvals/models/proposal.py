@@ -42,7 +42,7 @@ class Proposal(models.Model):
     @property
     def card(self) -> Card:
         """Return the card that this version shows, with its arguments."""
-        return card_of(bytes(self.body))
+        return card_of(bytes(self.body), external=lambda: self.gate.run.plan.external)
 
     @property
     def state_patch(self) -> list[dict[str, Any]]:

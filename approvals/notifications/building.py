@@ -216,9 +216,9 @@ def _sections(standing: Proposal, source: Provenance) -> Iterator[Section]:
 
 def values(action: Action) -> Iterator[MessageFact]:
     """Flatten an action's arguments, without secrets, into labelled values."""
-    found = list(_leaves("", action.masked))
+    found = list(_leaves("", action.masked_in_messages))
     for at, value in found[:VALUES]:
-        yield MessageFact(plain(at, limit=100) or _("Value"), plain(value, limit=VALUE))
+        yield MessageFact(plain(at, limit=100) or _("Value"), plain(value, limit=VALUE, value=True))
     if len(found) > VALUES:
         yield MessageFact(_("And"), _("%(count)s more values, on the gate's page") % {"count": len(found) - VALUES})
 

@@ -98,7 +98,7 @@ class InboxRow:
 
     @property
     def card(self) -> Card:
-        return card_of(self.asked)
+        return card_of(self.asked, external=lambda: self.provenance.outside)
 
     @property
     def risk_label(self) -> str:

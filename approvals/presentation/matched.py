@@ -27,7 +27,7 @@ def _place(card: Card, word: str) -> str:
     for action in card.actions:
         if any(each.startswith(word) for each in _words(action.tool)):
             return action.tool
-        for path, text in found_in(action.masked):
+        for path, text in found_in(action.masked_in_messages):
             if any(each.startswith(word) for each in _words(text)):
                 return path or action.id
     return ""

@@ -1,8 +1,12 @@
 """Finds the secret places of a value, and hides them. Pure.
 
-A state's JSON Schema marks them: pydantic writes `writeOnly: true, format: password` for SecretStr and SecretBytes. A
-veil follows schema and value together, through references, unions, lists, free keys and conditions. Where several parts
+A JSON Schema marks them: pydantic writes `writeOnly: true, format: password` for SecretStr and SecretBytes. A veil
+follows schema and value together, through references, unions, lists, free keys and conditions. Where several parts
 describe one place and one of them hides it, it is hidden.
+
+Whoever is judged may not hide what is judged. So `masking` says, by who wrote a schema, which of its marks count
+before whoever decides: an external program's do not. `veil_marks` takes every schema at its word; it is for places
+where nobody decides, such as messages and the search.
 
 Hiding only changes what is shown: digests, permissions and what runs use the true value. So a text that a person edits
 holds a placeholder, which names its place; sent back unchanged, the value there stays byte for byte.
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +25,26 @@ from django.utils.translation import gettext_lazy
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
-from .walk import MOST, Schema, is_secret, parts, reachable, within
+from .walk import MOST, Schema, is_secret, parts, reachable, unveiled, within
 
 MASK = "••••••••"
 NOT_HERE = gettext_lazy(
     "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
 )
 LEAST = 4  # least length of a secret that is searched for in the agent's words: a shorter one is in every text
+
+
+class Source(Enum):
+    """The author of a schema."""
+
+    PLAN = auto()  # an agent of this server
+    TOOL = auto()  # the people who registered a tool
+    PROGRAM = auto()  # an external program, which is judged
+
+    @classmethod
+    def of_agent(cls, *, external: bool) -> Source:
+        """Return who writes the schemas of an agent's plan and cards."""
+        return cls.PROGRAM if external else cls.PLAN
 
 
 @dataclass(frozen=True)
@@ -125,8 +143,18 @@ class Redaction:
         return self.known[id(part)]
 
 
-def veil(schema: Schema, root: Schema | None = None) -> Redaction:
-    """Return the veil that a JSON Schema puts over its values; `root` holds the definitions that it refers to."""
+def masking(schema: Schema, source: Source) -> Schema:
+    """Return the schema by which values are drawn for whoever decides: a program's marks of secrets are taken out."""
+    return unveiled(schema, {}) if source is Source.PROGRAM else schema
+
+
+def veil(schema: Schema, source: Source, root: Schema | None = None) -> Redaction:
+    """Return the veil that a schema puts over its values before whoever decides. `root` holds its definitions."""
+    return OPEN if source is Source.PROGRAM else veil_marks(schema, root)
+
+
+def veil_marks(schema: Schema, root: Schema | None = None) -> Redaction:
+    """Return the veil over everything that a schema marks, whoever wrote it: for places where nobody decides."""
     whole = schema if root is None else root
     return Redaction(whole, tuple(parts([schema], whole)))
 
@@ -196,4 +224,4 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(inner)
 
 
-OPEN = veil({})  # hides nothing
+OPEN = veil_marks({})  # hides nothing

@@ -29,6 +29,7 @@ _PARTS = (
 _SAME = frozenset({"anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas"})  # describe the same value
 _ITEMS = ("items", "contains", "unevaluatedItems")
 _OTHERS = ("additionalProperties", "unevaluatedProperties")
+_MARKS = {"writeOnly": True, "format": "password"}  # each says that a value is secret
 _VALUES = ("const", "enum", "default", "examples")  # hold values, not schemas
 _PLAIN: dict[str, type | tuple[type, ...]] = {
     "required": list, "enum": list, "title": str, "description": str, "format": str, "pattern": str, "$ref": str,
@@ -252,14 +253,14 @@ def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
     """Return a card's schema that hides only what the plan's own, `truth`, hides at the same place.
 
     A card is written for one gate, and must not turn an account number into an empty password box. A part that is
-    referred to may be at several places, so it hides nothing.
+    referred to may be at several places, so it hides nothing. Values in constants and defaults stay as they are.
     """
+    marked = {id(part) for part in reachable(schema, schema) if is_secret(part)}
 
     def bare(part: Schema, place: str | None) -> Schema:
-        if not is_secret(part) or (place is not None and is_secret(resolved(schema_at(truth, place), truth))):
+        if id(part) not in marked or (place is not None and is_secret(resolved(schema_at(truth, place), truth))):
             return part
-        veils = {"writeOnly": True, "format": "password"}
-        return {name: each for name, each in part.items() if each != veils.get(name, _NULL)}
+        return {name: each for name, each in part.items() if each != _MARKS.get(name, _NULL)}
 
     direct = all(str(ref).startswith("#/$defs/") for ref in references(schema))
     made: dict[str, Any] = rewritten(schema, bare, "" if direct else None, values=True)

@@ -82,7 +82,7 @@ def _faults(  # not translated: programs are told this
         if plan and plan.external and not _read_by(action, effect, plan):
             told = f"the arguments of {action.tool} have to be in the state, in a field that {effect} reads"
             yield ToolFault(number, "/pointer", f"{told}: what is shown is what runs")
-    hidden, known = redact.veil(tool.schema), redact.veil(_known(action, plan))
+    hidden, known = redact.veil_marks(tool.schema), redact.veil_marks(_known(action, plan))
     for place in known.places(action.arguments):
         if not hidden.at(place).secret:
             told = (
@@ -106,7 +106,7 @@ def _drawn(action: Action, tool: Tool, plan: PlanSpec | None) -> Action:
     return replace(
         action,
         title=tool.title,
-        schema=unveiled(tool.schema, _known(action, plan)) if plan else dict(tool.schema),
+        schema=unveiled(tool.schema, _known(action, plan)) if plan and not plan.external else dict(tool.schema),
         pinned=tool.pinned,
         irreversible=final,
         undo="" if final else tool.undo or action.undo,
@@ -119,5 +119,5 @@ def _known(action: Action, plan: PlanSpec | None) -> Schema:
     if plan is None or not action.pointer:
         return {}
     known = schema_at(plan.state_schema, action.pointer)
-    around = redact.veil(plan.state_schema).at(action.pointer).secret
+    around = redact.veil_marks(plan.state_schema).at(action.pointer).secret
     return {"writeOnly": True} if around else known

@@ -14,7 +14,6 @@ from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, TokenScope
 from agents.remote import lost_programs
 from approvals.models import Gate, Outcome
-from approvals.schema import redact
 from approvals.views.access import gate_or_404
 from checkpoints.models import Run
 from checkpoints.postgresql.prepared_rows import OneOf, prepared
@@ -121,5 +120,5 @@ def _edits(gate: Gate, outcome: Outcome | None) -> dict[str, Any]:
     for action in outcome.proposal.card.actions:
         before = gate.asked.action(action.id)
         if before is not None and (ops := patch.diff(before.arguments, action.arguments)):
-            found[action.id] = redact.veil(action.schema).patch(ops)
+            found[action.id] = action.redaction.patch(ops)
     return found

@@ -43,7 +43,7 @@ def _bounded(card: Card) -> str:
     said: list[str] = []
     left = MOST
     for action in card.actions:
-        for text in (action.tool, *(found for _path, found in found_in(action.masked))):
+        for text in (action.tool, *(found for _path, found in found_in(action.masked_in_messages))):
             words = terms(text)
             if len(words) > left:
                 return " ".join(said)

@@ -161,8 +161,8 @@ def form_of(
     """Build the form of an action's arguments, with the typed texts; a field of the state is labelled by its name."""
     field = action.pointer.removeprefix("/")
     return forms.build(
-        action.schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors, pinned=action.pinned,
-        missing=action.missing, inputs=inputs, quoted=quoted,
+        action.shown_schema, action.arguments, prefix=prefix(action), posted=posted, errors=errors,
+        pinned=action.pinned, missing=action.missing, inputs=inputs, quoted=quoted,
         label=in_words(field) if field and "/" not in field else "",
     )  # fmt: skip
 
@@ -183,7 +183,8 @@ def json_of(action: Action) -> str:
 
 def values_of(action: Action, *, quoted: bool = False) -> list[FormNode]:
     """List the fields that the schema names, read-only; none where it names no fields."""
-    root = forms.build(action.schema, action.masked, prefix=prefix(action), pinned=action.pinned, quoted=quoted).root
+    built = forms.build(action.shown_schema, action.masked, prefix=prefix(action), pinned=action.pinned, quoted=quoted)
+    root = built.root
     return [each for each in root.children if each.value is not forms.MISSING] if root.kind == "group" else []
 
 

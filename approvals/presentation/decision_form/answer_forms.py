@@ -9,7 +9,7 @@ from typing import Any
 from approvals import forms
 from approvals.cards.card import AnswerChoice, Card
 from approvals.forms import Form
-from approvals.schema import walk
+from approvals.schema import redact, walk
 
 from .actions import TypedDecision, loose
 
@@ -34,10 +34,15 @@ def answer_prefix(choice_id: str) -> str:
 
 
 def answer_form(
-    choice: AnswerChoice, posted: Mapping[str, str], errors: Mapping[str, str] | None = None, *, quoted: bool = False
+    card: Card,
+    choice: AnswerChoice,
+    posted: Mapping[str, str],
+    errors: Mapping[str, str] | None = None,
+    *,
+    quoted: bool = False,
 ) -> Form:
     """Build the form of an answer's value, which starts blank."""
-    schema = choice.get("schema") or {}
+    schema = redact.masking(choice.get("schema") or {}, card.source)
     return forms.build(
         schema, blank(schema), prefix=answer_prefix(choice["id"]), posted=posted, errors=errors, quoted=quoted
     )
@@ -58,7 +63,7 @@ def answers(card: Card, *, typed: TypedDecision, quoted: bool = False) -> list[A
     for choice in question["choices"]:
         mine = {e["pointer"].removeprefix("/value"): e["message"] for e in typed.errors if not e["action"]}
         errors = mine if typed.posted.get("answer") == choice["id"] else {}
-        form = answer_form(choice, typed.posted, errors, quoted=quoted) if choice.get("needs_value") else None
+        form = answer_form(card, choice, typed.posted, errors, quoted=quoted) if choice.get("needs_value") else None
         label, grants = choice.get("label", choice["id"]), choice.get("grants", False)
         found.append(AnswerForm(id=choice["id"], label=label, grants=grants, form=form, errors=loose(form, errors)))
     return found

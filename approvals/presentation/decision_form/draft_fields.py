@@ -28,11 +28,12 @@ def kept(fields: Mapping[str, str], proposal: Proposal) -> dict[str, str]:
     """Return the fields of a posted form that a draft keeps; `proposal` is what it was rendered from."""
     said = {name: text for name, text in fields.items() if not _about_the_form(name)}
     _mask(said, whole_state.NAME, whole_state.veil_of(proposal.gate))
-    question = proposal.card.question
-    for choice in question["choices"] if question else ():
-        _mask_inputs(said, answer_forms.answer_form(choice, fields), redact.veil(choice.get("schema") or {}))
-    for action in proposal.card.actions:
-        if redact.veil(action.response):
+    card = proposal.card
+    for choice in card.question["choices"] if card.question else ():
+        veil = redact.veil(choice.get("schema") or {}, card.source)
+        _mask_inputs(said, answer_forms.answer_form(card, choice, fields), veil)
+    for action in card.actions:
+        if action.response_redaction:
             said.pop(f"response.{action.id}", None)  # nothing there could put a placeholder's secret back
         _mask(said, f"override.{action.id}", action.redaction)
         if action.editable:

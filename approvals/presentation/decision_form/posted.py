@@ -132,7 +132,7 @@ def _read(form: Mapping[str, str], card: Card, state: Mapping[str, Any] | None, 
         },
     )
     if card.question is not None and not (chosen == "reject" and card.rejects):
-        return answered(base, form, card.question)
+        return answered(base, form, card, card.question)
     if chosen == "reject" and then == "override":
         return overridden(base, card)
     if chosen == EACH:
@@ -251,7 +251,7 @@ def overridden(base: PostedDecision, card: Card) -> PostedDecision:
     return replace(base, typed=TypedDecision(errors=problems), decision=decision)
 
 
-def answered(base: PostedDecision, form: Mapping[str, str], question: Question) -> PostedDecision:
+def answered(base: PostedDecision, form: Mapping[str, str], card: Card, question: Question) -> PostedDecision:
     """Read an answer to a gate's question."""
     chosen = next((choice for choice in question["choices"] if choice["id"] == base.answer), None)
     problems: list[Problem] = []
@@ -259,7 +259,7 @@ def answered(base: PostedDecision, form: Mapping[str, str], question: Question) 
     if chosen is None:
         problems.append(problem(_("Choose one of the answers."), pointer="/choice"))
     elif chosen.get("needs_value"):
-        read = answer_forms.answer_form(chosen, form)
+        read = answer_forms.answer_form(card, chosen, form)
         problems += [problem(said, pointer="/value" + place) for place, said in read.errors.items()]
         value = read.value
     kept = {name: text for name, text in form.items() if name.startswith("value.")} | {"answer": base.answer}

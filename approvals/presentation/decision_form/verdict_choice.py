@@ -22,7 +22,6 @@ from approvals.cards.action import (
 )
 from approvals.cards.card import Card
 from approvals.errors import Problem, problem
-from approvals.schema import redact
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
@@ -54,7 +53,7 @@ class ChosenVerdict:
 
     def hiding(self, action: Action) -> ChosenVerdict:
         """Return it without a response that may hold a secret, which no page shows again."""
-        return replace(self, response="") if redact.veil(action.response) else self
+        return replace(self, response="") if action.response_redaction else self
 
     @property
     def words(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from approvals.cards.card import Card
+from approvals.cards.card import Card, state_veil
 from approvals.decisions.edit_state import PART, fault, taken_at
 from approvals.errors import Problem
 from approvals.forms import EDITABLE, MISSING, merging
@@ -53,7 +53,7 @@ def allowed(gate: Gate, card: Card) -> bool:
 
 def veil_of(gate: Gate) -> Redaction:
     """Return the veil over the gate's state, where the whole state may be edited; else an open one."""
-    return redact.veil(spec_of(gate.run.plan).state_schema) if taken_at(gate) else redact.OPEN
+    return state_veil(spec_of(gate.run.plan), gate.asked) if taken_at(gate) else redact.OPEN
 
 
 def state_of(proposal: Proposal) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from approvals.cards.card import Card
+from approvals.cards.card import Card, state_veil
 from approvals.consequences.done_before import DoneBefore, done_before
 from approvals.consequences.errors import DoneAlready
 from approvals.consequences.gate import GateImpacts
@@ -149,7 +149,7 @@ class AskedGate:
     @cached_property
     def veil(self) -> redact.Redaction:
         """Return the veil over the state's secrets."""
-        return redact.veil(self.plan.state_schema)
+        return state_veil(self.plan, self.card)
 
     @cached_property
     def step(self) -> str:
@@ -292,7 +292,7 @@ class AskedGate:
         plan, ended = spec_of(self.gate.run.plan), self.ended
         if ended is None:
             return None
-        veil, seen = redact.veil(plan.state_schema), self.read
+        veil, seen = state_veil(plan, self.card), self.read
         return receipts.of_gate(self.gate, ended, plan, veil, fate=self.fate, sees_run=seen.sees_run, late=seen.late)
 
     @cached_property

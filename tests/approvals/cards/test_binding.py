@@ -128,7 +128,7 @@ CARDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Card)])
+@pytest.mark.parametrize("name", [field.name for field in fields(Card) if field.compare])
 def test_each_part_of_a_card_alone_breaks_what_was_seen(name: str) -> None:
     other = binding.body(TARGET, replace(CARD, **{name: CARDS[name]}))
     assert binding.seen(other) != binding.seen(binding.body(TARGET, CARD))
@@ -155,7 +155,7 @@ ACTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Action)])
+@pytest.mark.parametrize("name", [field.name for field in fields(Action) if field.compare])
 def test_each_part_of_an_action_alone_breaks_what_was_seen(name: str) -> None:
     other = replace(CARD, actions=[replace(ACTION, **{name: ACTIONS[name]})])
     assert binding.seen(binding.body(TARGET, other)) != binding.seen(binding.body(TARGET, CARD))

@@ -20,6 +20,7 @@ from tests.clients.mcp.mcp_client import Json, beside, children, kill, said
 from tests.clients.world import World, ended
 from tests.factories import ann
 from tests.harness.session import ROOT
+from tests.harness.signed_in_clients import signed_in
 from tests.harness.waiting import PATIENCE, until
 
 
@@ -202,10 +203,13 @@ def test_a_tool_with_a_schema_that_cannot_be_used_is_asked_about_all_the_same(fi
         assert said(asked.result(PATIENCE)) == "done"
 
 
-def test_a_secret_argument_is_hidden_from_people_and_sent_as_it_is(files: Files) -> None:
+def test_an_argument_that_the_server_behind_calls_secret_is_shown_to_people_and_sent_as_it_is(files: Files) -> None:
+    """Its tools' `writeOnly` hid arguments from whoever approved the call."""
     asked = files.call("sign_in", {"user": "ann", "password": "open sesame"})
     gate = files.world.gate()
-    assert "open sesame" not in json.dumps(gate_as_the_api_has_it(files, gate))
+    assert "open sesame" in json.dumps(gate_as_the_api_has_it(files, gate))
+    page = signed_in(ann(files.world.team)).get(f"/gates/{gate.pk}/").content.decode()
+    assert "open sesame" in page
     decide(gate, "approve")
     assert said(asked.result(PATIENCE)) == "ann open sesame"
 

@@ -67,7 +67,7 @@ def test_every_place_is_found_and_hidden_and_nothing_else() -> None:
 
 
 def test_a_plan_without_secrets_costs_nothing() -> None:
-    open_to_all = redact.veil({"type": "object", "properties": {"a": {"type": "string"}}})
+    open_to_all = redact.veil_marks({"type": "object", "properties": {"a": {"type": "string"}}})
     assert open_to_all.masked(VALUE) is VALUE
     assert not open_to_all
 
@@ -88,26 +88,26 @@ def test_a_plan_without_secrets_costs_nothing() -> None:
     ids=str,
 )  # fmt: skip
 def test_wherever_a_schema_says_it(schema: dict[str, Any]) -> None:
-    assert redact.veil(schema).masked({"a": "secret"}) == {"a": redact.MASK}
+    assert redact.veil_marks(schema).masked({"a": "secret"}) == {"a": redact.MASK}
 
 
 def test_what_has_more_parts_than_are_read_is_hidden_if_any_may_be() -> None:
     """The secret one of many branches was not read, so that its value was shown."""
     plain = [{"title": str(n)} for n in range(walk.MOST + 100)]
     for branches, shown in (([{"writeOnly": True}, *plain], redact.MASK), (plain, "secret")):
-        assert redact.veil({"properties": {"a": {"anyOf": branches}}}).masked({"a": "secret"}) == {"a": shown}
+        assert redact.veil_marks({"properties": {"a": {"anyOf": branches}}}).masked({"a": "secret"}) == {"a": shown}
 
 
 def test_a_member_may_have_the_name_of_a_keyword() -> None:
     """One called `$defs` was taken for definitions, and what it held was shown."""
     schema = {"properties": {name: {"writeOnly": True} for name in ("$defs", "default", "properties")}}
     value = {"$defs": "one", "default": "two", "properties": "three"}
-    assert redact.veil(schema).masked(value) == dict.fromkeys(value, redact.MASK)
+    assert redact.veil_marks(schema).masked(value) == dict.fromkeys(value, redact.MASK)
 
 
 def test_what_refers_to_itself_or_to_nothing_ends() -> None:
     for ref in ("#", "#/$defs/x", "#/nowhere", "https://elsewhere/", "#x"):
-        assert not redact.veil({"$ref": ref, "$defs": {"x": {"$ref": "#/$defs/x"}}})
+        assert not redact.veil_marks({"$ref": ref, "$defs": {"x": {"$ref": "#/$defs/x"}}})
 
 
 def test_what_comes_back_unchanged_is_the_very_value() -> None:
