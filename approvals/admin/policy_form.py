@@ -170,8 +170,8 @@ class PolicyForm(VersionedForm[Policy]):
             ),
             "quorum": gettext_lazy("How many different people must approve the same version of a gate."),
             "separation": gettext_lazy(
-                "The person who started a run, or who owns the token that started it or asks, cannot approve its gates, "
-                "nor can those who changed its state, answered it or sent it a signal before."
+                "The person who started a run, or who owns the token that started it or asks, cannot approve its "
+                "gates, nor can those who changed its state, answered it or sent it a signal before."
             ),
             "hourly": gettext_lazy(
                 "How many gates one agent may open in the team within an hour. An external agent over the limit is "

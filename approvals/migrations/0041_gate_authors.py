@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0037_pushed_while_signed_in")]
+    dependencies = [("approvals", "0040_owed_samples")]
 
     operations = [
         migrations.AddField(

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0038_gate_authors")]
+    dependencies = [("approvals", "0041_gate_authors")]
 
     operations = [
         migrations.AddField("tool", "counts", models.BooleanField(default=True, db_default=True, editable=False)),

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0037_pushed_while_signed_in"),
+        ("approvals", "0039_likeness_indexes"),
         ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
