@@ -30,6 +30,7 @@ from langgraph.checkpoint.base import (
 )
 
 INTERRUPT, ERROR = "__interrupt__", "__error__"
+RESUMES, CALLERS = "__pregel_resuming", "checkpoint_map"  # in a subgraph's config: what LangGraph tells it
 HEAD = ("v", "id", "ts", "channel_versions", "versions_seen", "updated_channels")
 
 
@@ -113,11 +114,17 @@ class Bridge(AwaitedSaver):
         return self._config(where, saved["head"]["id"])
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint, the newest unless the config names one."""
+        """Return a checkpoint, the newest unless the config names one.
+
+        A subgraph with a memory of its own that has not begun in its callers' checkpoints does not resume: LangGraph
+        tells all to where the graph is called without input, as each superstep is, and it would not run.
+        """
         where = config["configurable"].get("checkpoint_ns", "")
         with self.lock:
             asked = get_checkpoint_id(config)
             found = self.threads.get(where, {}).get(asked) if asked else self._newest(where)
+            if found and where and not asked and callers_of(found) != config["configurable"].get(CALLERS):
+                config["configurable"].pop(RESUMES, None)  # as LangGraph itself does on a time travel
             return self._tuple(where, found) if found else None
 
     def list(
@@ -219,6 +226,12 @@ class Bridge(AwaitedSaver):
     def _keep(self) -> None:
         if self.began and max(self.threads[""]) == self.began:  # else the superstep is over, and its step returns
             self.keep(self.kept())
+
+
+def callers_of(saved: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the checkpoints of the graphs above, by namespace, in which a subgraph saved one."""
+    found: Mapping[str, str] = saved["metadata"].get("parents", {})
+    return found
 
 
 def _stub(id: str) -> dict[str, Any]:

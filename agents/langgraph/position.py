@@ -30,7 +30,7 @@ from checkpoints.values import digests
 from checkpoints.values.ops import Append
 from checkpoints.values.patch import same
 
-from .bridge import Bridge
+from .bridge import Bridge, callers_of
 from .channels import Channels
 
 SNAPSHOT = {TYPE: "snapshot"}
@@ -61,7 +61,7 @@ def moved(position: Mapping[str, Any], names: Sequence[str], *, values: Mapping[
     """Return the position after an edit, as `update_state` leaves it.
 
     It is a new checkpoint with higher versions of these channels, so that tasks which were interrupted start anew and
-    see the edit.
+    see the edit; a subgraph with a memory of its own goes back to before it was called.
     """
     root = position["root"]
     head, versions = root["head"], dict(root["head"]["channel_versions"])
@@ -77,7 +77,12 @@ def moved(position: Mapping[str, Any], names: Sequence[str], *, values: Mapping[
     step = root["metadata"].get("step", -1) + 1
     metadata = {**root["metadata"], "source": "update", "step": step}
     root = {**root, "head": made, "metadata": metadata, "writes": []}
-    lasting = {name: each for name, each in position["under"].items() if ":" not in name}
+    lasting = {
+        name: before
+        for name, checkpoints in position["under"].items()
+        if ":" not in name
+        and (before := {id: at for id, at in checkpoints.items() if callers_of(at).get("") != head["id"]})
+    }
     return {**position, "root": root, "under": lasting, "calls": {}, "digests": digests_now, "asks": [], "stops": None}
 
 

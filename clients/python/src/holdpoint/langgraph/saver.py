@@ -99,12 +99,12 @@ class HoldpointSaver(AwaitedSaver):
         thread = _thread(config) if config else None
         namespace = config["configurable"].get("checkpoint_ns") if config else None
         below = get_checkpoint_id(before) if before else None
-        there = False
+        empty = True
         for stored in self._backend.listed(thread, namespace, before=below, limit=limit, only=only or None):
-            there = True
+            empty = False
             self._memory.of(stored.thread, stored.namespace).asked_for(stored.id)
             yield _tuple(stored, self._allow)
-        if below and not there and thread is not None and namespace is not None:
+        if below and empty and thread is not None and namespace is not None:
             self._memory.of(thread, namespace).asked_for(None)  # a subgraph that is sent back to before it ran
 
     def put(
