@@ -96,7 +96,7 @@ WORDS = {
     "retention.stopped": _("stopped a prune; checkpoints removed by then: {checkpoints}"),
     "policy.changed": _("wrote version {version} of the policy {name}"),
     "policy.adopted": _("vouched for version {version} of the policy {name}, which was there before"),
-    "proofs.required": _("vouched for the policies that were there before"),
+    "seal.required": _("vouched for the policies that were there before"),
     "policy.proposed": _("proposed a milder version of the policy {name}, which waits for a second person"),
     "policy.refused": _("refused a milder version of the policy {name}"),
     "tool.changed": _("wrote version {version} of the tool {name}"),

@@ -64,7 +64,7 @@ def adopt() -> None:
         for policy in Policy.objects.select_related("team").order_by("pk"):
             if not policy.proven:
                 policy.record("policy.adopted", by=SYSTEM)
-        event_log.record("proofs.required", subject=REQUIRED, by=SYSTEM, data={ROWS: {}})
+        event_log.record("seal.required", subject=REQUIRED, by=SYSTEM, data={ROWS: {}})
 
 
 def _spread(row: Policy, groups: Iterable[Group], people: Iterable[User]) -> tuple[set[int], set[int]]:

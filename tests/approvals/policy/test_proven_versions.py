@@ -134,7 +134,7 @@ def test_versions_from_before_are_adopted_once(slip_in: Callable[..., Policy]) -
     team = make_team()
     before = slip_in(team, version=1)
     with owner() as made:
-        made.execute("DELETE FROM checkpoints_event WHERE kind = 'proofs.required'")
+        made.execute("DELETE FROM checkpoints_event WHERE kind = 'seal.required'")
     versions.adopt()
     assert Policy.objects.named("refunds", team=team) == before
     assert faults(before.pk) == []

@@ -223,7 +223,7 @@ def test_an_order_from_before_orders_had_proofs_counts() -> None:
         f"DELETE FROM checkpoints_event WHERE subject = '{REQUIRED}'",  # of the migration
     ):
         forge_order(before)
-        event_log.record("proofs.required", subject=REQUIRED, by=SYSTEM, data={"rows": {}})
+        event_log.record("seal.required", subject=REQUIRED, by=SYSTEM, data={"rows": {}})
         forge_order(after)
         assert [each for each in found() if NO_ORDER in each] == [
             f"event {after.pk}: the text of event {after.pk} is gone, and {NO_ORDER}"
