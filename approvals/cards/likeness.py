@@ -1,4 +1,4 @@
-"""What makes two requests alike. Pure.
+"""Digests by which two requests are known to be alike. Pure.
 
 *Exactly the same* is the same request: agent, policy, step and all actions; such gates may be decided by one order.
 *Of one kind* are gates that people read alike, so that they may select them together. *The same* is one action: its

@@ -1,4 +1,4 @@
-"""What became of the outcomes of closed gates: what they let run was done, is under way, failed, or is asked again.
+"""Reads what became of closed gates: what they let run was done, is under way, failed, or is asked again.
 
 Every page and answer that says how a gate ended says this too, by this one function: "approved" alone reads as done.
 """
@@ -36,7 +36,7 @@ class GrantFate:
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeFate:
-    """What became of one closed gate's outcome."""
+    """The fate of one closed gate's outcome."""
 
     grants: Sequence[GrantFate] = ()
     again: Gate | None = None  # the newest gate that asks the same again

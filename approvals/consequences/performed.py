@@ -42,7 +42,7 @@ class GivenGrant:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenGrants:
-    """What one closed gate let run, and whether another asks the same again."""
+    """The grants of one closed gate, and whether another asks the same again."""
 
     grants: Sequence[GivenGrant]
     again: bool

@@ -139,4 +139,8 @@ def _person(actor: str) -> int:
 def _wrote(kind: str, answer: Any, patch: bytes, body: bytes) -> bool:
     """Tell whether a proposal by a person has words or values of theirs, and not only their verdicts."""
     given = answer is not None and (kind == Gate.Kind.REVIEW or answer["value"] is not None)
-    return given or patch != b"[]" or any(each.settled and each.settled.response for each in card_of(body).actions)
+    return (
+        given
+        or patch != b"[]"
+        or any(each.settled and each.settled.response for each in card_of(body, external=lambda: False).actions)
+    )

@@ -280,7 +280,7 @@ class BecameEffect(Schema):
 
 
 class Became(Schema):
-    """What became of what a gate let run."""
+    """The fate of what a gate let run."""
 
     state: Annotated[str, one_of(STATES)] = Field(
         description="The state of the effect that most needs looking at, as in `effects`.", examples=["done"]

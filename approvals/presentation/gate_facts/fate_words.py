@@ -45,7 +45,7 @@ RESULTS: Mapping[str, tuple[object, object, str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FateWords:
-    """What became of one outcome, in words. Some are the agent's own: data, never markup."""
+    """The fate of one outcome, in words. Some are the agent's own: data, never markup."""
 
     state: str  # of STATES
     words: str

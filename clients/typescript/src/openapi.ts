@@ -4713,6 +4713,86 @@ export interface components {
             delegate: string | null;
         };
         /**
+         * Became
+         * @description What became of what a gate let run.
+         */
+        Became: {
+            /**
+             * State
+             * @description The state of the effect that most needs looking at, as in `effects`.
+             * @example done
+             * @enum {string}
+             */
+            state: "unknown" | "abandoned" | "asked_again" | "failed" | "intended" | "undoing" | "waiting" | "unreported" | "stopped" | "elsewhere" | "never" | "undone" | "kept" | "reused" | "done";
+            /**
+             * Words
+             * @description The same for people: data, never markup.
+             * @example Done
+             */
+            words: string;
+            /**
+             * Gate
+             * @description The gate that asks the same again; null: none.
+             * @example null
+             */
+            gate: number | null;
+            /**
+             * Effects
+             * @description Each effect, in the order of the grants.
+             */
+            effects: components["schemas"]["BecameEffect"][];
+        };
+        /**
+         * BecameEffect
+         * @description One effect that was let run, and what became of it.
+         */
+        BecameEffect: {
+            /**
+             * Effect
+             * @description The effect's step.
+             * @example pay
+             */
+            effect: string;
+            /**
+             * Action
+             * @description The action that it performs, by its id; empty: none.
+             * @example refund
+             */
+            action: string;
+            /**
+             * State
+             * @description waiting: not yet. unreported: its program has not reported it yet. stopped: the run failed before it. never: the run ended without it. elsewhere: the run went back to an earlier step without it. asked_again: not done, another gate asks again. intended: under way. reused: done before the gate, and not repeated. failed: certainly not done. unknown: it may have happened. abandoned: unknown, and done again on a person's order. undoing, undone: it was done. kept: done, on a branch that the run has left.
+             * @example done
+             * @enum {string}
+             */
+            state: "unknown" | "abandoned" | "asked_again" | "failed" | "intended" | "undoing" | "waiting" | "unreported" | "stopped" | "elsewhere" | "never" | "undone" | "kept" | "reused" | "done";
+        };
+        /**
+         * CardPartAnswer
+         * @description One part of a card, and its author.
+         */
+        CardPartAnswer: {
+            /**
+             * At
+             * @description JSON Pointer into `card`.
+             * @example /title
+             */
+            at: string;
+            /**
+             * By
+             * @description program: the external program that asks. plan: an agent of this server. tool: the people who registered the tool. call: it is what would run.
+             * @example program
+             * @enum {string}
+             */
+            by: "program" | "plan" | "tool" | "call";
+            /**
+             * Words
+             * @description The mark to show beside it; empty: it may be shown as Holdpoint's own.
+             * @example Title by payouts
+             */
+            words: string;
+        };
+        /**
          * ClaimAnswer
          * @description Somebody's claim of a gate.
          */
@@ -5055,6 +5135,14 @@ export interface components {
              * @example true
              */
             tokens_decide: boolean;
+            /**
+             * Changed Before
+             * @description Who changed the run before this was asked, and what: sentences, whose values are data. Whoever did may not decide, unless the policy does not separate duties.
+             * @example [
+             *       "Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"
+             *     ]
+             */
+            changed_before: string[];
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
             /** @description The people on it, and those who are asked. */
@@ -5078,6 +5166,18 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Provenance
+             * @description Who says each part of `card`, by JSON Pointer.
+             * @example [
+             *       {
+             *         "at": "/title",
+             *         "by": "program",
+             *         "words": "Title by payouts"
+             *       }
+             *     ]
+             */
+            provenance: components["schemas"]["CardPartAnswer"][];
+            /**
              * Unsupported
              * @description Sentences for people: amounts and names in an external program's text that no argument confirms.
              * @example [
@@ -5097,14 +5197,19 @@ export interface components {
              */
             outcome: components["schemas"]["Ending"] | null;
             /**
+             * @description What became of what it let run; null while it is open, and where it let nothing run.
+             * @example null
+             */
+            became: components["schemas"]["Became"] | null;
+            /**
              * Replaced By
-             * @description The gate that replaces this one, which was withdrawn; null: none.
+             * @description The gate that asks the same again, as this one was withdrawn or its approval did not hold; null: none.
              * @example null
              */
             replaced_by: number | null;
             /**
              * Replaces
-             * @description The withdrawn gates that this one replaces, the newest first, as far as you may see them.
+             * @description The gates that this one replaces, the newest first, as far as you may see them.
              * @example []
              */
             replaces: number[];
@@ -5498,10 +5603,60 @@ export interface components {
          */
         ChoiceImpacts: {
             /**
+             * Done Before
+             * @description What other runs of the team did, or may have done, that is like what the gate asks for: the same first, then the newest. A bulk decision approves no gate with one that is more than the resource.
+             * @default []
+             */
+            done_before?: components["schemas"]["DoneBeforeAnswer"][];
+            /**
              * Items
              * @description The choices; none if the gate is closed.
              */
             items: components["schemas"]["ChoiceImpact"][];
+        };
+        /**
+         * DoneBeforeAnswer
+         * @description One effect of another run of the team that is like what the gate asks for.
+         */
+        DoneBeforeAnswer: {
+            /**
+             * How
+             * @description What is the same: the arguments, the pinned arguments (key), or only the resource.
+             * @example arguments
+             * @enum {string}
+             */
+            how: "arguments" | "key" | "resource";
+            /**
+             * Done
+             * @description Whether it is known to be done; false: it may have been.
+             * @example true
+             */
+            done: boolean;
+            /**
+             * At
+             * Format: date-time
+             * @description When it ended, or was begun.
+             * @example 2026-03-02T09:21:41.604112Z
+             */
+            at: string;
+            /**
+             * Gate
+             * @description The gate that let it run; null if you may not see that.
+             * @example 22
+             */
+            gate: number | null;
+            /**
+             * Run
+             * @description The run that did it, likewise.
+             * @example 23
+             */
+            run: number | null;
+            /**
+             * Words
+             * @description The same for people: data, never markup.
+             * @example Paid €89.00 at 23:23 by R-23 (gate 22)
+             */
+            words: string;
         };
         /**
          * DecisionPreview
@@ -5951,6 +6106,14 @@ export interface components {
              * @example true
              */
             tokens_decide: boolean;
+            /**
+             * Changed Before
+             * @description Who changed the run before this was asked, and what: sentences, whose values are data. Whoever did may not decide, unless the policy does not separate duties.
+             * @example [
+             *       "Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"
+             *     ]
+             */
+            changed_before: string[];
             /** @description Who must approve, and who has. */
             agreement: components["schemas"]["AgreementAnswer"];
             /** @description The people on it, and those who are asked. */
@@ -6228,11 +6391,11 @@ export interface components {
             amount: string;
             /**
              * State
-             * @description waiting: not yet. never: the run ended without it. intended: under way. failed: certainly not done. unknown: it may have happened. abandoned: unknown, and done again on a person's order. undoing, undone: it was done. kept: done, on a branch that the run has left.
+             * @description waiting: not yet. unreported: its program has not reported it yet. stopped: the run failed before it. never: the run ended without it. elsewhere: the run went back to an earlier step without it. asked_again: not done, another gate asks again. intended: under way. reused: done before the gate, and not repeated. failed: certainly not done. unknown: it may have happened. abandoned: unknown, and done again on a person's order. undoing, undone: it was done. kept: done, on a branch that the run has left.
              * @example done
              * @enum {string}
              */
-            state: "waiting" | "never" | "intended" | "done" | "failed" | "unknown" | "abandoned" | "undoing" | "undone" | "kept";
+            state: "waiting" | "unreported" | "stopped" | "never" | "elsewhere" | "asked_again" | "intended" | "done" | "reused" | "failed" | "unknown" | "abandoned" | "undoing" | "undone" | "kept";
             /**
              * Key
              * @description The idempotency key, by which the provider knows it; empty: none yet.
@@ -6326,7 +6489,7 @@ export interface components {
         };
         /**
          * HandoutAnswer
-         * @description Whose an approval is.
+         * @description The holder of an approval.
          */
         HandoutAnswer: {
             /**
@@ -10927,6 +11090,9 @@ export interface operations {
                      *       "step_up": false,
                      *       "step_up_method": "any",
                      *       "tokens_decide": true,
+                     *       "changed_before": [
+                     *         "Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"
+                     *       ],
                      *       "agreement": {
                      *         "quorum": 2,
                      *         "agreed": 1,
@@ -10974,11 +11140,19 @@ export interface operations {
                      *         ],
                      *         "title": "Refund €120.00"
                      *       },
+                     *       "provenance": [
+                     *         {
+                     *           "at": "/title",
+                     *           "by": "program",
+                     *           "words": "Title by payouts"
+                     *         }
+                     *       ],
                      *       "unsupported": [
                      *         "“€10.00” in the title is not what runs: amount is 99999.00."
                      *       ],
                      *       "masked": [],
                      *       "outcome": null,
+                     *       "became": null,
                      *       "replaced_by": null,
                      *       "replaces": []
                      *     }
@@ -11265,6 +11439,16 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "done_before": [
+                     *         {
+                     *           "how": "arguments",
+                     *           "done": true,
+                     *           "at": "2026-03-02T09:21:41.604112Z",
+                     *           "gate": 22,
+                     *           "run": 23,
+                     *           "words": "Paid €89.00 at 23:23 by R-23 (gate 22)"
+                     *         }
+                     *       ],
                      *       "items": [
                      *         {
                      *           "choice": "back",
@@ -11522,6 +11706,9 @@ export interface operations {
                      *         "step_up": false,
                      *         "step_up_method": "any",
                      *         "tokens_decide": true,
+                     *         "changed_before": [
+                     *           "Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"
+                     *         ],
                      *         "agreement": {
                      *           "quorum": 2,
                      *           "agreed": 1,
@@ -11687,6 +11874,9 @@ export interface operations {
                      *         "step_up": false,
                      *         "step_up_method": "any",
                      *         "tokens_decide": true,
+                     *         "changed_before": [
+                     *           "Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"
+                     *         ],
                      *         "agreement": {
                      *           "quorum": 2,
                      *           "agreed": 1,

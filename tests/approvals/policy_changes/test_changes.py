@@ -19,6 +19,7 @@ from approvals.policy_changes.simulation import simulate
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import canonical, decode
 from tests.factories import decide, make_gate, make_policy, make_team, make_user
+from tests.harness.altered_rows import owner
 
 HOUR = timedelta(hours=1)
 WRITES = ("approvals.change_policy", "approvals.add_policy")
