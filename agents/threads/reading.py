@@ -39,7 +39,7 @@ _PLACE = "SELECT at, run_id, seq FROM checkpoints_checkpoint WHERE id = $1"
 _MADE_BEFORE = """
 SELECT at, run_id, seq + 1 FROM checkpoints_checkpoint
 WHERE run_id = ANY($1::bigint[]) AND step <> ALL($2)
-  AND id < CASE get_byte(uuid_send(id), 6) / 16 WHEN 7 THEN $4 ELSE $3 END
+  AND id < CASE get_byte(uuid_send(id), 6) / 16 WHEN 7 THEN $4::uuid ELSE $3::uuid END
 ORDER BY at DESC, run_id DESC, seq DESC LIMIT 1
 """
 _EPOCH = 0x01B21DD213814000  # the 100 ns from the first moment of a UUIDv6 to that of a UUIDv7

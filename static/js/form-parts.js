@@ -44,11 +44,11 @@ export class Parts {
       const { part, change, address, focus } = this.asked[0];
       const body = new FormData(this.form);
       body.set("change", change);
-      const text = await rendered(address, body).catch(() => null);
+      const [fresh, old] = [await rendered(address, body).catch(() => null), document.getElementById(part)];
       if (!this.form.isConnected) return; // the whole page was drawn anew
-      if (text === null) return this.failed(change);
+      if (!fresh || !old) return this.failed(change);
       this.asked.shift();
-      this.put(document.getElementById(part), text, body, focus);
+      this.put(old, fresh, body, focus);
     }
     this.release(true);
   }
@@ -78,18 +78,19 @@ export class Parts {
     if (sends && button?.form === this.form) this.form.requestSubmit(button);
   }
 
-  put(part, text, sent, focus) {
+  put(part, fresh, sent, focus) {
     const typed = [...part.querySelectorAll("input:not([type=hidden], [type=file]), textarea, select")];
     const late = new Map(typed.filter((field) => entered(field) !== posted(sent, field)).map((field) => [place(field), entered(field)]));
     const open = [...part.querySelectorAll("details[open][id]")].map((each) => each.id);
     const reads = part.contains(document.activeElement) || document.activeElement === document.body;
-    const fresh = new DOMParser().parseFromString(text, "text/html").querySelector(".action-form");
+    const chosen = [...part.querySelectorAll("input[type=file]")].filter((field) => field.value && sent.get(field.name) !== field.files[0]);
     if (this.asked.some((each) => each.part === part.id)) fresh.setAttribute("aria-busy", "true");
     part.replaceWith(fresh);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     for (const field of fresh.querySelectorAll("input, textarea, select")) {
       if (late.has(place(field))) field[ticks(field) ? "checked" : "value"] = late.get(place(field));
     }
+    for (const { name, files } of chosen) Object.assign(fresh.querySelector(`[name="${CSS.escape(name)}"]`) ?? {}, { files });
     const next = document.getElementById(focus);
     if (reads) (next && !next.disabled ? next : this.near(fresh, focus))?.focus({ preventScroll: Boolean(next) });
     this.refreshed();
@@ -114,7 +115,8 @@ export function putBack({ target }) {
 async function rendered(address, body) {
   const signal = AbortSignal.timeout(PATIENCE);
   const answer = await fetch(address, { method: "POST", body, headers: { "X-Fragment": "form" }, signal });
-  return answer.ok && !answer.redirected ? await answer.text() : null;
+  const html = answer.ok && !answer.redirected ? await answer.text() : "";
+  return new DOMParser().parseFromString(html, "text/html").querySelector(".action-form");
 }
 
 function ticks(field) {

@@ -84,3 +84,7 @@ export function inWords(edits: Edit[]): string[] {
 export function sentence(said: string): string {
   return /[.!?…]$/.test(said.trimEnd()) ? said.trimEnd() : `${said.trimEnd()}.`;
 }
+
+export function editsOf(outcome: Outcome, action: string): Edit[] {
+  return (outcome.edits[action] ?? []) as unknown as Edit[];
+}

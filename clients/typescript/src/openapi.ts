@@ -4714,7 +4714,7 @@ export interface components {
         };
         /**
          * Became
-         * @description What became of what a gate let run.
+         * @description The fate of what a gate let run.
          */
         Became: {
             /**

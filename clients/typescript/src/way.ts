@@ -8,9 +8,10 @@ import { answerQuestions } from "./answering.js";
 import { type Api, now, type Read, rest } from "./api.js";
 import { bound } from "./binding.js";
 import { type Held, type Turn, claim } from "./claim.js";
-import { type Decision, type Edit, type Gate, type Outcome, type Said, decisionOf, inWords, refused, sentence } from "./endings.js";
+import { type Decision, type Gate, type Outcome, type Said, decisionOf, editsOf, inWords, refused, sentence } from "./endings.js";
 import * as errors from "./errors.js";
 import { parse, textAt } from "./exact.js";
+import { handedBefore } from "./handing.js";
 import type { components } from "./openapi.js";
 import { begunUndo } from "./undoing.js";
 
@@ -26,7 +27,7 @@ export interface Allowed extends errors.Place {
   action: string;
   text: string;
   effect: components["schemas"]["Begun"];
-  edits: Edit[];
+  edits: ReturnType<typeof editsOf>;
   decision: Decision;
   /** Where it undoes an action: the result of that. */
   undoes?: { result: unknown };
@@ -118,15 +119,8 @@ export class Way {
     if (refusal) throw refusal;
     const text = bound(gate, about, textAt(outcome.text, "outcome", "arguments", about) ?? "{}");
     const edits = editsOf(outcome.value, about);
-    const toldAt = outcome.value.grants.length ? undefined : await this.#handedBefore();
+    const toldAt = outcome.value.grants.length ? undefined : await handedBefore(this.api, this.gate);
     return { ...known, arguments: parse(text) as A, text, edits, changes: inWords(edits), answer: undefined, toldAt };
-  }
-
-  /** Record that the approval is handed out; return when it was before. */
-  async #handedBefore(): Promise<string | undefined> {
-    const named = { to: `gate-${this.gate}` };
-    const handed = await this.api.post("/api/gates/{gate_id}/handouts", named, { path: { gate_id: this.gate } });
-    return handed.first ? undefined : handed.at;
   }
 
   /** Return the actions' results. Throws why, if the run did not complete. */
@@ -296,10 +290,6 @@ export class Way {
 
 function code(error: unknown): string {
   return error instanceof errors.Problem ? error.code : "";
-}
-
-function editsOf(outcome: Outcome, action: string): Edit[] {
-  return (outcome.edits[action] ?? []) as unknown as Edit[];
 }
 
 function only(from: Record<string, unknown>, names: string[]): Record<string, unknown> {

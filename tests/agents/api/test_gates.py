@@ -62,7 +62,7 @@ def test_the_card_is_sent_as_the_bytes_that_its_digest_covers() -> None:
     answer = signed_in(ann(gate.team)).get(f"/api/gates/{gate.pk}")
     standing = gate.standing()
     body = bytes(standing.body)
-    assert b',"card":' + body + b',"outcome":null}' in answer.content
+    assert b',"card":' + body + b',"outcome":null,' in answer.content
     assert b'"huge":18446744073709551617,"share":1.0' in answer.content
     assert answer.json()["digest"] == hashlib.sha256(b"holdpoint value\n" + body).hexdigest()
 

@@ -52,6 +52,7 @@ from tests.factories.runs import STEPS
 from tests.harness.browser_checks import is_live
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import form_of, post, signed_in
+from tests.harness.slow_parts import SlowParts
 
 UPLOAD = "args.refund/scan:upload"  # the button beside the file
 
@@ -362,6 +363,30 @@ def test_in_a_browser_a_chosen_file_is_uploaded_and_said_and_survives_a_reload(
     expect(page.locator("[data-file]")).to_have_value(re.compile(sha(old)))
     assert post(reviewer, gate, {**form_of(gate, "edit"), "args.refund/scan": reference}).status_code == 303
     assert artifacts.read(of(Gate.objects.get(pk=gate.pk))) == new
+
+
+def test_in_a_browser_a_file_that_is_chosen_while_a_list_is_drawn_is_uploaded_too(
+    new_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    """The answer brought an empty file field, and the file was sent nowhere."""
+    new, team = random(), make_team()
+    order = {"number": "A-1", "scan": artifacts.keep(random(), "image/png"), "to": ["a", "b"]}
+    listed = plan(to={"type": "array", "items": {"type": "string"}})
+    action = make_action(id="refund", pointer="/order", pinned=[], tool="orders.file", edits=True)
+    run = make_run(team=team, plan=listed, state=make_state(order=order))
+    gate = make_gate(run=run, team=team, card=make_card(actions=[action]))
+    chosen = tmp_path / "new.png"
+    chosen.write_bytes(new)
+    page = new_page(ann(team))
+    page.goto(f"/gates/{gate.pk}/")
+    is_live(page)
+    slow = SlowParts(page)
+    page.locator('[data-change][value$="/to/0:remove"]').click()
+    page.set_input_files("[type=file]", chosen)
+    expect(page.locator(".action-form[aria-busy]")).to_have_count(1)
+    slow.go_on()
+    expect(page.locator("[data-file]")).to_have_value(re.compile(sha(new)))
+    expect(page.locator(".row-gone li")).to_have_count(1)
 
 
 @pytest.mark.long

@@ -21,7 +21,7 @@ from agents.examples import sending
 from agents.examples.refunds import Refunds, payments
 from agents.examples.refunds.state import Reason, Refund
 from agents.runs.start import start_run
-from approvals.errors import AlreadyDecided, DecisionRefused, Invalid
+from approvals.errors import AlreadyDecided, DecisionRefused, Invalid, NotAllowed
 from checkpoints import actors, store
 from checkpoints.models import Checkpoint, Run
 from checkpoints.values import json_pointer
@@ -203,7 +203,9 @@ def test_facts_that_lead_nowhere_are_asked_for_again(world: World) -> None:
     decide(again, by, "edit", arguments=arguments(run, "facts", order_number="20433"))
     past_doubts(advance_to_rest(run))
     assert open_gate(run).step == "review"
-    decide(open_gate(run), by)
+    with pytest.raises(NotAllowed):
+        decide(open_gate(run), by)  # who typed the facts does not approve what follows from them
+    decide(open_gate(run), bob(run.team))
     advance_to_rest(run)
     assert outbox.outbox[0].to == ["lukas.frei@seegass.example"]  # the mail had no address: the order's is taken
 

@@ -28,6 +28,7 @@ from checkpoints.models import Checkpoint, Event, Hold, Plan, Run
 from checkpoints.runs import holds
 from checkpoints.store import claims
 from tests.agents.api.sent_requests import operations
+from tests.agents.remote.gates.test_asking_only import posted
 from tests.agents.remote.outside_program import ACTION, SCHEMA, STEPS, WIRE, Program, decide
 from tests.approvals.bulk.bulk_forms import REASON, alike
 from tests.approvals.decisions.undoing.windows import make_held
@@ -279,6 +280,13 @@ def withdrawing() -> Call:
     return Call(program, f"/api/gates/{program.ask()['gate']}/withdrawals", {})
 
 
+def taking() -> Call:
+    program = Program(team=make_team(may=MAY))
+    gate = posted(program, ask_only=True)
+    decide(gate)
+    return Call(program, f"/api/gates/{gate.pk}/handouts", {"to": "call-1"})
+
+
 def ordering(noun: str, **body: Any) -> Callable[[], Call]:
     """An order about a run that is at its second checkpoint, and was let go."""
 
@@ -346,6 +354,7 @@ CALLS: dict[str, Callable[[], Call]] = {
     "take_gate_over": at_the_desk("takeovers", claimed="by another"),
     "reassign_gate": at_the_desk("reassignments", reason="She knows them."),
     "withdraw_gate": withdrawing,
+    "take_approval": taking,
     "rewind_run": ordering("rewinds", to=1),
     "edit_run": ordering("edits", at=2, patch=[{"op": "replace", "path": "/payment/amount", "value": "9.00"}]),
     "fork_run": ordering("forks", at=1),

@@ -80,11 +80,11 @@ def test_one_of_them_is_decided_claimed_and_done_as_any_other() -> None:
 def test_a_hundred_cost_as_many_statements_as_two() -> None:
     program = Program()
     counts = []
-    for many in (2, 2, 100):
+    for many in (2, 2, 2, 100):  # the second finds that the policy is proven, and remembers it
         with sent() as asked:
             assert len(program.ok(several(program, *[ASK] * many))["gates"]) == many
         counts.append(len(asked))
-    assert counts[1:] == [13, 13]
+    assert counts[2:] == [13, 13]
 
 
 def test_the_schemas_of_all_of_them_are_checked_within_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from agents.errors import RewindRefused
 from approvals.impact import Impact
 from approvals.policy import pacing
 from checkpoints.audit import verify_runs
-from tests.factories import ann, bob, make_team
+from tests.factories import ann, bob, make_policy, make_team
 from tests.factories.random_agents import Knobs
 from tests.harness.examples import trying_all
 
@@ -48,6 +48,7 @@ DRIFT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 0.2)  # and the world
 @pytest.fixture(scope="module")
 def people() -> People:
     team = make_team()
+    make_policy(team, name="default", separation=False)  # one person decides the whole run
     return People(mover=ann(team), reviewer=bob(team))
 
 

@@ -70,7 +70,7 @@ def asked(program: Program, *, leaves: str = "all", **more: Any) -> Gate:
     if not Policy.objects.filter(team=program.team).exists():
         policy = make_policy(program.team, name="default")
         policy.leaves = leaves
-        policy.save()
+        policy.save(update_fields=["leaves"])
     action = {
         "id": "wire", "tool": "bank.wire", "title": "Harmless note", "arguments": WIRE, "pinned": ["/amount"],
         "draws": [{"kind": "diff", "at": "/ref", "was": WAS}],
@@ -253,7 +253,7 @@ class TestOurs:
     def test_a_plan_of_this_server_speaks_in_our_voice(self, surface: str) -> None:
         policy = make_policy(make_team(), name="default")
         policy.leaves = "all"
-        policy.save()
+        policy.save(update_fields=["leaves"])
         gate = make_gate(policy=policy, team=policy.team, card=make_card(resource="order 20417"))
         told = "\n".join(MAILS[surface](gate))
         for value in ("€120.00", "Marit Ellery", "order 20417", "Medium", "Refund"):
@@ -325,10 +325,12 @@ def own_gate(state: dict[str, Any] | None = None, **action: Any) -> Gate:
 
 
 def with_a_file(*, external: bool) -> Gate:
-    file = {**artifacts.keep(b"%PDF-1.7 a scan", "application/pdf"), "name": "signed by Ann.pdf"}
+    team = make_team()
+    with artifacts.kept_for(team.pk):
+        file = {**artifacts.keep(b"%PDF-1.7 a scan", "application/pdf"), "name": "signed by Ann.pdf"}
     plan = plans.keep(make_spec(), external=external)
     action = Action(id="send", title="Send", tool="mail.send", arguments={"scan": file})
-    return make_gate(run=make_run(plan=plan, team=make_team()), card=make_card(actions=[action]))
+    return make_gate(run=make_run(plan=plan, team=team), card=make_card(actions=[action]))
 
 
 def test_an_inbox_row_and_gates_about_the_same_quote_a_program() -> None:
