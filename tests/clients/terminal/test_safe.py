@@ -6,7 +6,7 @@ import json
 import unicodedata
 
 import pytest
-from holdpoint.terminal import describe
+from holdpoint.terminal import describe, diffs
 from holdpoint.terminal.forms import JSON, fields_of, filled
 from holdpoint.terminal.lines import plain, quoted
 from holdpoint.terminal.safe import columns, one_line, visible
@@ -101,3 +101,23 @@ def test_an_edit_is_drawn_as_a_diff_beside_its_exact_texts() -> None:
     assert "    -c\n    +b\n" in was
     long = {"old": "a\n" * 1001, "new": "b"}
     assert "@@" not in plain(describe.action({"id": "edit", "title": "", "arguments": long, "draws": draws}))
+
+
+def drawn(old: list[str], new: list[str]) -> list[str]:
+    arguments = {"old": "\n".join(old), "new": "\n".join(new)}
+    return plain(diffs.draw_diff({"kind": "diff", "before": "/old", "at": "/new"}, arguments)).splitlines()
+
+
+def test_lines_that_are_costly_to_compare_are_drawn_as_replaced() -> None:
+    """An edit of 1,000 like lines held the terminal for half a minute, and an action may carry fifty of them."""
+    old, new = ["a"] * 300, ["a", "b"] * 150
+    assert drawn(["x", *old, "y"], ["x", *new, "y"]) == [
+        "     x", "     a", *["    -a"] * 299, *["    +b", "    +a"] * 149, "    +b", "     y",
+    ]  # fmt: skip
+
+
+def test_a_long_text_with_few_changes_is_compared_between_them() -> None:
+    old = [f"{at}" if at % 5 else "" for at in range(300)]
+    new = ["first", *old[1:-1], "last"]
+    changes = [text for text in drawn(old, new) if text[4:5] in ("-", "+")]
+    assert changes == ["    -", "    +first", "    -299", "    +last"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any
 
 from . import pointers
 from .lines import GO, HOLD, PLAIN, SOFT, STOP, Line, Span, line, said
 
-COMPARED = 1000  # lines of a text at most: comparing takes longer than people wait
+DRAWN = 1000  # lines of a text at most
+COST = 2_000_000  # pairs of equal lines, times lines: more take longer than people wait, and are drawn as replaced
 
 
 def draw_diff(drawing: Mapping[str, Any], arguments: Any, mark: str = "") -> Iterator[Line]:
@@ -22,12 +25,12 @@ def draw_diff(drawing: Mapping[str, Any], arguments: Any, mark: str = "") -> Ite
     if drawing["kind"] != "diff" or not isinstance(old, str) or not isinstance(new, str):
         return
     was, now = old.split("\n"), new.split("\n")
-    if max(len(was), len(now)) > COMPARED:
+    if max(len(was), len(now)) > DRAWN:
         return
     if mark or drawing.get("was"):
         yield line(said(f"    {mark or 'compared with what the agent found there when it asked'}:", SOFT))
     shown = 0  # lines of the new text
-    for group in difflib.SequenceMatcher(None, was, now, autojunk=False).get_grouped_opcodes():
+    for group in _compared(was, now).get_grouped_opcodes():
         yield from _folded(group[0][3] - shown)
         for verb, a, b, c, d in group:
             old_style, new_style = ("", PLAIN) if verb == "equal" else (STOP, GO)
@@ -35,6 +38,24 @@ def draw_diff(drawing: Mapping[str, Any], arguments: Any, mark: str = "") -> Ite
             yield from (line("    ", Span(f"{'+' if old_style else ' '}{text}", new_style)) for text in now[c:d])
         shown = group[-1][4]
     yield from _folded(len(now) - shown)
+
+
+def _compared(was: Sequence[str], now: Sequence[str]) -> SequenceMatcher[object]:
+    """Compare what lies between the ends that both texts share. Lines that occur often would cost cubic time."""
+    head = _shared(was, now)
+    tail = _shared(was[head:][::-1], now[head:][::-1])
+    old: Sequence[object] = was[head : len(was) - tail]
+    new: Sequence[object] = now[head : len(now) - tail]
+    often, lines = Counter(new), max(len(old), len(new))
+    if (sum(often[text] for text in old) + lines) * lines > COST:
+        old, new = [object() for _ in old], [object() for _ in new]  # none is like another
+    start, end = range(head), range(-tail, 0)
+    return SequenceMatcher(None, [*start, *old, *end], [*start, *new, *end], autojunk=False)
+
+
+def _shared(was: Sequence[str], now: Sequence[str]) -> int:
+    """Count the lines with which both texts begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(was, now, strict=False)))
 
 
 def _folded(count: int) -> Iterator[Line]:
