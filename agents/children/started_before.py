@@ -20,6 +20,7 @@ from agents.models import ChildLink
 from agents.runs.start import checked
 from agents.session import child_runs
 from agents.session.run_session import RunSession
+from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
 from checkpoints.models import Plan
@@ -55,11 +56,10 @@ class StartedBefore:
     @cached_property
     def kept(self) -> dict[tuple[bytes, int], ChildLink]:
         """Return what this execution started; none undone, or lost before a person had the step tried again."""
-        path = self.session.path
         return {
             (bytes(row.digest), row.number): row
             for row in self._rows
-            if not (row.undone or (row.lost and path.tried_again_since(row.head)))
+            if not (row.undone or (row.lost and self._failed_since(row)))
         }
 
     def of_execution(self, call: SpawnCall, used: Collection[int]) -> ChildLink | None:
@@ -95,6 +95,17 @@ class StartedBefore:
         rows = [*self._of_older_version, *(row for row in self._rows if row.undone), *self._left_by_other_plans]
         ids = {row.pk for row in rows}
         return child_runs.unsettled(self.session.run.pk, ids) if ids else []
+
+    def _failed_since(self, row: ChildLink) -> bool:
+        return self.session.path.tried_again_since(row.head, besides=[gate.checkpoint for gate in self._asked])
+
+    @cached_property
+    def _asked(self) -> list[Gate]:
+        """Return the gates of this execution that asked about what another version started."""
+        base, path = self.base(), self.session.path
+        since = [base, *(place.id for place in path.after(base) or ())]
+        gates = Gate.objects.filter(run=self.session.run, kind=Gate.Kind.RECOVERY, checkpoint__in=since)
+        return [gate for gate in gates.select_related("outcome") if child_runs.asked_about(gate)]
 
     @cached_property
     def _rows(self) -> list[ChildLink]:

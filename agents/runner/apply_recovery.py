@@ -11,11 +11,10 @@ from agents.children import orders
 from agents.definition import outputs
 from agents.effects import hold_left_behind, late_reports, perform, takeover, undo_left_behind
 from agents.errors import OutputRefused, StepFailed
-from agents.models import ChildLink, Effect
-from agents.session import allowing_gate, translate_history
+from agents.models import Effect
+from agents.session import allowing_gate, child_runs, translate_history
 from agents.session.run_session import RunSession
-from agents.steps import execute, recovery_gate, repair, started_otherwise
-from agents.steps.memo import StepMemory
+from agents.steps import execute, recovery_gate, repair
 from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
 from approvals.engine_rules import effects
 from approvals.english import quoted
@@ -54,7 +53,7 @@ def recover(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
         return repair.accept(session, spec, outcome, by=who(outcome))
     if choice == RecoveryAnswer.TAKE:
         return takeover.take(session, spec, recovery_gate.about(gate), by=who(outcome))
-    if choice == RecoveryAnswer.WITHDRAW or (choice == RecoveryAnswer.RETRY and started_otherwise.runs_of(gate)):
+    if choice == RecoveryAnswer.WITHDRAW or (choice == RecoveryAnswer.RETRY and child_runs.asked_about(gate)):
         return _start_otherwise(session, spec, gate, outcome, choice)
     if choice == RecoveryAnswer.SKIP:
         return session.save("recovery", spec, {}, session.plan.next_after(spec.name), by=who(outcome))
@@ -123,18 +122,11 @@ def _retry(session: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect
 
 
 def _start_otherwise(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome, choice: str) -> bool:
-    """Try a step again that stopped at what another version started; with `withdraw` that is undone first.
-
-    The step's other children are carried past the answer: "try again" starts lost ones anew, and this is no failure.
-    """
-    runs = started_otherwise.runs_of(gate) if choice == RecoveryAnswer.WITHDRAW else []
-    kept = [row.pk for row in StepMemory(session, spec).spawning.before.kept.values() if row.run_id not in runs]
+    """Try a step again that stopped at what another version started; with `withdraw` that is undone first."""
     with transaction.atomic():
         session.hold_token()
-        orders.undo(session, runs)
-        going = session.save("recovery", spec, {}, spec.name, by=who(outcome), slice_over=False)
-        ChildLink.objects.filter(pk__in=kept).update(head=session.snapshot.id)
-        return going
+        orders.undo(session, child_runs.asked_about(gate) if choice == RecoveryAnswer.WITHDRAW else [])
+        return session.save("recovery", spec, {}, spec.name, by=who(outcome), slice_over=False)
 
 
 def _happened(session: RunSession, spec: StepSpec, effect: Effect, outcome: Outcome, value: Any) -> bool:

@@ -16,6 +16,7 @@ from django.db.models.expressions import RawSQL
 from agents.definition import registry
 from agents.models import ChildLink, Effect
 from approvals.engine_rules import children, effects
+from approvals.models import Gate
 from checkpoints.models import Checkpoint, Run
 from checkpoints.postgresql.prepared_rows import prepared
 from checkpoints.postgresql.sql import run_sql
@@ -178,6 +179,11 @@ def kept_for_kin(rows: Sequence[ChildLink]) -> set[int]:
     counted = {each.id for each in executions.executions(parent.lineage) if each.run_id in kin}  # also what was pruned
     counted |= {each for start in kin.values() if start for each in RunPath.to(start).ids}
     return {row.pk for row in landed if not counted.isdisjoint(row.landings)}
+
+
+def asked_about(gate: Gate) -> list[int]:
+    """Return the children that a recovery gate asks about, which another version started; none for any other gate."""
+    return list(gate.asked.question.get("runs", ())) if gate.asked.question else []
 
 
 def lock(rows: QuerySet[ChildLink]) -> list[ChildLink]:

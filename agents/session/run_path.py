@@ -7,7 +7,7 @@ rewind is no part of it; a fork's path begins in the run that it was forked from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -129,14 +129,18 @@ class RunPath:
         """Tell whether the path goes on past a step that failed, so that what the step had begun may be left behind."""
         return any(place.kind == Kind.RECOVERY for place in self.places)
 
-    def tried_again_since(self, checkpoint: UUID) -> bool:
+    def tried_again_since(self, checkpoint: UUID, *, besides: Collection[UUID] = ()) -> bool:
         """Tell whether a person had a step that failed tried again after this checkpoint.
 
-        An answer about another step leaves the next step as it is.
+        An answer about another step leaves the next step as it is. `besides`: where people were asked although nothing
+        had failed; decisions at gates beside the run may come between such a question and its answer.
         """
-        return any(
-            place.kind == Kind.RECOVERY and place.step == place.next_step for place in self.after(checkpoint) or ()
-        )
+        asked = [checkpoint]
+        for place in self.after(checkpoint) or ():
+            if place.kind == Kind.RECOVERY and place.step == place.next_step and not any(at in besides for at in asked):
+                return True
+            asked = [*asked, place.id] if place.kind == Kind.ANSWERED else [place.id]
+        return False
 
     def upgraded_since(self, checkpoint: UUID) -> bool:
         """Tell whether the run got another version of its agent after this checkpoint."""

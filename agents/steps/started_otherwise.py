@@ -67,11 +67,6 @@ def _before_upgrade(session: RunSession, rows: Sequence[ChildLink]) -> Checkpoin
     return next((before for before, place in places if place.kind == Kind.UPCAST), None)
 
 
-def runs_of(gate: Gate) -> list[int]:
-    """Return the runs that such a gate asks about; none for any other gate."""
-    return list(gate.asked.question.get("runs", ())) if gate.asked.question else []
-
-
 def _lines(rows: Sequence[ChildLink]) -> list[str]:
     """Say of each child where it is, and what it and the runs that it started did."""
     asking: dict[int, list[str]] = {}

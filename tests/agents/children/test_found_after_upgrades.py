@@ -405,3 +405,33 @@ def test_what_a_childs_own_child_did_is_named_and_undone(ledger: Path) -> None:
     run.answer("withdraw")
     assert [each.status for each in run.children] == ["cancelled", "completed"]
     assert worked(ledger) == ["pay", "tell", "take back", "pay", "tell"]
+
+
+class OneOtherwise(Agent):
+    """Gives the second child another word, and the first one what it was given, in other words."""
+
+    name = "gives_a_model"
+    version = "4"
+    team = "Support"
+    State: ClassVar[Any] = Words
+
+    @upcast("1")
+    @classmethod
+    def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return state
+
+    @step
+    def fan_out(self, words: list[str]) -> dict[str, Any]:
+        return {"said": asked(self, [NewInput(word=words[0]), NewInput(word=f"{words[1]}!")])}
+
+
+def test_what_was_found_stays_found_once_the_others_are_withdrawn() -> None:
+    """The answer made a child that is only read alike look as if this version had started it: it started again."""
+    run = Trial(ByModel, words=["a", "b"], starts=[Asks]).upgrade(OneOtherwise)
+    first, second = run.children
+    assert (run.asks, [line.split(" ")[0] for line in run.card.reasons]) == ("fan_out", [f"R-{second.row.pk}"])
+    run.answer("withdraw")
+    assert [(each.status, each.state["word"]) for each in run.children] == [
+        ("waiting", "a"), ("cancelled", "b"), ("waiting", "b!"),
+    ]  # fmt: skip
+    assert run.children[0].row == first.row
