@@ -59,6 +59,10 @@ class NoSuchArtifact(CheckpointError):
         self.digest = digest
 
 
+class NoTeam(CheckpointError):
+    """This thread works for no team; start it with contextvars.copy_context().run, so that the file has an owner."""
+
+
 class OtherLineage(CheckpointError):
     """The two checkpoints have no common ancestor; compare checkpoints of one run, or of a run and its forks."""
 

@@ -40,7 +40,8 @@ class UploadQuerySet(models.QuerySet["Upload"]):
                 self._make_room(file.size or 0, by=by)
                 self.get_or_create(gate=gate, digest=digest, defaults={"user": by, "size": file.size or 0})
         sort = str(file.content_type or "").lower()
-        reference = artifacts.keep(file, sort if _MEDIA_TYPE.fullmatch(sort) else "application/octet-stream")
+        with artifacts.kept_for(gate.team_id):
+            reference = artifacts.keep(file, sort if _MEDIA_TYPE.fullmatch(sort) else "application/octet-stream")
         return {**reference, "name": plain_name(file.name or "")}
 
     def _make_room(self, size: int, *, by: Any) -> None:

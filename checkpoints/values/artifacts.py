@@ -17,6 +17,8 @@ import io
 import os
 import re
 import tempfile
+import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,7 +28,7 @@ from typing import Any, BinaryIO, Final
 from django.core.files import File
 from django.core.files.storage import storages
 
-from checkpoints.errors import NoSuchArtifact, NotVerified, ValueRefused
+from checkpoints.errors import NoSuchArtifact, NoTeam, NotVerified, ValueRefused
 
 from .canonical_json import canonical
 from .json_pointer import pointer
@@ -35,18 +37,40 @@ MARK: Final = "$artifact"  # what makes an object in a state a reference
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _BLOCK = 1024 * 1024
 _team: ContextVar[int | None] = ContextVar("kept_for", default=None)
+_at_work: Counter[int] = Counter()  # the teams of all contexts in which something is kept now, in this process
+_guard = threading.Lock()
 
 Reference = dict[str, Any]
 
 
 @contextmanager
 def kept_for(team: int) -> Iterator[None]:
-    """Give this team what is kept in here, also in the tasks and threads that are handed this context."""
+    """Give this team what is kept in here, also in the tasks and threads that are handed this context.
+
+    And in other threads, as those of a step's own pool are, while this process works for no other team.
+    """
     token = _team.set(team)
+    with _guard:
+        _at_work[team] += 1
     try:
         yield
     finally:
+        with _guard:
+            _at_work[team] -= 1
+            if not _at_work[team]:
+                del _at_work[team]
         _team.reset(token)
+
+
+def _owner() -> int | None:
+    """Return the team that what is kept here is for; None outside of any. Raises NoTeam."""
+    if (team := _team.get()) is not None:
+        return team
+    with _guard:
+        teams = list(_at_work)
+    if len(teams) > 1:
+        raise NoTeam
+    return teams[0] if teams else None
 
 
 def kept_by(team: int, digests: Iterable[str]) -> set[str]:
@@ -55,15 +79,16 @@ def kept_by(team: int, digests: Iterable[str]) -> set[str]:
 
 
 def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
-    """Store a binary, read from the file's current position, and return its reference. Raises ValueRefused."""
+    """Store a binary, read from the file's current position, and return its reference. Raises ValueRefused, NoTeam."""
     canonical(media_type)
+    team = _owner()
     source = io.BytesIO(content) if isinstance(content, (bytes, bytearray, memoryview)) else content
     with _spooled(source) as (spooled, digest, size):
         path = _path(digest)
         if not _renewed(path, size):
             path.parent.mkdir(mode=0o700, exist_ok=True)
             spooled.replace(path)
-        if (team := _team.get()) is not None:
+        if team is not None:
             _mark(path, team).touch()
         _flush_folders(path)
     return {MARK: digest, "size": size, "media_type": media_type}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import io
 import os
@@ -9,6 +10,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -21,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpoints import store
-from checkpoints.errors import NoSuchArtifact, NotVerified, ValueRefused
+from checkpoints.errors import NoSuchArtifact, NoTeam, NotVerified, ValueRefused
 from checkpoints.values import artifacts
 from tests.checkpoints.store.test_claims import at_once
 from tests.factories.stored_runs import STEP, begin
@@ -94,6 +96,30 @@ def test_many_who_keep_one_content_at_once_keep_it_once(folder: Path) -> None:
 
 class Crash(BaseException):
     """What no handler takes for an expected error."""
+
+
+def owners(folder: Path, reference: dict[str, Any]) -> list[int]:
+    return [int(each.suffix[1:]) for each in folder.glob(f"??/{reference['$artifact']}.*")]
+
+
+def test_a_thread_of_ones_own_keeps_for_the_only_team_at_work(folder: Path) -> None:
+    """A pool has no context of its caller's: what a step kept in one had no owner, and its save was refused."""
+    with ThreadPoolExecutor(1) as pool, artifacts.kept_for(7):
+        with artifacts.kept_for(7):
+            pass
+        assert owners(folder, pool.submit(artifacts.keep, b"in a pool").result()) == [7]
+    assert owners(folder, artifacts.keep(b"by nobody")) == []
+
+
+def test_a_thread_that_could_keep_for_two_teams_is_told_to_take_the_context_along(folder: Path) -> None:
+    with ThreadPoolExecutor(1) as pool, artifacts.kept_for(7), artifacts.kept_for(8):
+        with pytest.raises(NoTeam, match=r"contextvars\.copy_context\(\)\.run"):
+            pool.submit(artifacts.keep, b"whose").result()
+        assert files(folder) == []
+        taken = pool.submit(contextvars.copy_context().run, artifacts.keep, b"of 8").result()
+        assert owners(folder, taken) == [8]
+    with artifacts.kept_for(7):
+        assert owners(folder, artifacts.keep(b"of 7")) == [7]
 
 
 def test_a_crash_in_the_middle_leaves_nothing_under_the_name(folder: Path) -> None:
