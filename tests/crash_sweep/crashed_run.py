@@ -25,10 +25,11 @@ from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.models import Gate
+from approvals.policy import authority
 from checkpoints import actors
 from checkpoints.models import Checkpoint, Run
 from tests.agents.examples.refunds.test_mail import MAILS
-from tests.factories import repeatable
+from tests.factories import bob, repeatable
 from tests.harness.services import Talking
 
 from .oracle import complaints
@@ -42,6 +43,8 @@ class Case:
 
     def __init__(self, hand: Talking, outside: Outside, user: User, folder: Path, wish: str = "") -> None:
         self.hand, self.outside, self.user = hand, outside, user
+        self.mover, *colleagues = (bob(*user.groups.all()) for _ in range(5))
+        self.reviewers = [user, *colleagues]
         self.counted = folder / f"hits-{secrets.token_hex(4)}"
         self.wish = wish
         self.passed: Counter[str] = Counter()
@@ -86,8 +89,14 @@ class Case:
         gate = Gate.objects.open().get(run=self.run)
         seen = bytes(gate.standing().digest)
         said = {"confirm": repeatable(self.run), **said}
-        deciding.decide(gate, Submission(verdict=verdict, seen=seen, key=secrets.token_hex(8), **said), by=self.user)
+        deciding.decide(
+            gate, Submission(verdict=verdict, seen=seen, key=secrets.token_hex(8), **said), by=self._reviewer(gate)
+        )
         self.go_on()
+
+    def _reviewer(self, gate: Gate) -> User:
+        """Whoever wrote some of what is asked about does not decide it, so a colleague does."""
+        return next(each for each in self.reviewers if not authority.why_not(each, gate))
 
     def approve(self, amount: str) -> None:
         """Agree to another amount than was proposed."""
@@ -117,11 +126,11 @@ class Case:
         """Whoever loses the answer looks whether the run was moved, and asks again where it was not."""
         before = self.run.seq
         if self.wish == "" or self.armed:
-            self._child(do=do, by=self.user.pk, how=how)
+            self._child(do=do, by=self.mover.pk, how=how)
             self.run.refresh_from_db()
         if self.run.seq == before:
             act: Callable[..., Any] = rewind.rewind if do == "rewind" else rewind.edit
-            act(self.run, by=self.user, **how)
+            act(self.run, by=self.mover, **how)
         self.go_on()
 
     def _turn(self) -> None:
@@ -164,5 +173,7 @@ class Case:
     def _answered(self, gate: Gate, answer: dict[str, Any]) -> None:
         seen = bytes(gate.standing().digest)
         deciding.decide(
-            gate, Submission(verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer), by=self.user
+            gate,
+            Submission(verdict="answer", seen=seen, key=secrets.token_hex(8), answer=answer),
+            by=self._reviewer(gate),
         )

@@ -42,7 +42,8 @@ def assert_reads_as_its_own(old: type[Model], alias: str) -> None:
     new = apps.all_models[old._meta.app_label].get(str(old._meta.model_name))
     if new is None:
         return  # the new code is done with it, and a later release drops its table
-    row = new._base_manager.using(alias).get()
+    row = new._base_manager.using(alias).order_by("pk").first()  # the migration has written events of its own
+    assert row is not None
     unknown = {field.column for field in new._meta.concrete_fields} - {
         each.column for each in old._meta.concrete_fields
     }

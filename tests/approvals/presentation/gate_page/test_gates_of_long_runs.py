@@ -12,7 +12,7 @@ from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
 CLOSED = MOST + 1  # as the run's page, and the votes of its receipt
-OPEN = MOST + 2  # what becomes of the runs that this one started, and who is on the gate
+OPEN = MOST + 3  # what becomes of the runs that it started, who is on the gate, and what others did before
 
 
 def asked_again(turns: int, *, agreed: bool) -> Gate:
