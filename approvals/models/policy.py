@@ -26,6 +26,7 @@ from .assignments.delegation import LentPolicy
 from .row_digests import are_proven, digest_row
 
 DEFAULT = "default"
+RECOVERY = "recovery"  # made where none of a team's policies is proven, and a gate has to open all the same
 HOURLY = 120  # two a minute, all day long
 PAUSE = timedelta(minutes=10)
 SAMPLE = 10  # percent
@@ -51,11 +52,12 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         """Find the newest version of the team's policy of that name; without a name, of its default.
 
         A team without any policy gets a default: one approval, not by the person who started the run. In a team with
-        policies an unknown name raises NoSuchPolicy where `strict`; else, for gates that have to open all the same, the
-        team's own default counts, or its strictest policy. `exact`: as for `expect`. A version that no proven event
-        tells of raises UnprovenPolicy, or is left aside where not `strict`.
+        policies an unknown name raises NoSuchPolicy, and a newest version that no proven event tells of UnprovenPolicy;
+        `exact`: as for `expect`. Not `strict`, for gates that have to open all the same: then the newest proven version
+        of that name counts, else the team's default, its strictest policy, or one that is made for this.
         """
-        for found in _newest(team.pk, name or DEFAULT):
+        asked = name or DEFAULT
+        for found in _newest(team.pk, asked):
             found.team = team
             if found.proven:
                 return found
@@ -63,20 +65,33 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
                 raise UnprovenPolicy(found.name, found.version, team.name)
         if strict:
             self.expect(name, team=team, exact=exact)
-        current = list(self.filter(team=team).current())
-        if not current:
+            return self._built_in(team) if asked == DEFAULT else self.named(DEFAULT, team=team)
+        return self._surely(asked, team)
+
+    def _surely(self, name: str, team: Group) -> Policy:
+        """Find a proven policy in place of one that cannot be asked by, or make one.
+
+        What is made takes no name by which the team's agents ask, so that rows slipped in make nothing else milder.
+        """
+        versions, proven = list(self.filter(team=team).order_by("name", "-version")), dict[str, Policy]()
+        for each in versions:
+            if each.name not in proven and each.proven:
+                proven[each.name] = each
+        if name in proven:
+            return proven[name]
+        if not versions:
             return self._built_in(team)
-        made = [each for each in current if each.proven]
-        if not made:
-            raise UnprovenPolicy(current[0].name, current[0].version, team.name)
+        if not proven:
+            taken = (each.version for each in versions if each.name == RECOVERY)
+            return self._built_in(team, RECOVERY, 1 + max(taken, default=0))
         return max(
-            made,
+            proven.values(),
             key=lambda each: (each.name == DEFAULT, each.quorum, each.step_up, each.step_up_method, each.separation),
         )
 
-    def _built_in(self, team: Group) -> Policy:
+    def _built_in(self, team: Group, name: str = DEFAULT, version: int = 1) -> Policy:
         with transaction.atomic():
-            made, new = self.get_or_create(team=team, name=DEFAULT, version=1)
+            made, new = self.get_or_create(team=team, name=name, version=version)
             if new:
                 made.record("policy.changed", by=SYSTEM)
         return made

@@ -18,6 +18,7 @@ from agents.testing import people
 from approvals.audit import evidence
 from approvals.errors import NotVerifiable, UnprovenPolicy
 from approvals.models import Policy, versions
+from approvals.models.policy import RECOVERY
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows
 from checkpoints.models import Event
@@ -73,6 +74,37 @@ def test_a_program_that_asks_by_it_is_told_what_to_do(slip_in: Callable[..., Pol
     assert "is not vouched for by its event" in json.dumps(answer.json())
 
 
+def test_a_gate_that_has_to_open_falls_back_to_the_newest_proven_version(slip_in: Callable[..., Policy]) -> None:
+    """It went to the team's default, which asked one person instead of three and separated nobody."""
+    policy = make_policy(quorum=3)
+    make_policy(policy.team, name="default", separation=False)
+    versions.write(Policy(team=policy.team, name="refunds", quorum=4), by=SYSTEM)
+    slip_in(policy.team, version=3)
+    found = Policy.objects.named("refunds", team=policy.team, strict=False)
+    assert (found.name, found.version, found.quorum) == ("refunds", 2, 4)
+
+
+def test_where_no_version_is_proven_it_opens_by_one_that_nothing_else_asks_by(slip_in: Callable[..., Policy]) -> None:
+    """Such a run ended as failed: nobody was asked. The team's own names keep to what is proven."""
+    team = make_team()
+    slip_in(team, name="default", version=1)
+    slip_in(team, version=1)
+    for name in ("refunds", ""):
+        found = Policy.objects.named(name, team=team, strict=False)
+        assert (found.name, found.version, found.quorum, found.separation) == (RECOVERY, 1, 1, True)
+        assert found.proven
+        with pytest.raises(UnprovenPolicy):
+            Policy.objects.named(name, team=team)
+
+
+def test_nor_does_a_version_slipped_in_under_that_name_count(slip_in: Callable[..., Policy]) -> None:
+    team = make_team()
+    slip_in(team, name=RECOVERY, version=7, separation=False)
+    found = Policy.objects.named("refunds", team=team, strict=False)
+    assert (found.name, found.version, found.separation) == (RECOVERY, 8, True)
+    assert found.proven
+
+
 def test_a_gate_under_it_lets_nobody_decide(slip_in: Callable[..., Policy]) -> None:
     policy = make_policy()
     gate = make_gate(policy=policy)
@@ -98,9 +130,6 @@ def test_a_version_that_was_altered_opens_no_gate(columns: dict[str, Any]) -> No
     with altered(policy, **columns):
         assert not Policy.objects.get(pk=policy.pk).proven
         assert "differs from what event" in faults(policy.pk)[0]
-
-
-WAYS = [("DELETE FROM", ""), ("UPDATE", " SET version = 9"), ("UPDATE", " SET name = 'x'")]
 
 
 @pytest.mark.parametrize(
