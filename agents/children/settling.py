@@ -36,7 +36,7 @@ def wait_for(session: RunSession, ids: Collection[int]) -> None:
     """Release the run until these children, which were told to undo what they did, have ended. Raises Fenced."""
     with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
         session.hold_token()
-        _wait(session, child_runs.unsettled(session.run.pk, ids))
+        _wait(session, child_runs.unsettled(ids))
 
 
 def _wait(session: RunSession, rows: Sequence[ChildLink]) -> None:

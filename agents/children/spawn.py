@@ -108,7 +108,7 @@ class Spawning:
                 told = _("R-%(run)s was started before, with the same input; it was taken over.")
                 self.notes.append(told % {"run": row.run_id})
             return row
-        if row := self.before.of_origin(call):
+        if row := self.before.of_origin(call, self.used):
             self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": row.run_id})
         return row
 

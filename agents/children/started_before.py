@@ -20,6 +20,7 @@ from agents.models import ChildLink
 from agents.runs.start import checked
 from agents.session import child_runs
 from agents.session.run_session import RunSession
+from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.models import Gate
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified, ValueRefused
@@ -77,24 +78,30 @@ class StartedBefore:
         equal = next((equal for each in alike if (equal := self._left_behind.get(each))), None)
         return equal.pop() if equal else None
 
-    def of_origin(self, call: SpawnCall) -> ChildLink | None:
+    def of_origin(self, call: SpawnCall, used: Collection[int]) -> ChildLink | None:
         """Return an equal child that completed for another run of the lineage, in a fork; None for none.
 
         It stays that run's child.
         """
         alike = self._digests(call) if self._done_in_lineage else ()
         equal = [row for each in alike for row in self._done_in_lineage.get(each, ())]
-        return equal[call.number - 1] if call.number <= len(equal) else None
+        if call.number <= len(equal):
+            return equal[call.number - 1]
+        read = self._done_alike.get(_as_read(call.known, call.input, call.config), ()) if self._done_alike else ()
+        return next((row for row in read if row.pk not in used), None)
 
     @cached_property
     def of_another_version(self) -> list[ChildLink]:
         """Return what may still act, or did something, and was started before this run, or the child, was upgraded.
 
-        Also what is about to be undone, and what was left by a move to before an upgrade.
+        Also what is about to be undone, what was left by a move to before an upgrade, and in a fork what an earlier
+        version did for the lineage. Without that beside which a person had this execution start anew.
         """
-        rows = [*self._of_older_version, *(row for row in self._rows if row.undone), *self._left_by_other_plans]
-        ids = {row.pk for row in rows}
-        return child_runs.unsettled(self.session.run.pk, ids) if ids else []
+        undone = [row for row in self._rows if row.undone]
+        ids = {row.pk for row in (*self._of_older_version, *undone, *self._left_by_other_plans, *self._done_by_older)}
+        rows = child_runs.acting(ids) if ids else []
+        beside = {run for gate in self._asked if _starts_beside(gate) for run in child_runs.asked_about(gate)}
+        return [row for row in rows if row.run_id not in beside] if rows else []
 
     def _failed_since(self, row: ChildLink) -> bool:
         return self.session.path.tried_again_since(row.head, besides=[gate.checkpoint for gate in self._asked])
@@ -123,12 +130,11 @@ class StartedBefore:
 
     @cached_property
     def _read_alike(self) -> dict[bytes, list[ChildLink]]:
-        """Return what another version started, by the digest of its input as the child's State reads it now."""
-        found: dict[bytes, list[ChildLink]] = {}
-        for row in self._of_older_version:
-            if row.agent in registry.names() and (digest := _as_begun(registry.named(row.agent), row)):
-                found.setdefault(digest, []).append(row)
-        return found
+        return _by_reading(self._of_older_version)
+
+    @cached_property
+    def _done_alike(self) -> dict[bytes, list[ChildLink]]:
+        return _by_reading(self._done_by_older)
 
     def _digests(self, call: SpawnCall) -> Iterator[bytes]:
         """Yield the call's digest, then those that it had while other versions of the child's agent were served."""
@@ -158,9 +164,20 @@ class StartedBefore:
         return child_runs.started_under_others(self._left, plan) if self._left else []
 
     @cached_property
-    def _done_in_lineage(self) -> dict[bytes, list[ChildLink]]:
+    def _done_for_kin(self) -> list[ChildLink]:
         run = self.session.run
-        return _by_digest(child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else [])
+        return child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else []
+
+    @cached_property
+    def _done_in_lineage(self) -> dict[bytes, list[ChildLink]]:
+        return _by_digest(self._done_for_kin)
+
+    @cached_property
+    def _done_by_older(self) -> list[ChildLink]:
+        """Return what another version of the agent did for the lineage, and this path does not count on already."""
+        session, rows = self.session, self._done_for_kin
+        others = child_runs.started_under_others(rows, session.run.plan_id) if rows else []
+        return [row for row in others if not session.path.holds(row.landings)]
 
 
 def _by_digest(rows: Iterable[ChildLink]) -> dict[bytes, list[ChildLink]]:
@@ -169,6 +186,21 @@ def _by_digest(rows: Iterable[ChildLink]) -> dict[bytes, list[ChildLink]]:
     for row in rows:
         found.setdefault(bytes(row.digest), []).append(row)
     return found
+
+
+def _by_reading(rows: Iterable[ChildLink]) -> dict[bytes, list[ChildLink]]:
+    """Group what another version started by the digest of its input as the child's State reads it now."""
+    found: dict[bytes, list[ChildLink]] = {}
+    for row in rows:
+        if row.agent in registry.names() and (digest := _as_begun(registry.named(row.agent), row)):
+            found.setdefault(digest, []).append(row)
+    return found
+
+
+def _starts_beside(gate: Gate) -> bool:
+    """Tell whether a person had the step start its children anew, beside those that the gate asked about."""
+    outcome = getattr(gate, "outcome", None)
+    return outcome is not None and (outcome.answered or {}).get("choice") == RecoveryAnswer.DO_AGAIN
 
 
 def digest_of(agent: str, version: str, input: Any, config: Mapping[str, Any] | None) -> bytes:

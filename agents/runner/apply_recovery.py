@@ -15,7 +15,7 @@ from agents.models import Effect
 from agents.session import allowing_gate, child_runs, translate_history
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate, repair
-from approvals.cards.recovery_answers import STATUS_BY_ANSWER, RecoveryAnswer
+from approvals.cards.recovery_answers import STATUS_BY_ANSWER, TRIED_AGAIN, RecoveryAnswer
 from approvals.engine_rules import effects
 from approvals.english import quoted
 from approvals.models import Gate, Outcome
@@ -53,7 +53,7 @@ def recover(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
         return repair.accept(session, spec, outcome, by=who(outcome))
     if choice == RecoveryAnswer.TAKE:
         return takeover.take(session, spec, recovery_gate.about(gate), by=who(outcome))
-    if choice == RecoveryAnswer.WITHDRAW or (choice == RecoveryAnswer.RETRY and child_runs.asked_about(gate)):
+    if child_runs.asked_about(gate) and choice in TRIED_AGAIN:
         return _start_otherwise(session, spec, gate, outcome, choice)
     if choice == RecoveryAnswer.SKIP:
         return session.save("recovery", spec, {}, session.plan.next_after(spec.name), by=who(outcome))

@@ -7,7 +7,7 @@ counts on it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from django.db.models import BooleanField, Q, QuerySet
@@ -120,7 +120,7 @@ def done_for_kin(run: Run, step: str) -> list[ChildLink]:
     """Return the children of this step that completed for the other runs of the lineage, oldest first."""
     kin = Run.objects.of_lineage(run.lineage).exclude(pk=run.pk).values("pk")
     rows = ChildLink.objects.filter(parent__in=kin, step=step, run__status=Run.Status.COMPLETED)
-    return list(rows.exclude(ordered=ChildLink.Order.UNDO).order_by("pk"))
+    return list(rows.exclude(ordered=ChildLink.Order.UNDO).select_related("run").order_by("pk"))
 
 
 def undone_on(run: Run, path: RunPath) -> int | None:
@@ -130,14 +130,25 @@ def undone_on(run: Run, path: RunPath) -> int | None:
     return next((row.run_id for row in rows if path.holds(row.landings)), None)
 
 
-def unsettled(run_id: int, ids: Collection[int]) -> list[ChildLink]:
-    """Return those children of a run, of these rows, that have something to undo or to stop, oldest first; read anew.
+def unsettled(ids: Collection[int]) -> list[ChildLink]:
+    """Return those of these rows that have something to undo or to stop, oldest first; read anew."""
+    return [row for row in _with_effects(ChildLink.objects.filter(pk__in=ids)) if is_left(row)]
 
-    Without those on which another run of the lineage counts: they stay as they are.
+
+def acting(ids: Collection[int]) -> list[ChildLink]:
+    """Return those of these rows beside which nothing may start unasked, oldest first; read anew.
+
+    Also what cannot be undone, since another run of the lineage counts on it, or since it is frozen.
     """
-    rows = [row for row in of_run(run_id) if row.pk in ids and is_left(row)]
-    kept = kept_for_kin(rows)
-    return [row for row in rows if row.pk not in kept]
+    rows = _with_effects(ChildLink.objects.filter(pk__in=ids))
+    return [row for row in rows if _holds_for(children.may_have_acted, row)]
+
+
+def undoable(rows: Sequence[ChildLink], run_id: int) -> list[ChildLink]:
+    """Return those of these children that this run may have undone."""
+    own = [row for row in rows if row.parent_id == run_id and not row.undone and not row.run.frozen]
+    kept = kept_for_kin(own)
+    return [row for row in own if row.pk not in kept]
 
 
 def of_other_versions(rows: Collection[ChildLink]) -> set[int]:
@@ -207,5 +218,8 @@ def count_on(ids: Sequence[int]) -> bool:
 
 def is_left(row: ChildLink) -> bool:
     """Tell whether a child, of `of_run`, or a run below it, has something to undo or to stop."""
-    owes = bool(vars(row)["owes"])
-    return children.unsettled(row.run.status, owes=owes, frozen=row.run.frozen, tried=row.tried)
+    return _holds_for(children.unsettled, row)
+
+
+def _holds_for(rule: Callable[..., bool], row: ChildLink) -> bool:
+    return rule(row.run.status, owes=bool(vars(row)["owes"]), frozen=row.run.frozen, tried=row.tried)

@@ -63,7 +63,7 @@ def execute(session: RunSession, spec: StepSpec) -> bool:
 
 def _uncalled(session: RunSession, spec: StepSpec, started: Uncalled) -> None:
     """Ask what to do about what another version started; wait for it where a person had it undone. Raises Fenced."""
-    if rows := [row for row in started.rows if not row.undone]:
+    if rows := [row for row in started.rows if not row.undone or row.run.frozen]:
         started_otherwise.ask(session, spec, rows)
     else:
         settling.wait_for(session, [row.pk for row in started.rows])

@@ -33,13 +33,20 @@ NAMED = 20  # children that are named one by one
 
 @saved_language()
 def ask(session: RunSession, spec: StepSpec, rows: Sequence[ChildLink]) -> None:
-    """Ask what becomes of these children. Releases the run to waiting. Raises Fenced."""
+    """Ask what becomes of these children. Releases the run to waiting. Raises Fenced.
+
+    Those that can be undone come first. The others stay as they are: a person may only let others start beside them.
+    """
+    undoable = child_runs.undoable(rows, session.run.pk)
+    rows = undoable or rows
     count, before = len(rows), _before_upgrade(session, rows)
     undo = ngettext(
         "Withdraw and undo this run, then start anew", "Withdraw and undo these %(count)s runs, then start anew", count
     )
     again = [] if before else [choice(RecoveryAnswer.RETRY, _("Try %(step)s again; these runs stay as they are"))]
-    choices = [choice(RecoveryAnswer.WITHDRAW, undo), *again, choice(RecoveryAnswer.STOP, _("Stop the run"))]
+    beside = ngettext("Start anew beside this run, which stays", "Start anew beside these runs, which stay", count)
+    first = choice(RecoveryAnswer.WITHDRAW, undo) if undoable else choice(RecoveryAnswer.DO_AGAIN, beside)
+    choices = [first, *again, choice(RecoveryAnswer.STOP, _("Stop the run"))]
     text = ngettext(
         "%(step)s now starts its runs with other values than %(since)s did. Its earlier run is still there, and both "
         "could do the same. So nothing new has started.",
@@ -62,7 +69,10 @@ def ask(session: RunSession, spec: StepSpec, rows: Sequence[ChildLink]) -> None:
 def _before_upgrade(session: RunSession, rows: Sequence[ChildLink]) -> CheckpointHeader | None:
     """Return the last checkpoint before the run got the version that starts them otherwise; None where it has not."""
     path = session.path
-    starts = [path.numbers[row.head] for row in rows if row.head in path.ids]
+    own = next(number for number, place in enumerate(path.places) if place.run_id == session.run.pk)
+    starts = [
+        path.numbers.get(row.head, own) for row in rows if row.head in path.ids or row.parent_id != session.run.pk
+    ]
     places = pairwise(path.places[min(starts) :]) if starts else ()
     return next((before for before, place in places if place.kind == Kind.UPCAST), None)
 

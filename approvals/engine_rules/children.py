@@ -60,3 +60,8 @@ def unsettled(status: str, *, owes: bool, frozen: bool, tried: bool) -> bool:
     was `tried` to be undone and has ended has nothing more: what is left of it stays.
     """
     return not frozen and (status not in ENDED or (owes and not tried))
+
+
+def may_have_acted(status: str, *, owes: bool, frozen: bool, tried: bool) -> bool:
+    """Tell whether an equal child beside this one could do the same twice: also where nobody knows what it did."""
+    return frozen or unsettled(status, owes=owes, frozen=frozen, tried=tried)
