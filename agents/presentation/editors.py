@@ -10,12 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.errors import FieldError
 from approvals import forms
-from approvals.cards.card import state_veil
 from approvals.forms import MISSING, ClosedNode, Form, FormField, FormGroup, FormNode, all_nodes
 from approvals.forms.summaries import summary
 from approvals.schema import redact
-from approvals.schema.redact import Source
-from approvals.schema.walk import Schema
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
 from checkpoints.values import patch as patches
@@ -74,17 +71,12 @@ def drawn(
     said: dict[str, str] = {}
     for each in faults:
         said[each["pointer"]] = " ".join(filter(None, [said.get(each["pointer"]), each["message"]]))
-    return forms.build(_schema(plan), state, prefix=PREFIX, posted=posted, errors=said, quoted=plan.external)
-
-
-def _schema(plan: PlanSpec) -> Schema:
-    """Return the state's schema for a form: whoever edits a state sees what a program calls secret."""
-    return redact.masking(plan.state_schema, Source.of_agent(external=plan.external))
+    return forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said, quoted=plan.external)
 
 
 def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[FieldEditor]:
     """Return the drawn fields. Those that the steps from `then` on read come first, in the order of use."""
-    masked = state_veil(plan).masked(dict(state))
+    masked = redact.veil_marks(plan.state_schema).masked(dict(state))
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
     read = {name: at for at, name in enumerate(dict.fromkeys(name for step in steps for name in step.reads))}
@@ -101,7 +93,7 @@ def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> 
 
 def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) -> TypedState:
     """Return the input. A field that was not posted, or came back as it was drawn, keeps its value."""
-    form = forms.build(_schema(plan), state, prefix=PREFIX, posted=posted, inputs=0)
+    form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0)
     faults: list[FieldError] = [{"pointer": at, "message": said} for at, said in form.errors.items()]
     wanted = form.value
     if not isinstance(wanted, dict):

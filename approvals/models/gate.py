@@ -169,6 +169,7 @@ class Gate(models.Model):
         "self", symmetrical=False, related_name="replacements"
     )
     end: str | None = None  # see approvals.audit.evidence.with_end
+    wrote: list[int] | None = None  # see approvals.policy.authorship.authors_of
 
     objects = GateQuerySet.as_manager()
     holder: Any = ()  # the live claim, see models.assignments.claim.holders; set by a reader

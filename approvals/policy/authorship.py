@@ -126,9 +126,11 @@ def authors(run: int, checkpoint: UUID, step: str, card: Card, *, before: dateti
 
 def authors_of(gate: Gate) -> Iterable[int]:
     """Return the authors of what a gate asks about; those of a gate that the release before opened are looked up."""
-    if gate.authors is None:
-        gate.authors = authors(gate.run_id, gate.checkpoint, gate.step, gate.asked, before=gate.opened_at)
-    return gate.authors
+    if gate.authors is not None:
+        return gate.authors
+    if gate.wrote is None:  # beside the column, which events cover as it is
+        gate.wrote = authors(gate.run_id, gate.checkpoint, gate.step, gate.asked, before=gate.opened_at)
+    return gate.wrote
 
 
 def _person(actor: str) -> int:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from approvals.cards.card import state_veil
 from approvals.english import listed
 from approvals.models import Gate
 from approvals.policy import authorship
 from approvals.policy.authorship import Contribution
 from approvals.presentation.text import exact_call
+from approvals.schema import redact
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Plan
@@ -65,7 +65,9 @@ def _changed(what: Contribution) -> Sequence[str]:
         before, after = store.load_checkpoint(saved.parent).state, store.load_checkpoint(saved.id).state
     except (NotVerified, NoSuchCheckpoint):
         return []
-    veil = state_veil(spec_of(Plan.objects.get(pk=saved.plan_id)))
+    plan = spec_of(Plan.objects.get(pk=saved.plan_id))
+    # In words that stand on pages for long, whoever wrote a mark of a secret.
+    veil = redact.veil_marks(plan.state_schema)
     rows = veil.rows(patch.changes(before, after))
     named = [_row(each) for each in rows[:MOST]]
     return [*named, _("%(count)s more") % {"count": len(rows) - MOST}] if len(rows) > MOST else named

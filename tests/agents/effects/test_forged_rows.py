@@ -51,7 +51,7 @@ from tests.harness.signed_in_clients import signed_in
 from tests.harness.vouched_policies import as_written
 
 COVERED: dict[type[Model], tuple[str, ...]] = {
-    Gate: evidence.GATE,
+    Gate: (*evidence.GATE, *evidence.AUTHORS),
     Policy: OF_POLICY,
     Proposal: evidence.PROPOSAL,
     Decision: evidence.DECISION,
@@ -156,11 +156,12 @@ def test_every_column_is_covered_or_left_out_on_purpose(model: type[Model]) -> N
     assert columns - set(COVERED[model]) == LEFT_OUT.get(model.__name__, set())
 
 
-# What else has to be another, so that the row is not one that there is already.
+# What else has to be another, so that the row is not one that there is already, or that the column takes.
 UNIQUE: dict[tuple[type[Model], str], dict[str, Any]] = {
     (Policy, "team_id"): {"version": 9},
     (Proposal, "gate_id"): {"number": 9},
     (Grant, "outcome_id"): {"action": "moved"},
+    (Gate, "authors"): {"authors": [7]},
 }
 
 
@@ -179,6 +180,7 @@ def test_one_changed_column_is_found(model: type[Model], column: str) -> None:
         changed = {column: another(field, row), **UNIQUE.get((model, column), {})}
     numbers = {"gate": [run.gates.get().pk], "effect": [effect.pk for effect in Effect.objects.filter(run=run)]}
     subject = {Grant: "outcome", Effect: "effect"}.get(model, model.__name__.lower())
+    subject = {"authors": "authors"}.get(column, subject)
     assert faults(run) == []
     with altered(row, **changed):
         found = [

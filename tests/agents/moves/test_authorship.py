@@ -13,15 +13,22 @@ from django.contrib.auth.models import User
 
 from agents.moves import fork as forks
 from agents.moves import rewind as rewinds
-from approvals.errors import NotAllowed
+from approvals.audit import evidence
+from approvals.errors import NotAllowed, NotVerifiable
+from approvals.gates import opening
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.models import Gate
+from approvals.models.row_digests import digest_row
 from approvals.policy import authority, enough_reviewers, required
 from approvals.presentation.gate_facts import authors
-from checkpoints.models import Checkpoint, Run
+from checkpoints.actors import SYSTEM
+from checkpoints.audit import covered_rows
+from checkpoints.events.event_proof import ROWS
+from checkpoints.models import Checkpoint, Event, Run
+from checkpoints.values.canonical_json import decode
 from tests.factories import ann, bob, make_policy, make_team, mira
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
-from tests.factories.gates import change_gate
+from tests.harness.altered_rows import altered
 
 
 @pytest.fixture
@@ -123,9 +130,59 @@ def test_nobody_decides_for_an_editor_and_the_dead_end_is_said(asked: Run) -> No
     assert "not counting the requester or who changed the run before this was asked" in words
 
 
-def test_a_gate_of_an_older_release_is_looked_up(asked: Run) -> None:
-    """Its row has no authors: a process of the release before does not know the column."""
-    editor = ann(asked.team)
+def test_a_gate_of_an_older_release_is_looked_up(asked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its row has no authors: a process of the release before does not know the column.
+
+    What was looked up was written onto the gate, so that the decision's event told of another row, and the run failed.
+    """
+    drafted = opening.drafted
+
+    def drafted_before(*asked: Any, **more: Any) -> Any:
+        made, rows = drafted(*asked, **more)
+        for gate, _ in made:
+            gate.authors = None  # as its event tells
+        return made, rows
+
+    monkeypatch.setattr(opening, "drafted", drafted_before)
+    editor, other = ann(asked.team), bob(asked.team)
     run = change(asked, 1, by=editor, size=90)
-    change_gate(open_gate(run), authors=None)
+    Gate.objects.filter(pk=open_gate(run).pk).update(authors=None)
     assert authority.why_not(editor, open_gate(run))
+    decide(run, by=other)
+    assert advance_to_rest(run).status == "completed"
+
+
+def test_the_release_before_goes_on_with_a_gate_that_has_authors(asked: Run) -> None:
+    """It does not know the column, which its digest of the gate lacks, and wrote that the gate was forged."""
+    editor, other = ann(asked.team), bob(asked.team)
+    run = change(asked, 1, by=editor, size=90)
+    gate = open_gate(run)
+    assert moved(gate)[gate.subject] == digest_row(gate, known_before())
+    assert is_apart(editor, run)
+    moved_before(gate)
+    with altered(gate, authors=[]), pytest.raises(NotVerifiable):
+        decide(run, by=editor)
+    with altered(gate, authors=[]):
+        assert [str(each) for each in covered_rows.check_run(run.pk)][0].startswith(
+            f"authors {gate.pk} (gate {gate.pk})"
+        )
+    decide(run, by=other)
+    assert advance_to_rest(run).status == "completed"
+
+
+def known_before() -> list[str]:
+    """The columns of a gate that the release before covers."""
+    return [each for each in evidence.GATE if each != "authors"]
+
+
+def moved(gate: Gate) -> dict[str, str]:
+    """The rows of the last event that moved the gate."""
+    rows: dict[str, str] = decode(bytes(Event.objects.filter(subject=gate.subject).latest("pk").data))[ROWS]
+    return rows
+
+
+def moved_before(gate: Gate) -> None:
+    """A process of the release before moves the gate."""
+    data = evidence.opened(gate, gate.standing())
+    data[ROWS] = {name: said for name, said in data[ROWS].items() if not name.startswith("authors:")}
+    gate.say("gate.rescheduled", by=SYSTEM, data=data)

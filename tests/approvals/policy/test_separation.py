@@ -35,7 +35,7 @@ def test_both_forms_agree_whoever_started_the_run_asks_and_wrote_its_state(separ
     seen = set()
     for starter, asker, author in product([*people, None], repeat=3):
         gate = make_gate(policy=policy, started_by=starter)
-        change_gate(gate, asked_by=asker, authors=[author.pk] if author else None)
+        change_gate(gate, asked_by=asker, authors=[author.pk] if author else [])
         gate = Gate.objects.select_related("run", "policy").get(pk=gate.pk)
         for person in people:
             behind = separated and person in (starter, asker, author)

@@ -212,11 +212,12 @@ def test_an_edit_of_the_whole_state_shows_it_and_its_change(mark: Part) -> None:
 
 
 @marked
-def test_whoever_edits_the_state_of_its_run_sees_it(mark: Part) -> None:
+def test_the_form_of_its_runs_state_asks_for_it_anew(mark: Part) -> None:
+    """Nobody approves there, and a registered tool's secret may be in the same state."""
     program = Program()
     planned(program, *nested(mark, "a member"))
     client = signed_in(make_user("Rea Reviewer", program.team))
-    assert COMMAND in client.get(f"/runs/{program.run}/checkpoints/2/edit/").content.decode()
+    assert COMMAND not in client.get(f"/runs/{program.run}/checkpoints/2/edit/").content.decode()
 
 
 @marked
