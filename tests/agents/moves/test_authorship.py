@@ -163,7 +163,7 @@ def test_the_release_before_goes_on_with_a_gate_that_has_authors(asked: Run) -> 
     with altered(gate, authors=[]), pytest.raises(NotVerifiable):
         decide(run, by=editor)
     with altered(gate, authors=[]):
-        assert [str(each) for each in covered_rows.check_run(run.pk)][0].startswith(
+        assert next(str(each) for each in covered_rows.check_run(run.pk)).startswith(
             f"authors {gate.pk} (gate {gate.pk})"
         )
     decide(run, by=other)

@@ -67,7 +67,7 @@ def test_the_question_of_the_one_that_overtook_is_asked(make: Made) -> None:
         loser.end()
         return {"asked": [interrupt("Pay?")]}
 
-    graph = StateGraph(Paid).add_node(ask).add_edge(START, "ask").compile(checkpointer=saver)
+    graph: Any = StateGraph(Paid).add_node(ask).add_edge(START, "ask").compile(checkpointer=saver)
     loser = Loser(graph, thread, {"invoice": 1})
     loser.begin()
     [question] = graph.invoke({"invoice": 2}, config(thread))["__interrupt__"]
@@ -100,8 +100,8 @@ def test_of_two_that_answer_one_question_of_a_subgraph_the_second_alone_is_refus
         return Run.objects.get(thread=thread, graph__namespace="inner")
 
     inner = StateGraph(Paid).add_node(first).add_node(second).add_edge(START, "first").add_edge("first", "second")
-    graph = StateGraph(Paid).add_node("inner", inner.compile(checkpointer=True)).add_edge(START, "inner")
-    graph = graph.compile(checkpointer=saver)  # type: ignore[assignment]
+    graph: Any = StateGraph(Paid).add_node("inner", inner.compile(checkpointer=True)).add_edge(START, "inner")
+    graph = graph.compile(checkpointer=saver)
     graph.invoke({"invoice": 1, "asked": []}, config(thread))
     before, won = inner_run().seq, threading.Event()
     loser = Loser(graph, thread, Command(resume="late"))
