@@ -1,62 +1,125 @@
-"""Finds quotes in the name of a person of this installation: whoever writes may call themselves anything."""
+"""Finds quotes in the name of a person of this installation: whoever writes may call themselves anything.
+
+A text is searched for people, not for speakers: there is no end of the ways to write who says something (a transcript,
+a forwarded mail, a chat, a signature), while the people are few. All of a name's words, in whatever order, spelling and
+characters that read alike, stand close together in one line; a name of one word stands alone in it, or before a colon.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from django.contrib.auth.models import User
-from django.db.models import F, Q, Value
 
 from approvals.cards.quote import Quote
 from approvals.gates import thread
 from approvals.models import Gate
 from approvals.presentation.text import lookalikes
+from approvals.presentation.text.unseen_characters import is_hidden
 from approvals.presentation.text.untrusted import person
 
-MOST = 200  # people whose names may be meant
-SPEAKER = re.compile(r"^[ \t]{0,8}([^:\n]{2,80}):", re.MULTILINE)  # at the beginning of a line, as in a transcript
-SPEAKERS = 20  # of one text
+BETWEEN = 2  # other words that may stand among those of a name
+NEW_LINE = 1000  # places that a new line is away: more than any name has words
+_WORD = re.compile(r"[^\W_]+")
+
+
+class _Named(NamedTuple):
+    """A person, by the order of accounts, with the words of their name."""
+
+    order: int
+    name: str
+    words: tuple[str, ...]
+
+
+class _Words(NamedTuple):
+    """The words of a text."""
+
+    places: Mapping[str, Sequence[int]]  # word -> where it stands, rising
+    alone: frozenset[str]  # those that stand alone in a line, or before its colon
 
 
 def namesakes_of(gate: Gate, quotes: Sequence[tuple[Quote, str]]) -> dict[int, str]:
-    """Return number of a quote, from 0 -> the name of the person that its author is called as.
+    """Return number of a quote, from 0 -> the name of the first person that it calls its author, or else names.
 
     Left out is what that person did write in this run, where an agent of this server quotes it.
     """
     if not quotes:
         return {}
-    authors = [[quote.label, quote.role, *SPEAKER.findall(text)[:SPEAKERS]] for quote, text in quotes]
-    people = _people_named([name for names in authors for name in names])
-    called = {at: name for at, names in enumerate(authors) if (name := _first_called(names, people))}
+    people = _people()
+    called: dict[int, str] = {}
+    for at, (quote, text) in enumerate(quotes):
+        named = min(_called(_words_in(f"{quote.label}\n{quote.role}"), people), default=None)
+        if named := named or min(_called(_words_in(text), people), default=None):
+            called[at] = named.name
     if not called or gate.run.plan.external:
         return called
     written = {(entry.who, _squeezed(entry.text or "")) for entry in thread.of_run(gate)}
     return {at: name for at, name in called.items() if (name, _squeezed(quotes[at][1])) not in written}
 
 
-def _people_named(authors: Sequence[str]) -> list[str]:
-    """List the names of people that may be meant, as pages show them."""
-    text = " ".join(authors)
-    named = Q(meant__icontains=F("last_name")) & ~Q(last_name="")
-    named |= Q(meant__icontains=F("first_name")) & ~Q(first_name="")
-    named |= Q(meant__icontains=F("username")) & Q(first_name="", last_name="")
-    users = User.objects.annotate(meant=Value(f"{text} {lookalikes.flat(text)}")).filter(named)
-    return [person(user) for user in users.order_by("pk")[:MOST]]
+def _people() -> dict[str, list[_Named]]:
+    """Return word -> the people whom it may mean: the last of their name's, or all of them written as one."""
+    people: dict[str, list[_Named]] = defaultdict(list)
+    names = User.objects.order_by("pk").values_list("first_name", "last_name", "username")
+    for order, (first, last, username) in enumerate(names.iterator()):
+        user = User(first_name=first, last_name=last, username=username)
+        named = _Named(order, person(user), _words_of_name(user.get_full_name() or username))
+        for word in {*named.words[-1:], "".join(named.words), "".join(reversed(named.words))}:
+            people[word].append(named)
+    return people
 
 
-def _first_called(authors: Sequence[str], people: Sequence[str]) -> str:
-    """Return the first of these people that one of the authors is called as; "" for nobody."""
-    for words in map(_words, authors):
-        for name in people:
-            own = _words(name)
-            if own == words or (len(own) > 1 and own <= words):
-                return name
-    return ""
+def _called(found: _Words, people: Mapping[str, Sequence[_Named]]) -> Iterator[_Named]:
+    for word in found.places:
+        for named in people.get(word, ()):
+            if word not in named.words or (_close(named.words, found) if len(named.words) > 1 else word in found.alone):
+                yield named
 
 
-def _words(name: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[^\W_]+", lookalikes.flat(name).casefold()))
+def _close(words: Sequence[str], found: _Words) -> bool:
+    """Tell whether these words stand close together somewhere. They are looked for beside the rarest of them."""
+    places = [found.places.get(word, ()) for word in words]
+    reach = len(words) - 1 + BETWEEN
+    return any(
+        all((at := bisect_left(own, place - reach)) < len(own) and own[at] <= place + reach for own in places)
+        for place in min(places, key=len)
+    )
+
+
+def _words_in(text: str) -> _Words:
+    places: dict[str, list[int]] = defaultdict(list)
+    alone = set()
+    at = 0
+    for line in _plain(text).splitlines():
+        for part in (line, line.partition(":")[0]):
+            if len(words := _WORD.findall(part)) == 1:
+                alone.update(words)
+        for at, word in enumerate(_WORD.findall(line), at + NEW_LINE):  # noqa: B020 - each line goes on from the last
+            places[word].append(at)
+    return _Words(places, frozenset(alone))
+
+
+@lru_cache(maxsize=20_000)
+def _words_of_name(name: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(_plain(name)))
+
+
+def _plain(text: str) -> str:
+    """Return a text in small letters without accents, look-alikes and what draws nothing; lines stay lines."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text)
+    return text.translate({ord(char): _plain_char(char) for char in set(text)}).casefold()
+
+
+def _plain_char(char: str) -> str:
+    hidden = is_hidden(char) and not char.isspace()
+    return "" if hidden or unicodedata.category(char)[0] == "M" else lookalikes.flat(char)
 
 
 def _squeezed(text: str) -> str:
