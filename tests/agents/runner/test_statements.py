@@ -33,5 +33,5 @@ def test_a_run_sends_no_more_statements_than_its_work_needs(tmp_path: Path) -> N
         found["claim, outcome, a step, two effects"] = len(statements)
     run.refresh_from_db()
     assert run.status == "completed"
-    steps = {"claim, a step, a gate": 19, "claim, outcome, a step, two effects": 19}  # beside the bare saves of steps
+    steps = {"claim, a step, a gate": 18, "claim, outcome, a step, two effects": 19}  # beside the bare saves of steps
     assert found == {"start": 5, "decision": 10, **steps}
