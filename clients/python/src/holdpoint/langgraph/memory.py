@@ -18,7 +18,7 @@ from .errors import ThreadMoved
 from .growth import SavedList, saved
 
 KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
-_STATES, _NEWEST, _REFUSED = 4, 256, 16  # states, ids that were the newest, and refused invocations, of one namespace
+_STATES, _NEWEST = 4, 256  # states, and ids that were the newest, of one namespace
 
 
 class KnownState(NamedTuple):
@@ -33,7 +33,7 @@ class KnownState(NamedTuple):
 class KnownThread:
     """A namespace of a thread. `lock`: held by whoever puts; `guard`: for moments by whoever reads or changes this.
 
-    `refused`: of the graph's own namespace, why a put in any was refused, by the invocation that put.
+    `refused`: of the graph's own namespace, why a put in any was refused since the graph was read.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -43,21 +43,7 @@ class KnownThread:
     states: OrderedDict[str, KnownState] = field(default_factory=OrderedDict)
     guard: threading.RLock = field(default_factory=threading.RLock)
     early: dict[str, list[Callable[[], None]]] = field(default_factory=dict)
-    refused: OrderedDict[int, tuple[object, Exception]] = field(default_factory=OrderedDict)
-
-    def refuse(self, invocation: object, error: Exception) -> None:
-        """Note why a put of an invocation was refused."""
-        made = type(error).__new__(type(error), *error.args)  # without the traceback, which holds whole states
-        made.__dict__.update(error.__dict__)
-        with self.guard:
-            self.refused[id(invocation)] = invocation, made  # the object too: nothing else has its id meanwhile
-            while len(self.refused) > _REFUSED:
-                self.refused.popitem(last=False)
-
-    def refusal(self, invocation: object) -> Exception | None:
-        """Return why a put of this invocation was refused."""
-        with self.guard:
-            return self.refused.get(id(invocation), (None, None))[1]
+    refused: Exception | None = None
 
     def interrupted(self, id: str, send: Callable[[], None]) -> None:
         """Note an interrupt at a checkpoint whose put may still be under way: then it is sent again after that.
