@@ -48,7 +48,7 @@ def test_the_line_that_says_who_decided_wraps_within_the_page(new_page: NewPage)
     for name in ("Maximiliane Featherstonehaugh-Cholmondeley", "Bartholomew Wriothesley-Fotheringham"):
         decide(gate, make_user(name, team))
     page = opened(new_page, gate)
-    status = page.locator("#gate-line .status")
+    status = page.locator("#gate-line .status[data-status=approved]")
     expect(status).to_contain_text("Maximiliane")
     wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide[0] <= wide[1]
