@@ -52,6 +52,7 @@ def main() -> int:
 
     django.setup()
     from approvals.models import versions
+    from checkpoints.audit import checkpoint_proofs
     from checkpoints.postgresql import fitness, migrating, new_runs
 
     if unfit := fitness.fault(migrating=True):
@@ -70,6 +71,7 @@ def main() -> int:
     except patiently.LockAlreadyAcquired:
         return refuse(BUSY)
     versions.adopt()
+    checkpoint_proofs.require(finish=chosen.finish)
     if chosen.finish:
         new_runs.use_newest()
     return 0

@@ -97,6 +97,7 @@ WORDS = {
     "policy.changed": _("wrote version {version} of the policy {name}"),
     "policy.adopted": _("vouched for version {version} of the policy {name}, which was there before"),
     "seal.required": _("vouched for the policies that were there before"),
+    "seal.checkpoints": _("vouched for the checkpoints that were there before"),
     "policy.proposed": _("proposed a milder version of the policy {name}, which waits for a second person"),
     "policy.refused": _("refused a milder version of the policy {name}"),
     "tool.changed": _("wrote version {version} of the tool {name}"),

@@ -24,11 +24,12 @@ from checkpoints.store import gap_headers, gaps
 from checkpoints.values import digests
 
 from . import covered_rows, database, removals
+from .checkpoint_proofs import CheckpointProofs
 
 
 def verify_run(run: Run) -> list[IntegrityProblem]:
     """Return what is wrong with a run's checkpoints and covered rows; empty if all is as written."""
-    return [*_checkpoints(run), *covered_rows.check_run(run.pk)]
+    return [*_checkpoints(run), *CheckpointProofs().check(run.pk), *covered_rows.check_run(run.pk)]
 
 
 def _checkpoints(run: Run) -> list[IntegrityProblem]:
@@ -45,7 +46,9 @@ def _checkpoints(run: Run) -> list[IntegrityProblem]:
 
 def verify_all() -> list[IntegrityProblem]:
     """Return what is wrong in any run, row without a run, chunk or seal."""
-    problems = [problem for run in Run.objects.order_by("pk").iterator() for problem in _checkpoints(run)]
+    proofs, problems = CheckpointProofs(), list[IntegrityProblem]()
+    for run in Run.objects.order_by("pk").iterator():
+        problems += [*_checkpoints(run), *proofs.check(run.pk)]
     strays = Checkpoint.objects.exclude(run_id__in=Run.objects.values("pk")).values_list("pk", flat=True)
     problems += [IntegrityProblem(f"checkpoint {id}", "belongs to no run") for id in strays]
     for chunk in Chunk.objects.iterator(chunk_size=50):

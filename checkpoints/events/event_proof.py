@@ -1,8 +1,9 @@
-"""Proofs of events that cover rows.
+"""Proofs of events that cover rows, and of checkpoints.
 
-If a key is set (HOLDPOINT_SEAL_KEY), such an event carries a proof, an HMAC over its content: an attacker who has only
-the application's role can write events, but no proofs. The proof also covers the event's version, which rises with
-each change of its subject: a copy of an older proven event does not count as the newest.
+If a key is set (HOLDPOINT_SEAL_KEY), such an event carries a proof, an HMAC over its content, and a checkpoint one over
+its digest: an attacker who has only the application's role can write events and checkpoints, but no proofs. An event's
+proof also covers its version, which rises with each change of its subject: a copy of an older proven event does not
+count as the newest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from django.conf import settings
 from checkpoints.values.canonical_json import canonical
 
 ROWS, PROOF = "rows", "proof"
+CHECKPOINTS = "proofs of checkpoints"  # the subject of the events since which checkpoints have them
 REQUIRED = "proofs"  # the subject of the event since which policies' versions and erasures have proofs in a database
 
 
@@ -41,6 +43,20 @@ def is_proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) ->
     said = {name: value for name, value in data.items() if name != PROOF}
     proof = str(data.get(PROOF, ""))
     return not key() or any(hmac.compare_digest(proof, _proof(each, kind, subject, version, said)) for each in _keys())
+
+
+def of_digest(digest: bytes) -> bytes | None:
+    """Return the proof of a checkpoint with this digest, 16 bytes; None if no key is set."""
+    return _of_digest(key(), digest) if key() else None
+
+
+def is_of_digest(proof: bytes, digest: bytes) -> bool:
+    """Tell whether a process with the key saved the checkpoint with this digest; always True if no key is set."""
+    return not key() or any(hmac.compare_digest(proof, _of_digest(each, digest)) for each in _keys())
+
+
+def _of_digest(key: bytes, digest: bytes) -> bytes:
+    return hmac.digest(key, b"holdpoint checkpoint\n" + digest, "sha256")[:16]
 
 
 def _proof(key: bytes, kind: str, subject: str, version: int, data: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
+from uuid import UUID
 
 from checkpoints.errors import NotVerified
 from checkpoints.layout import payloads
@@ -167,4 +168,9 @@ def references(lines: Iterable[bytes]) -> set[bytes]:
 
 def name_of(row: CheckpointRow) -> str:
     """Name a row as messages do."""
-    return f"checkpoint {row.id} (run {row.run_id}, number {row.seq})"
+    return name_of_checkpoint(row.id, row.run_id, row.seq)
+
+
+def name_of_checkpoint(id: UUID, run: int, seq: int) -> str:
+    """Name a checkpoint as messages do."""
+    return f"checkpoint {id} (run {run}, number {seq})"

@@ -66,6 +66,7 @@ class Checkpoint(models.Model):
     codec = models.SmallIntegerField()
     payload = models.BinaryField()
     checksum = models.BinaryField()
+    proof = models.BinaryField(null=True)  # of `digest`, by the key of seals; null where none was set
 
     objects = CheckpointQuerySet.as_manager()
 

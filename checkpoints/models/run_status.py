@@ -126,10 +126,10 @@ CANCEL = _moved(_CANCELLED, _LIVE, "'run.cancelled'", "$3, $4", data="$5") + _co
 _SAVED = "head = $1, plan_id = $3, seq = $4, next_step = $9, reason = $23, wake_at = $24"
 _AT_HEAD = "id = $2 AND token = $12 AND head = $26 AND seq = $27 AND status = 'running'"
 _LEASED = "version = version + 1, attempts = 1, lease_until = clock_timestamp() + $25::float8 * interval '1 second'"
-_KINDS = "unnest(ARRAY['checkpoint.saved', 'run.' || $30::text])"
+_KINDS = "unnest(ARRAY['checkpoint.saved', 'run.' || $31::text])"
 _BEGINNING = {"guard": _AT_HEAD, "by": "$28, $29", "columns": "id, team_id", "version": "$4"}
 STEP = _moved(f"{_SAVED}, {_LEASED}", kind="'checkpoint.saved'", **_BEGINNING)
-_STOPPED = f"{_SAVED}, {_let_go('$30::text')}, attempts = 0"
+_STOPPED = f"{_SAVED}, {_let_go('$31::text')}, attempts = 0"
 _WITH_PARENT = _BEGINNING | {"columns": "id, team_id, parent_id, status"}  # not translated: columns
 STOP = _moved(_STOPPED, kind=_KINDS, **_WITH_PARENT) + _counted("$28, $29")
 

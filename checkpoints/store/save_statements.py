@@ -18,6 +18,7 @@ from uuid import UUID
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from checkpoints.actors import Actor
+from checkpoints.events import event_proof
 from checkpoints.layout import payloads
 from checkpoints.layout.payloads import ChunkBlob
 from checkpoints.layout.rows import COLUMNS, CheckpointRow
@@ -53,7 +54,9 @@ class Along(NamedTuple):
 
 
 _ROW = ", ".join(f"${n}" for n in range(1, len(CheckpointRow._fields) + 1))
-_CHECKPOINT = f"INSERT INTO checkpoints_checkpoint ({COLUMNS}) SELECT {_ROW}"
+_CHECKPOINT = f"INSERT INTO checkpoints_checkpoint ({COLUMNS}, proof) SELECT {_ROW}, ${{proof}}"
+_SAVED = _CHECKPOINT.format(proof=30)
+_FIRST = _CHECKPOINT.format(proof=len(CheckpointRow._fields) + 1)
 _CHUNKS = """
 INSERT INTO checkpoints_chunk (lineage, digest, codec, payload, checksum)
 SELECT {lineage}::bigint, * FROM unnest({0}::bytea[], {1}::int[], {2}::bytea[], {3}::bytea[])
@@ -71,7 +74,7 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
     `stops`: the save changes the run's status; otherwise the run goes on.
     """
     sql = [run_status.STOP if stops else run_status.STEP]
-    last = 30 if stops else 29
+    last = 31 if stops else 30
     if chunks:
         names = [f"${last + n}" for n in range(2, 6)]
         insert = _CHUNKS.format(*names, lineage=f"${last + 1}")
@@ -79,12 +82,12 @@ def _statement(stops: bool, chunks: bool, notes: bool) -> str:
         last += 5
     if notes:
         sql.append(f", noted AS ({_NOTES.format(f'${last + 1}')})")
-    return "".join((*sql, _CHECKPOINT, " FROM moved RETURNING 1"))
+    return "".join((*sql, _SAVED, " FROM moved RETURNING 1"))
 
 
 @cache
 def _with_along(sql: str) -> str:
-    return f"{run_status.STEP}, along AS ({shifted(sql, by=29)}){_CHECKPOINT} FROM moved RETURNING 1"
+    return f"{run_status.STEP}, along AS ({shifted(sql, by=30)}){_SAVED} FROM moved RETURNING 1"
 
 
 def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, along: Along | None = None) -> bool:
@@ -106,7 +109,7 @@ def save(made: RowDraft, *, claim: Claim, head: UUID, seq: int, move: RunMove, a
         along.apart()
     params: list[Any] = [
         *_typed(row), _reason(move), move.wake_at, float(claim.lease), head, Int4(seq), move.actor.id,
-        move.actor.name,
+        move.actor.name, event_proof.of_digest(row.digest),
     ]  # fmt: skip
     if stops:
         params.append(move.status)
@@ -129,6 +132,7 @@ def _binary(made: RowDraft, claim: Claim, head: UUID, seq: int, move: RunMove) -
         *made.header, row.digest, wire.int4(row.anchor_seq), wire.int2(row.codec), row.payload, row.checksum,
         _reason(move).encode(), wire.timestamp(move.wake_at) if move.wake_at else None, wire.float8(claim.lease),
         head.bytes, wire.int4(seq), move.actor.id.encode(), move.actor.name.encode(),
+        event_proof.of_digest(row.digest),
     ]  # fmt: skip
 
 
@@ -136,7 +140,7 @@ def first_rows(run: Run, made: RowDraft) -> list[Statement]:
     """Return the statements that write a new run and its first checkpoint; write that one's chunks."""
     if made.changes.blobs:
         insert_chunks(made.lineage, made.changes.blobs)
-    return [*insertion([run]), (_CHECKPOINT, _typed(made.row))]
+    return [*insertion([run]), (_FIRST, [*_typed(made.row), event_proof.of_digest(made.row.digest)])]
 
 
 def insert_chunks(lineage: int, blobs: Sequence[ChunkBlob]) -> None:

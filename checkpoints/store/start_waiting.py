@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from checkpoints.actors import Actor
+from checkpoints.events import event_proof
 from checkpoints.events.event_log import Entry
 from checkpoints.layout import payloads
 from checkpoints.layout.rows import new_id
@@ -57,7 +58,8 @@ def first_rows(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequenc
     for made in drafts:
         if made.changes.blobs:
             insert_chunks(made.lineage, made.changes.blobs)
-    return [*insertion(runs), *insertion([Checkpoint(**made.row._asdict()) for made in drafts])]
+    rows = [Checkpoint(**each.row._asdict(), proof=event_proof.of_digest(each.row.digest)) for each in drafts]
+    return [*insertion(runs), *insertion(rows)]
 
 
 def began(run: Run, by: Actor) -> list[Entry]:
