@@ -8,7 +8,8 @@ waits longer than LOCK_TIMEOUT; a migration that could not get its lock, or was 
 longer than any transaction of the application lasts. Work done before stays: of a migration with `atomic = False`,
 single statements, which can be sent again.
 
-`--finish` ends a rolling update: from then on new runs are saved in formats that only this release reads.
+`--finish` ends a rolling update: from then on new runs are saved in formats that only this release reads, and nothing
+counts without the proofs that it writes.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def main() -> int:
         return refuse(LOCKED.format(tries=chosen.retries + 1))
     except patiently.LockAlreadyAcquired:
         return refuse(BUSY)
-    versions.adopt()
+    versions.adopt(finish=chosen.finish)
     checkpoint_proofs.require(finish=chosen.finish)
     if chosen.finish:
         new_runs.use_newest()

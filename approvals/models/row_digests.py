@@ -30,26 +30,29 @@ def digest_row(row: Model, names: Sequence[str], **more: Any) -> str:
     return covered_rows.digest(row, columns, **more)
 
 
-def are_proven(rows: Mapping[str, str]) -> bool:
-    """Tell whether a proven event recorded each of these digests last; always True if no key is set."""
-    return not event_proof.key() or all(_is_proven(*row, event_proof.key()) for row in rows.items())
+def are_proven(rows: Mapping[str, str], *, former: bool = True) -> bool:
+    """Tell whether a proven event recorded each of these digests last; always True if no key is set.
+
+    `former`: as for `is_proven`.
+    """
+    return not event_proof.key() or all(_is_proven(*row, event_proof.key(), former) for row in rows.items())
 
 
 class _Unproven(Exception):
     """Not remembered: the event may be written yet."""
 
 
-def _is_proven(name: str, digest: str, key: bytes) -> bool:
+def _is_proven(name: str, digest: str, key: bytes, former: bool) -> bool:
     try:
-        return _proven(name, digest, key)
+        return _proven(name, digest, key, former)
     except _Unproven:
         return False
 
 
 @lru_cache(10_000)
-def _proven(name: str, digest: str, key: bytes) -> bool:
+def _proven(name: str, digest: str, key: bytes, former: bool) -> bool:
     """Return True for good, since an event stays: a policy is looked at whenever a gate opens or is decided."""
-    events = [event for event in covered_rows.told([name]) if event.holds]
+    events = [event for event in covered_rows.told([name]) if event_proof.is_proven(*event[1:], former=former)]
     if covered_rows.claims(events).get(name, ("", 0))[0] != digest:
         raise _Unproven
     return True

@@ -13,9 +13,11 @@ from checkpoints.actors import SYSTEM, Actor
 from checkpoints.audit import covered_rows
 from checkpoints.events import event_log, event_proof
 from checkpoints.events.event_proof import REQUIRED, ROWS
+from checkpoints.models import Event
 from checkpoints.values.canonical_json import canonical, decode
 
 from .policy import Policy
+from .row_digests import are_proven
 from .tool import Tool
 
 Row = TypeVar("Row", Policy, Tool)
@@ -53,18 +55,23 @@ def write(row: Policy | Tool, *, by: Actor, groups: Iterable[Group] = (), people
             )  # fmt: skip
 
 
-def adopt() -> None:
-    """Write the events of policies' versions from before events held them; once in a database that has a key.
+def adopt(*, finish: bool) -> None:
+    """Write the events of policies' versions that none under the present key holds.
 
-    Whoever writes one past Holdpoint later finds this done. Until then an order to erase a text needed no proof either.
+    Those that hold under a former key are signed anew. Versions without any proof are taken as they are until proofs
+    are required, once in a database: from its beginning, or since `finish`, when no process of a release is left that
+    writes versions, and orders to erase a text, without. Whoever writes one past Holdpoint later finds the door shut,
+    also when the key is changed: that proofs are required stays so, whatever key signed it.
     """
-    if not event_proof.key() or any(event.holds for event in covered_rows.told([REQUIRED])):
+    if not event_proof.key():
         return
+    required, fresh = bool(covered_rows.told([REQUIRED])), not Event.objects.exists()
     with transaction.atomic():
         for policy in Policy.objects.select_related("team").order_by("pk"):
-            if not policy.proven:
+            if not are_proven(policy.rows, former=False) and (policy.proven or not required):
                 policy.record("policy.adopted", by=SYSTEM)
-        event_log.record("seal.required", subject=REQUIRED, by=SYSTEM, data={ROWS: {}})
+        if not required and (finish or fresh):
+            event_log.record("seal.required", subject=REQUIRED, by=SYSTEM, data={ROWS: {}})
 
 
 def _spread(row: Policy, groups: Iterable[Group], people: Iterable[User]) -> tuple[set[int], set[int]]:

@@ -35,9 +35,10 @@ SELECT id, seq, digest, proof FROM checkpoints_checkpoint WHERE run_id = $1 AND 
 def require(*, finish: bool) -> None:
     """Let checkpoints count as saved here only with a proof, from now on and for good; those from before are named.
 
-    At the end of an update, since the release before writes none, or in a database without runs. It needs the key.
+    At the end of an update, since the release before writes none, or in a database without runs; with the key. Once in
+    a database, whatever key signed it: with another key nobody vouches again for what was slipped in meanwhile.
     """
-    if not key() or _last_without() is not None or not (finish or not Run.objects.exists()):
+    if not key() or told([CHECKPOINTS]) or not (finish or not Run.objects.exists()):
         return
     with transaction.atomic():
         before = [(str(run), seq) for run, seq in run_sql(_WITHOUT, [])]
@@ -51,8 +52,9 @@ def require(*, finish: bool) -> None:
 
 def _last_without() -> dict[str, int] | None:
     """Return the last number without a proof that counts, by run; None where proofs are not required."""
-    parts = [event.data["unproven"] for event in told([CHECKPOINTS]) if key() and event.holds]
-    return {run: seq for part in parts for run, seq in part.items()} if parts else None
+    events = told([CHECKPOINTS]) if key() else []
+    parts = [event.data["unproven"] for event in events if event.holds]
+    return {run: seq for part in parts for run, seq in part.items()} if events else None
 
 
 class CheckpointProofs:
@@ -63,20 +65,18 @@ class CheckpointProofs:
 
     def check(self, run: int) -> Iterator[IntegrityProblem]:
         """Yield the run's checkpoints that lack their proof, or bear one of another key; those in a row as one."""
-        for fault, rows in groupby(self._faults(run), key=itemgetter(0)):
-            _, first, seq = last = next(rows)
-            for last in rows:
-                pass
-            if fault:
-                alone = name_of_checkpoint(first, run, seq)
-                subject = alone if last[2] == seq else f"checkpoints {seq} to {last[2]} (run {run})"
-                yield IntegrityProblem(subject, fault)
+        for fault, group in groupby(self._faults(run), key=itemgetter(0)):
+            (_, first, seq), *more = group
+            alone = name_of_checkpoint(first, run, seq)
+            subject = f"{len(more) + 1:,} checkpoints from {seq} to {more[-1][2]} (run {run})" if more else alone
+            yield IntegrityProblem(subject, fault)
 
     def _faults(self, run: int) -> Iterator[tuple[str, UUID, int]]:
         after = 0
         while found := run_sql(_OF_RUN, [Int8(run), Int4(after)]):
             for id, seq, digest, proof in found:
-                yield self._fault(run, seq, digest, proof), id, seq
+                if fault := self._fault(run, seq, digest, proof):
+                    yield fault, id, seq
             after = found[-1][1]
 
     def _fault(self, run: int, seq: int, digest: bytes, proof: bytes | None) -> str:

@@ -31,8 +31,8 @@ _TEXTS = "SELECT event_id, salt, text FROM checkpoints_eventtext WHERE event_id 
 _ERASED = """
 SELECT kind, subject, version, data, xid, id FROM checkpoints_event WHERE kind = 'text.erased' AND subject = ANY($1)"""
 _REQUIRED = """
-SELECT kind, subject, version, data, xid, id FROM checkpoints_event
-WHERE subject = $1 AND NOT (kind = 'checkpoint.saved') ORDER BY xid, id"""
+SELECT xid, id FROM checkpoints_event
+WHERE subject = $1 AND NOT (kind = 'checkpoint.saved') ORDER BY xid, id LIMIT 1"""
 STEP = 20_000  # events
 SOURCES = ComparisonSources(reading.elsewhere, reading.kinds)
 
@@ -127,11 +127,12 @@ class VerificationWalk:
 def _erased(subjects: list[str]) -> set[str]:
     """Return those of the events whose erasure somebody with the key ordered.
 
-    Orders from before they had proofs count too: they are behind the event that tells since when, in sealed order.
+    Orders from before proofs were required count too. The first event that requires them counts, whatever key signed
+    it: a forged one after it changes nothing.
     """
-    since = next((Cursor(xid, id) for *event, xid, id in run_sql(_REQUIRED, [REQUIRED]) if _holds(event)), Cursor())
+    since = next((Cursor(xid, id) for xid, id in run_sql(_REQUIRED, [REQUIRED])), None)
     orders = run_sql(_ERASED, [subjects])
-    return {event[1] for *event, xid, id in orders if _holds(event) or Cursor(xid, id) < since}
+    return {event[1] for *event, xid, id in orders if since is None or Cursor(xid, id) < since or _holds(event)}
 
 
 def _holds(event: Sequence[Any]) -> bool:

@@ -38,11 +38,12 @@ def proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> di
     return {**data, PROOF: _proof(key(), kind, subject, version, data)}
 
 
-def is_proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> bool:
-    """Tell whether a process with the key wrote this event; always True if no key is set."""
+def is_proven(kind: str, subject: str, version: int, data: Mapping[str, Any], *, former: bool = True) -> bool:
+    """Tell whether a process with the key, or a `former` one, wrote this event; always True if no key is set."""
+    keys = _keys() if former else [key()]
     said = {name: value for name, value in data.items() if name != PROOF}
     proof = str(data.get(PROOF, ""))
-    return not key() or any(hmac.compare_digest(proof, _proof(each, kind, subject, version, said)) for each in _keys())
+    return not key() or any(hmac.compare_digest(proof, _proof(each, kind, subject, version, said)) for each in keys)
 
 
 def of_digest(digest: bytes) -> bytes | None:

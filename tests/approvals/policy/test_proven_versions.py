@@ -21,6 +21,7 @@ from approvals.models import Policy, versions
 from approvals.models.policy import RECOVERY
 from checkpoints.actors import SYSTEM
 from checkpoints.audit import covered_rows
+from checkpoints.events import event_log
 from checkpoints.models import Event
 from tests.agents.remote.outside_program import WIRE, Program
 from tests.factories import ann, decide, make_gate, make_policy, make_team
@@ -158,15 +159,58 @@ def test_what_the_product_writes_itself_is_proven() -> None:
             assert event.kind == "policy.changed"
 
 
+@pytest.fixture
+def unfinished() -> Iterator[None]:
+    """A database from before proofs were required."""
+    event = Event.objects.get(kind="seal.required")
+    with owner() as made:
+        made.execute("DELETE FROM checkpoints_event WHERE kind = 'seal.required'")
+        yield
+        made.execute("DELETE FROM checkpoints_event WHERE kind IN ('seal.required', 'policy.adopted')")
+    event_log.record("seal.required", subject=event.subject, by=SYSTEM, data={"rows": {}})
+
+
+@pytest.mark.usefixtures("unfinished")
 def test_versions_from_before_are_adopted_once(slip_in: Callable[..., Policy]) -> None:
     """And whoever slips one in after that finds the door shut."""
     team = make_team()
     before = slip_in(team, version=1)
-    with owner() as made:
-        made.execute("DELETE FROM checkpoints_event WHERE kind = 'seal.required'")
-    versions.adopt()
+    versions.adopt(finish=True)
     assert Policy.objects.named("refunds", team=team) == before
     assert faults(before.pk) == []
     after = slip_in(team)
-    versions.adopt()
+    versions.adopt(finish=True)
     assert not after.proven
+
+
+@pytest.mark.usefixtures("unfinished")
+def test_what_the_release_before_saves_after_the_migration_counts_once_the_update_is_finished(
+    slip_in: Callable[..., Policy],
+) -> None:
+    """A gate that it opened by such a version could never be decided."""
+    team = make_team()
+    versions.adopt(finish=False)
+    saved_late = slip_in(team, version=1)
+    with pytest.raises(UnprovenPolicy):
+        Policy.objects.named("refunds", team=team)
+    versions.adopt(finish=True)
+    assert Policy.objects.named("refunds", team=team) == saved_late
+    assert not slip_in(team).proven
+
+
+@pytest.mark.usefixtures("unfinished")
+def test_a_change_of_the_key_signs_anew_what_held_and_nothing_else(
+    slip_in: Callable[..., Policy], settings: Any
+) -> None:
+    """With the old key gone no version held; the next migration took that for the beginning, and vouched for all."""
+    team, key = make_team(), settings.HOLDPOINT_SEAL_KEY
+    versions.write(Policy(team=team, name="refunds", quorum=2), by=SYSTEM)
+    versions.adopt(finish=True)
+    slipped = slip_in(team, name="wires", version=1)
+    settings.HOLDPOINT_SEAL_KEY, settings.HOLDPOINT_OLD_SEAL_KEYS = "the next key", [key]
+    versions.adopt(finish=False)
+    settings.HOLDPOINT_OLD_SEAL_KEYS = []
+    assert Policy.objects.named("refunds", team=team).quorum == 2
+    missed = slip_in(team, name="mails", version=1)
+    versions.adopt(finish=True)
+    assert [slipped.proven, missed.proven] == [False, False]

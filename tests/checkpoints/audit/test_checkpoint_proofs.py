@@ -156,3 +156,17 @@ def test_where_no_key_is_set_nothing_is_required(settings: Any) -> None:
     run, claim, head = begin(n=0)
     store.save(head, {"n": 1}, claim=claim, header=STEP)
     assert verify_run(run) == []
+
+
+@pytest.mark.usefixtures("unfinished")
+def test_a_change_of_the_key_vouches_for_nothing_again(settings: Any) -> None:
+    run, claim, head = begin(n=0)
+    checkpoint_proofs.require(finish=True)
+    key, settings.HOLDPOINT_SEAL_KEY = settings.HOLDPOINT_SEAL_KEY, ""
+    forged = store.save(head, {"n": 1}, claim=claim, header=STEP)
+    settings.HOLDPOINT_SEAL_KEY = "the next key"
+    checkpoint_proofs.require(finish=True)
+    assert NO_PROOF in {problem.reason for problem in verify_run(run)}
+    settings.HOLDPOINT_SEAL_KEY = key
+    assert [problem.reason for problem in verify_run(run)] == [NO_PROOF]
+    Checkpoint.objects.filter(pk=forged.id).delete()

@@ -16,6 +16,7 @@ from checkpoints.events.event_proof import REQUIRED
 from checkpoints.models import Event, Seal
 from checkpoints.seals import leaves, merkle
 from tests.factories import make_run
+from tests.harness import horizon
 
 from .sealed_events import earlier, erase, forged, found, remade, say, seal_all, three
 
@@ -223,8 +224,10 @@ def test_an_order_from_before_orders_had_proofs_counts() -> None:
         f"DELETE FROM checkpoints_event WHERE subject = '{REQUIRED}'",  # of the migration
     ):
         forge_order(before)
+        assert not any(NO_ORDER in each for each in found() if f"event {before.pk}:" in each)  # not required yet
         event_log.record("seal.required", subject=REQUIRED, by=SYSTEM, data={"rows": {}})
         forge_order(after)
+        event_log.record("seal.required", subject=REQUIRED, by=SYSTEM, data={"rows": {}})  # a later one counts nothing
         assert [each for each in found() if NO_ORDER in each] == [
             f"event {after.pk}: the text of event {after.pk} is gone, and {NO_ORDER}"
         ]
@@ -248,6 +251,7 @@ def test_what_is_not_sealed_yet_is_told_and_is_no_fault() -> None:
     seal_all()
     assert database.tail().count == 0
     say()
+    horizon.reached()
     tail = database.tail()
     assert (tail.count, tail.late) == (1, False)
     assert found() == []
