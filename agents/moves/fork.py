@@ -50,11 +50,11 @@ def fork(
     before = Run.objects.filter(lineage=run.lineage, forked_from__isnull=False, key=mine).first() if mine else None
     if before is not None:  # the same order again is not refused for anything that the run has done since
         return before
-    confirmation.check(run, by, confirmed)
     with transaction.atomic():
         hold_left_behind.lock_lineage(run)  # the effects that it will depend on are not undone meanwhile
         child_runs.lock_lineage(run)  # nor the children
         chosen = request.wanted(run, at, patch, config, version)
+        confirmation.check(run, by, confirmed, chosen.plan)
         if seen and (now := impact.of_fork(run, at, patch, config, version)).digest() != seen:
             raise ImpactChanged(now)
         made = store.fork(

@@ -89,9 +89,10 @@ def rewind(
     check_may(run, by)
     if _done_before(run, key, by):
         return run
-    confirmation.check(run, by, confirmed)
+    target = _checked(run, to)
+    confirmation.check(run, by, confirmed, plan_of(run, target))
     move = HeadMove(
-        kind="rewind", by=by, target=_checked(run, to), look=partial(impact.of_rewind, run, to),
+        kind="rewind", by=by, target=target, look=partial(impact.of_rewind, run, to),
         reason=f"The run was rewound to checkpoint {to}.",  # not translated: an event keeps it
         words=feedback, confirm=confirm, seen=seen, newest=newest, key=key,
     )  # fmt: skip
@@ -109,8 +110,8 @@ def edit(
     check_may(run, by)
     if _done_before(run, key, by):
         return run
-    confirmation.check(run, by, confirmed)
     target = _checked(run, at)
+    confirmation.check(run, by, confirmed, plan_of(run, target))
     move = HeadMove(
         kind="edit", by=by, target=target, look=partial(impact.of_edit, run, at, patch),
         reason=f"The state of checkpoint {at} was edited.",  # not translated: an event keeps it

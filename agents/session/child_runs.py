@@ -91,6 +91,11 @@ def family(run_id: int) -> list[Run]:
     return found
 
 
+def family_ids(run_id: int) -> list[int]:
+    """Return the ids of a run and of all that it started, at any depth, in one statement."""
+    return [each for each, _ in run_sql(_FAMILIES, [[run_id]])]
+
+
 def stands(row: ChildLink, path: RunPath) -> bool:
     """Tell whether the path counts on a child."""
     next_step = path.head.next_step if path.places else ""

@@ -66,28 +66,34 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         if strict:
             self.expect(name, team=team, exact=exact)
             return self._built_in(team) if asked == DEFAULT else self.named(DEFAULT, team=team)
-        return self._surely(asked, team)
+        proven = self.standing_in(asked, team=team)
+        return proven if proven is not None else self._made(team)
 
-    def _surely(self, name: str, team: Group) -> Policy:
-        """Find a proven policy in place of one that cannot be asked by, or make one.
-
-        What is made takes no name by which the team's agents ask, so that rows slipped in make nothing else milder.
-        """
-        versions, proven = list(self.filter(team=team).order_by("name", "-version")), dict[str, Policy]()
-        for each in versions:
-            if each.name not in proven and each.proven:
-                proven[each.name] = each
-        if name in proven:
-            return proven[name]
-        if not versions:
-            return self._built_in(team)
-        if not proven:
-            taken = (each.version for each in versions if each.name == RECOVERY)
-            return self._built_in(team, RECOVERY, 1 + max(taken, default=0))
+    def standing_in(self, name: str, *, team: Group | int) -> Policy | None:
+        """Find the policy that `named` finds where it is not strict; None where it would make one. Writes nothing."""
+        versions, proven = list(self.filter(team=team).order_by("-version")), dict[str, Policy]()
+        for version in versions:
+            if version.name == (name or DEFAULT) and version.proven:
+                return version
+        for version in versions:
+            if version.name not in proven and version.proven:
+                proven[version.name] = version
         return max(
             proven.values(),
             key=lambda each: (each.name == DEFAULT, each.quorum, each.step_up, each.step_up_method, each.separation),
+            default=None,
         )
+
+    def _made(self, team: Group) -> Policy:
+        """Make a policy where the team has none that is proven.
+
+        It takes no name by which the team's agents ask, so that rows slipped in make nothing else milder.
+        """
+        versions = list(self.filter(team=team).values_list("name", "version"))
+        if not versions:
+            return self._built_in(team)
+        taken = (version for name, version in versions if name == RECOVERY)
+        return self._built_in(team, RECOVERY, 1 + max(taken, default=0))
 
     def _built_in(self, team: Group, name: str = DEFAULT, version: int = 1) -> Policy:
         with transaction.atomic():
