@@ -104,16 +104,17 @@ def base_of(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> 
 
     A program may name any policy of its team, so a new name lets pass what no policy let pass before, unless one of
     them asks as little: it is measured by the one to which it comes nearest. While the team has only a default, gates
-    that ask for any other name are the default's. None for a team's first policies, as long as no gate was opened
-    there; the built-in default, which nobody wrote, is no measure.
+    that ask for any other name are the default's. Before the team's first gate its first policies have no measure, but
+    a default that people wrote.
     """
     if found := in_force(policy):
         return found
-    asked, built_in = terms(policy, groups, people), terms(Policy(team=policy.team, name=DEFAULT), [], [])
-    there = list(Policy.objects.filter(team=policy.team_id).current())
-    if any(each.name != DEFAULT for each in there) and not Gate.objects.filter(team=policy.team_id).exists():
-        return None
-    written = [each for each in there if each.name != DEFAULT or terms_of(each) != built_in]
+    written = list(Policy.objects.filter(team=policy.team_id).current())
+    if not Gate.objects.filter(team=policy.team_id).exists():
+        built_in = terms(Policy(team=policy.team, name=DEFAULT), [], [])
+        if any(each.name != DEFAULT or terms_of(each) == built_in for each in written):
+            return None
+    asked = terms(policy, groups, people)
     return min(written, key=lambda each: (len(milder(terms_of(each), asked)), each.pk), default=None)
 
 

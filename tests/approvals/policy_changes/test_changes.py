@@ -133,6 +133,18 @@ def test_beside_the_built_in_default_the_first_policy_counts_at_once() -> None:
     assert isinstance(saved(team, writer("Ann"), quorum=1, denials=2), Policy)
 
 
+def test_once_gates_were_opened_under_the_built_in_default_it_is_a_measure() -> None:
+    """One person alone wrote a name without separation, by which the team's next gates opened and were decided."""
+    team = make_team()
+    default = Policy.objects.named("", team=team)
+    make_gate(policy=default)
+    change = named(team, writer("Ann"), "payments", separation=False)
+    assert isinstance(change, PolicyChange)
+    assert change.base == default
+    assert isinstance(named(team, writer("Ann"), "large", quorum=2), Policy)
+    assert isinstance(named(team, writer("Ann"), "own", separation=False), PolicyChange)
+
+
 def test_who_may_not_write_policies_confirms_none(team: Group) -> None:
     change = saved(team, writer("Ann"), quorum=1)
     assert isinstance(change, PolicyChange)
