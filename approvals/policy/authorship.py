@@ -22,6 +22,7 @@ from approvals.cards.card import Card
 from approvals.cards.stored import card_of
 from approvals.engine_rules import gates
 from approvals.models import Gate
+from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
@@ -129,7 +130,10 @@ def authors_of(gate: Gate) -> Iterable[int]:
     if gate.authors is not None:
         return gate.authors
     if gate.wrote is None:  # beside the column, which events cover as it is
-        gate.wrote = authors(gate.run_id, gate.checkpoint, gate.step, gate.asked, before=gate.opened_at)
+        try:
+            gate.wrote = authors(gate.run_id, gate.checkpoint, gate.step, gate.asked, before=gate.opened_at)
+        except NoSuchCheckpoint:  # removed by retention, so the gate is closed and nobody decides it
+            gate.wrote = []
     return gate.wrote
 
 

@@ -27,9 +27,14 @@ def changes(gate: Gate) -> list[str]:
 
     Their values are data, never markup. No statement where nobody did.
     """
-    if not authorship.authors_of(gate):
+    wrote = authorship.authors_of(gate)
+    if not wrote:
         return []
-    found = authorship.contributions(gate.run_id, gate.checkpoint, gate.step, before=gate.opened_at)
+    try:
+        found = authorship.contributions(gate.run_id, gate.checkpoint, gate.step, before=gate.opened_at)
+    except NoSuchCheckpoint:  # the gate is closed, and retention removed its state, and so what led there
+        people = actors.names(f"user:{each}" for each in wrote)
+        return [_("%(person)s changed the run before") % {"person": people[f"user:{each}"]} for each in wrote]
     names = actors.names(f"user:{each.person}" for each in found)
     said = [_sentence(each, names[f"user:{each.person}"], own=gate.run_id) for each in found]
     return list(filter(None, said))

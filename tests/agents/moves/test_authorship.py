@@ -26,9 +26,11 @@ from checkpoints.audit import covered_rows
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Checkpoint, Event, Run
 from checkpoints.values.canonical_json import decode
+from tests.checkpoints.retention.pruned_runs import keep, pruned
 from tests.factories import ann, bob, make_policy, make_team, mira
 from tests.factories.driven_runs import advance_to_rest, decide, make_run, open_gate
 from tests.harness.altered_rows import altered
+from tests.harness.signed_in_clients import signed_in
 
 
 @pytest.fixture
@@ -150,6 +152,22 @@ def test_a_gate_of_an_older_release_is_looked_up(asked: Run, monkeypatch: pytest
     assert authority.why_not(editor, open_gate(run))
     decide(run, by=other)
     assert advance_to_rest(run).status == "completed"
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_gate_whose_state_retention_removed_still_says_who_changed_the_run(asked: Run, stored: bool) -> None:
+    """Its address in the API answered 500."""
+    editor, other = ann(asked.team), bob(asked.team)
+    run = change(asked, 1, by=editor, size=90)
+    gate = open_gate(run)
+    decide(run, by=other)
+    assert advance_to_rest(run).status == "completed"
+    keep(run, keep_last=1)
+    pruned()
+    with altered(gate, authors=gate.authors if stored else None):
+        answer = signed_in(other).get(f"/api/gates/{gate.pk}")
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["changed_before"] == (["Ann Okafor changed the run before"] if stored else [])
 
 
 def test_the_release_before_goes_on_with_a_gate_that_has_authors(asked: Run) -> None:
