@@ -12,15 +12,18 @@ from django.contrib.auth.models import User
 from django.http import Http404
 
 from agents.work_errors import NotExternal, WorkNotAllowed
+from approvals.policy.authorship import JOINED
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, sees_all
+from checkpoints.actors import of_user
+from checkpoints.events import event_log
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 
 from . import lost_programs
 
 _LOOK = f"""
-SELECT r.id, r.status, r.token, r.head, r.halt, r.team_id, p.agent, p.external,
+SELECT r.id, r.status, r.token, r.head, r.halt, r.team_id, p.agent, p.external, r.started_by_id, c.owner_id,
   c.missed_at IS NOT NULL OR c.heard_at < statement_timestamp() - interval '5 seconds',
   EXISTS (SELECT FROM {right_in("r.team_id", VIEW_RUN)} may WHERE may.user_id = $2),
   EXISTS (SELECT FROM {right_in("r.team_id", START_RUN)} may WHERE may.user_id = $2)
@@ -40,6 +43,8 @@ class ReachedRun(NamedTuple):
     team: int
     agent: str
     external: bool
+    started_by: int | None
+    claimed_by: int | None  # who owned the token of the program that claimed it last
     silent: bool | None  # whether its program has been silent for some seconds; None where no program has come yet
     seen: bool
     may: bool
@@ -64,6 +69,15 @@ def to_work(run_id: int, *, by: User) -> ReachedRun:
     if reached.silent:
         lost_programs.heard(whole(run_id))
     return reached
+
+
+def note_owner(run: Run, reached: ReachedRun) -> None:
+    """Record, in the caller's transaction, that a program of somebody else than who started the run works on it.
+
+    What it writes is then theirs, see approvals.policy.authorship.
+    """
+    if reached.by != reached.started_by:
+        event_log.record(JOINED, subject=f"run:{run.pk}", run=run, by=of_user(User.objects.get(pk=reached.by)))
 
 
 def whole(run_id: int) -> Run:

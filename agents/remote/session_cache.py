@@ -30,7 +30,7 @@ from checkpoints.store import claims
 from checkpoints.store.claims import Claim, ClaimedRun
 
 from . import plans
-from .reach import ReachedRun, whole
+from .reach import ReachedRun, note_owner, whole
 from .remote_performer import RemotePerformer
 
 KEPT, LARGEST = 256, 32 * 1024 * 1024  # runs, and bytes of their states together, which take several times that
@@ -92,6 +92,8 @@ def at_work(run: ReachedRun, token: int) -> Iterator[RunSession]:
     with transaction.atomic(savepoint=False):
         if session.plan.goes_on_asking or session.run.settling or session.may_have_left:
             gates_beside.lock_with_effects(run.id)
+        if run.by != run.claimed_by:  # whoever knows a claim's token may write under it
+            note_owner(session.run, run)
         yield session
     SESSIONS.put(session)
 

@@ -24,7 +24,7 @@ from checkpoints.actors import Actor
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
 
-from .reach import ReachedRun, whole
+from .reach import ReachedRun, note_owner, whole
 from .session_cache import SESSIONS, claimed, ended, gate_of, session_of
 
 UNDO = "undo"
@@ -63,6 +63,7 @@ def claim(reached: ReachedRun, *, worker: str, lease: float, by: Actor, token: T
         made = claimed(run, worker=named, lease=lease, by=by)
         if made is None:
             raise why_not(run_id)
+        note_owner(run, reached)
         Client.came(run, name=named, token=token, owner=reached.by, lease=lease, deferred=False)
         session = session_of(made, reached.by)
         turn = go_on(session)

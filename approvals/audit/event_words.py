@@ -25,6 +25,7 @@ WORDS = {
     "run.running": _("continued the run"),
     "run.missed": _("lost contact with the run's external program"),
     "run.heard": _("is in contact with the run's external program again"),
+    "program.joined": _("had a program of theirs work on the run"),
     "run.halting": _("asked its worker to stop after the step at hand"),
     "run.taken": _("interrupted the run's worker"),
     "run.waiting": _("stopped to wait"),

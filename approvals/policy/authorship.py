@@ -1,10 +1,11 @@
 """Authorship: the people who wrote what a gate asks about, beside the agent.
 
 A gate asks about a saved state. People write into it where they edit a run or fork it with another state, send it a
-signal, answer or edit at a gate of another step, or have started the run of which this is a fork or a child. They are
-found along the path to the gate's checkpoint, so an edit that a rewind left behind counts no more, and one that a
-later edit took back still does: what ran in between has read it. Of a run that this one started, or that started this
-one, whatever people wrote before its state came here counts, on whichever branch.
+signal, answer or edit at a gate of another step, have a program of theirs work on a run that somebody else started, or
+have started the run of which this is a fork or a child. They are found along the path to the gate's checkpoint, so an
+edit that a rewind left behind counts no more, and one that a later edit took back still does: what ran in between has
+read it. What a program wrote counts on any branch. Of a run that this one started, or that started this one, whatever
+people wrote before its state came here counts, on whichever branch.
 
 A verdict and its reasons are no authorship: whoever sends a proposal back decides on the next one too. So is an edit at
 a gate of the same step, as it was a decision on that very question.
@@ -30,6 +31,7 @@ from checkpoints.values.canonical_json import decode
 from checkpoints.values.checkpoint_kinds import Kind
 
 STARTED, EDITED, FORKED, SIGNALLED, ANSWERED = "started", "edited", "forked", "signalled", "answered"
+WORKED, JOINED = "worked", "program.joined"  # the kind of its events
 _PERSON = "user:"
 # The runs from which the state may come: those on the path through forks, `line`; whatever started them; and what they
 # started themselves, as far as it had ended. `until`: when their state came here. The web server's clock dates runs and
@@ -53,9 +55,9 @@ SELECT CASE WHEN origin IS NULL THEN '{STARTED}' ELSE '{FORKED}' END, '{_PERSON}
   NULL::bytea, NULL::bytea, NULL::bytea, 0::bigint, NULL::uuid, ''
 FROM source WHERE starter IS NOT NULL AND NOT down AND (id <> $1 OR origin IS NOT NULL)
 UNION ALL
-SELECT CASE e.kind WHEN 'run.edited' THEN '{EDITED}' ELSE '{SIGNALLED}' END, e.actor, s.id, s.line, e.at,
-  e.data, NULL, NULL, 0, NULL, ''
-FROM source s JOIN checkpoints_event e ON e.run_id = s.id AND e.kind IN ('run.edited', 'signal.received')
+SELECT CASE e.kind WHEN 'run.edited' THEN '{EDITED}' WHEN '{JOINED}' THEN '{WORKED}' ELSE '{SIGNALLED}' END,
+  e.actor, s.id, s.line, e.at, e.data, NULL, NULL, 0, NULL, ''
+FROM source s JOIN checkpoints_event e ON e.run_id = s.id AND e.kind IN ('run.edited', 'signal.received', '{JOINED}')
   AND e.kind <> 'checkpoint.saved' AND e.at <= s.until
 UNION ALL
 SELECT '{ANSWERED}', '{_PERSON}' || p.by_id, s.id, s.line, o.created_at,

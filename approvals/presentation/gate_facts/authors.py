@@ -48,6 +48,8 @@ def _sentence(what: Contribution, person: str, *, own: int) -> str:
         return _("%(person)s sent the signal “%(name)s”") % words
     if what.what == authorship.ANSWERED:
         return _("%(person)s answered or edited gate %(gate)s") % words
+    if what.what == authorship.WORKED:
+        return _("A program of %(person)s worked on %(run)s") % words
     changed = _changed(what) if what.saved else []
     if what.what == authorship.FORKED:
         if not changed:
