@@ -7,13 +7,14 @@ better (arguments, schema, undo, what is allowed), so that what is shown is what
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NotRequired, TypedDict, TypeVar
 
 from approvals.errors import CardRefused
 from approvals.schema import redact, validate
 from approvals.schema.redact import Source
+from approvals.schema.walk import Schema, moved
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import json_pointer
 
@@ -27,6 +28,7 @@ from .quote import Quote
 RISKS = ("low", "medium", "high", "critical")
 # Identifiers are read and compared by people: plain ASCII leaves no room for look-alikes and bidi controls.
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+TOOLS = "x-tools"  # in the schema of a state: those of registered tools
 Shown = TypeVar("Shown", "Card", Action, Quote, Chart, Precondition)
 
 
@@ -195,19 +197,26 @@ def completed(card: Card, *, step: StepSpec, plan: PlanSpec, state: Mapping[str,
 def state_veil(plan: PlanSpec, card: Card | None = None) -> redact.Redaction:
     """Return what of a state is hidden from whoever decides, where `card` asks about it.
 
-    An external program's plan hides nothing. Where people registered one of its tools with secrets, the state does not
-    show the arguments of that tool: the action does, without the secrets.
+    An external program's plan hides nothing; what people registered as secret of a tool is hidden in its arguments.
     """
-    source, schema = Source.of_agent(external=plan.external), plan.state_schema
+    source = Source.of_agent(external=plan.external)
     if source is Source.PROGRAM and card is not None:
-        tools = [action for action in card.actions if action.registered and action.pointer and action.redaction]
-        source, schema = Source.TOOL, {"allOf": [_hiding(action.pointer) for action in tools]}
-    return redact.veil(schema, source)
+        return redact.veil(with_tools({}, card.actions), Source.TOOL)
+    return redact.veil(plan.state_schema, source)
 
 
-def _hiding(pointer: str) -> dict[str, Any]:
-    """Return a schema that hides the value at a pointer."""
-    part: dict[str, Any] = {"writeOnly": True}
+def with_tools(schema: Schema, actions: Iterable[Action]) -> Schema:
+    """Return a state's schema with those of the registered tools whose arguments are in the state, at their places."""
+    placed = [(each.pointer, each.schema) for each in actions if each.registered and each.pointer and each.redaction]
+    if not placed:
+        return schema
+    parts = [_at(pointer, {"$ref": f"#/{TOOLS}/{at}"}) for at, (pointer, _) in enumerate(placed)]
+    tools = {str(at): moved(known, f"/{TOOLS}/{at}") for at, (_, known) in enumerate(placed)}
+    return {**schema, "allOf": [*schema.get("allOf", ()), *parts], TOOLS: tools}
+
+
+def _at(pointer: str, part: Schema) -> Schema:
+    """Return a schema that says this of the value at a pointer."""
     for token in reversed(json_pointer.tokens(pointer)):
         part = {"properties": {token: part}}
     return part

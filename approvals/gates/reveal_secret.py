@@ -11,13 +11,15 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext_lazy
 
+from approvals.cards.card import state_veil
 from approvals.errors import Refused
 from approvals.models import Gate, Proposal
 from approvals.schema import redact
+from approvals.schema.redact import Redaction
 from checkpoints import actors, store
 from checkpoints.access import permissions
 from checkpoints.events import event_log
-from checkpoints.models import Checkpoint, Plan, Run
+from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
 
@@ -53,7 +55,8 @@ def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
     state = at_gate(gate, proposal)
     seq = Checkpoint.objects.values_list("seq", flat=True).get(pk=gate.checkpoint)
     data = {"pointer": pointer, "seq": seq, "proposal": proposal.number}
-    return _revealed(state, gate.run.plan, pointer, run=gate.run, subject=gate.subject, data=data, by=by)
+    veil = state_veil(spec_of(gate.run.plan), proposal.card)
+    return _revealed(state, veil, pointer, run=gate.run, subject=gate.subject, data=data, by=by)
 
 
 def of_state(run: Run, *, by: User) -> None:
@@ -69,21 +72,17 @@ def of_checkpoint(run: Run, checkpoint: Checkpoint, pointer: str, *, by: User) -
     """Return a secret of a checkpoint's state, once its event is written. Raises NotRevealed, NotVerified."""
     state = store.load_checkpoint(checkpoint.id).state
     data = {"pointer": pointer, "seq": checkpoint.seq}
-    return _revealed(state, checkpoint.plan, pointer, run=run, subject=f"run:{run.pk}", data=data, by=by)
+    veil = redact.veil_marks(spec_of(checkpoint.plan).state_schema)
+    return _revealed(state, veil, pointer, run=run, subject=f"run:{run.pk}", data=data, by=by)
 
 
 def _revealed(
-    state: dict[str, Any], plan: Plan, pointer: str, *, run: Run, subject: str, data: dict[str, Any], by: User
+    state: dict[str, Any], veil: Redaction, pointer: str, *, run: Run, subject: str, data: dict[str, Any], by: User
 ) -> Any:
     if not may(by, run.team_id):
         raise RevealNotAllowed
-    if not _is_secret(state, plan, pointer):
+    if json_pointer.get(state, pointer) is None or not veil.at(pointer).secret:
         raise NotRevealed
     with transaction.atomic():
         event_log.record("secret.revealed", subject=subject, run=run, by=actors.of_user(by), data=data)
     return json_pointer.find(state, pointer)
-
-
-def _is_secret(state: dict[str, Any], plan: Plan, pointer: str) -> bool:
-    there = json_pointer.get(state, pointer) is not None
-    return there and redact.veil_marks(spec_of(plan).state_schema).at(pointer).secret

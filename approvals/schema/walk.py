@@ -201,6 +201,17 @@ def rewritten(
     return made
 
 
+def moved(schema: Schema, to: str) -> dict[str, Any]:
+    """Return the schema for the place `to` in another one, with its references led there."""
+
+    def led(part: Schema, _place: str | None) -> Schema:
+        ref = part.get("$ref")
+        return {**part, "$ref": f"#{to}{ref[1:]}"} if isinstance(ref, str) and ref.startswith("#") else part
+
+    made: dict[str, Any] = rewritten(schema, led, values=True)
+    return made
+
+
 def is_list(schema: Schema, pointer: str) -> bool:
     """Tell whether the value at `pointer` is a list."""
     return resolved(schema_at(schema, pointer), schema).get("type") == "array"
