@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 from approvals.cards.action import Action
 from approvals.models import Delegation, Gate, Outcome, Policy, Proposal
 from approvals.presentation.gate_facts.provenance import Provenance
+from approvals.presentation.text.exact_call import IN_MESSAGES
 from approvals.presentation.text.untrusted import plain
 from checkpoints.actors import of_user
 from checkpoints.models import Run
@@ -189,7 +190,7 @@ def _facts(gate: Gate, standing: Proposal, source: Provenance) -> Iterator[Messa
     stated = [MessageFact(label, plain(value, limit=VALUE)) for label, value in about if value]
     if source.outside:
         stated += [] if card.registered_risk else [risk]
-        if amount := source.amount(card):
+        if amount := source.amount(card, masked=IN_MESSAGES):
             yield MessageFact(_("Amount"), plain(amount, limit=VALUE))
     else:
         yield from stated

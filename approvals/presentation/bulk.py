@@ -27,6 +27,7 @@ from approvals.presentation.gate_facts import fate_words
 from approvals.presentation.gate_facts.fate_words import FateWords
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
 from approvals.presentation.gate_page.page import GatePage
+from approvals.presentation.text.exact_call import AT_GATE
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 
@@ -45,7 +46,7 @@ class BulkLine:
 
     @property
     def amount(self) -> str:
-        return self.page.provenance.amount(self.page.card)
+        return self.page.provenance.amount(self.page.card, masked=AT_GATE)
 
     @cached_property
     def why_not(self) -> str:

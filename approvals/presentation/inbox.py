@@ -33,6 +33,7 @@ from approvals.presentation.drawing import times
 from approvals.presentation.drawing.repeats import moment
 from approvals.presentation.gate_facts.fate_words import FateWords
 from approvals.presentation.gate_facts.provenance import HERE, Provenance
+from approvals.presentation.text.exact_call import AT_GATE
 from checkpoints.postgresql.capped_count import Capped
 
 from .gate_facts import outcomes, settling
@@ -106,7 +107,7 @@ class InboxRow:
 
     @property
     def amount(self) -> str:
-        return self.provenance.amount(self.card)
+        return self.provenance.amount(self.card, masked=AT_GATE)
 
     @property
     def risk_theirs(self) -> bool:

@@ -31,7 +31,7 @@ def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str
     does = deeds(card, plan, running, stands=stands)
     if stands and not does:
         return _with_votes(f"{_verb(edited, running)}: {STANDS}", votes)
-    said = exact_call.amount(card) if plan.external else card.amount
+    said = exact_call.amount(card, masked=exact_call.AT_GATE) if plan.external else card.amount
     amount = "" if edited else untrusted.plain(said, limit=40)
     of = f" {amount}" if amount and amount not in does else ""
     return _with_votes(f"{_verb(edited, running)}{of}: {does or _('the agent continues')}", votes)

@@ -10,6 +10,7 @@ from django.utils.translation import ngettext
 from num2words import num2words  # type: ignore[import-untyped]
 
 from approvals.models import Gate, Outcome
+from approvals.presentation.text.exact_call import AT_GATE
 
 from .provenance import Provenance
 
@@ -38,7 +39,7 @@ class GateAttempt:
 
     @property
     def amount(self) -> str:
-        return Provenance.of(self.gate).amount(self.gate.asked) if self.gate else ""
+        return Provenance.of(self.gate).amount(self.gate.asked, masked=AT_GATE) if self.gate else ""
 
 
 def of_gate(gate: Gate, *, reader: User, heard: bool) -> GateAttempt | None:

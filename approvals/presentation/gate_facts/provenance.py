@@ -74,9 +74,9 @@ class Provenance:
         """Return an action's name for Holdpoint's sentences, never an external program's title."""
         return action.tool if self.quotes(action) else action.title
 
-    def amount(self, card: Card) -> str:
+    def amount(self, card: Card, *, masked: exact_call.Masked) -> str:
         """Return the amount for Holdpoint's sentences: for an external program, the one in its arguments."""
-        return exact_call.amount(card) if self.outside else card.amount
+        return exact_call.amount(card, masked=masked) if self.outside else card.amount
 
     def unsupported(self, card: Card) -> list[str]:
         """List sentences about amounts and names in an external program's titles that no argument supports."""

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card
 from approvals.presentation.text.exact_call import (
+    AT_GATE,
     FIGURES,
     CallLeaf,
     TooMany,
@@ -68,7 +69,7 @@ def found(card: Card) -> list[str]:
     if not running:
         return []
     try:
-        known = leaves(*running)
+        known = leaves(*running, masked=AT_GATE)
     except TooMany:
         return [_("There are too many arguments to compare the title with: read what would run.")]
     paid = [leaf for action in running for leaf in money(leaf for leaf in known if leaf.action is action)]

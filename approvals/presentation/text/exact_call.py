@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -34,6 +35,9 @@ NUMBER = re.compile(r"-?\d{1,60}(?:\.\d{1,30})?", re.ASCII)
 FIGURES = r"\d(?:[\d.,'\u2019\u00a0\u202f ]{0,40}\d)?"
 SCALES = {"k": 3, "thousand": 3, "m": 6, "mio": 6, "mn": 6, "million": 6, "bn": 9, "billion": 9}
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+Masked = Callable[[Action], Any]  # returns an action's arguments as they may be seen at a place
+AT_GATE: Masked = attrgetter("masked")
+IN_MESSAGES: Masked = attrgetter("masked_in_messages")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,12 +118,12 @@ class TooMany(Exception):
     """There are more arguments than LEAVES, and the rest would go unread."""
 
 
-def leaves(*actions: Action) -> list[CallLeaf]:
+def leaves(*actions: Action, masked: Masked) -> list[CallLeaf]:
     """List the plain values of the actions' arguments, secrets left out. Raises TooMany beyond `LEAVES` values."""
     found: list[CallLeaf] = []
     seen = 0
     for action in actions:
-        left: list[tuple[str, Any]] = [("", action.masked)]
+        left: list[tuple[str, Any]] = [("", masked(action))]
         while left:
             place, value = left.pop()
             seen += 1
@@ -159,23 +163,23 @@ def _paid(leaf: CallLeaf) -> bool:
     return any(word.lower() in MONEY for word in _WORDS.findall(own))
 
 
-def amount(card: Card) -> str:
+def amount(card: Card, *, masked: Masked) -> str:
     """Return the only amount in the arguments, with its currency; "" where there are several, or texts."""
     try:
-        paid = [leaf for action in card.actions if action.settled is None for leaf in money(leaves(action))]
+        known = [leaves(action, masked=masked) for action in card.actions if action.settled is None]
     except TooMany:
         return ""
-    if not all(is_number(leaf.value) for leaf in paid):
+    paid = [(leaf, plain) for plain in known for leaf in money(plain)]
+    if not all(is_number(leaf.value) for leaf, _plain in paid):
         return ""
-    said = {_with_currency(leaf) for leaf in paid}
+    said = {_with_currency(leaf, plain) for leaf, plain in paid}
     return said.pop() if len(said) == 1 else ""
 
 
-def _with_currency(leaf: CallLeaf) -> str:
+def _with_currency(leaf: CallLeaf, known: Iterable[CallLeaf]) -> str:
     beside = leaf.pointer.rpartition("/")[0] + "/currency"
-    unit = json_pointer.get(leaf.action.arguments, beside)
-    known = isinstance(unit, str) and re.fullmatch("[A-Z]{3}", unit)
-    return short(leaf.value) + (f" {unit}" if known else "")
+    unit = next((each.text for each in known if each.pointer == beside), "")
+    return short(leaf.value) + (f" {unit}" if re.fullmatch("[A-Z]{3}", unit) else "")
 
 
 def short(value: Any) -> str:

@@ -100,8 +100,9 @@ def test_what_an_amount_may_mean(text: str, numbers: set[Any]) -> None:
 
 
 def test_the_amount_that_our_sentences_name_is_the_arguments() -> None:
-    assert exact_call.amount(card("Wire €1", {"amount": "9.00", "currency": "EUR"})) == "9.00 EUR"
-    assert exact_call.amount(card("Wire €1", {"amount": "9.00", "fee": "1.00"})) == ""
+    one, two = ({"amount": "9.00", **more} for more in ({"currency": "EUR"}, {"fee": "1.00"}))
+    assert exact_call.amount(card("Wire €1", one), masked=exact_call.AT_GATE) == "9.00 EUR"
+    assert exact_call.amount(card("Wire €1", two), masked=exact_call.AT_GATE) == ""
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_the_amount_that_our_sentences_name_is_the_arguments() -> None:
 def test_an_amount_that_is_written_out_or_oddly_named_is_not_passed_over(arguments: Any, pinned: Any) -> None:
     """Our button said "10.00", which is the fee."""
     asked = card("Wire", arguments, pinned=pinned)
-    assert exact_call.amount(asked) == ""
+    assert exact_call.amount(asked, masked=exact_call.AT_GATE) == ""
     plan = PlanSpec("robo", "1", steps=(StepSpec("do", kind="effect"),), external=True)
     assert "10.00" not in send_button.approving(replace(asked, allows=["do"]), plan, edited=False)
 

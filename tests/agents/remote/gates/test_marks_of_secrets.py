@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from agents.api.interface import api
-from approvals.models import Gate
+from approvals.models import Gate, Policy
 from approvals.notifications import building
+from approvals.notifications.message import NoticeKind, Urgency
 from checkpoints import store
 from checkpoints.values import json_pointer
 from tests.agents.remote.outside_program import ACTION, SCHEMA, WIRE, Program
@@ -227,6 +228,17 @@ def test_it_is_in_no_message_and_no_search(mark: Part) -> None:
     [action] = gate.standing().card.actions
     assert [fact.value for fact in building.values(action)] == ["••••••••"]
     assert "evil" not in gate.terms
+
+
+@marked
+def test_a_number_that_it_marks_is_no_amount_in_a_message(mark: Part) -> None:
+    """A card's PIN went to mail servers and chats as "Amount: 482913": the amount was read as on the gate's page."""
+    pin = {"type": "object", "properties": {"card_pin": {"type": "string", **mark}, "to": {"type": "string"}}}
+    gate = posted(Program(), pin, {"card_pin": "482913", "to": "Ann"}, pinned=["/card_pin"])
+    gate.policy.leaves = Policy.Leaves.ALL
+    sent = building.of_gate(gate, gate.standing(), NoticeKind.ASKED, urgency=Urgency.NORMAL)
+    assert "482913" not in repr(sent)
+    assert "Ann" in repr(sent)
 
 
 @marked
