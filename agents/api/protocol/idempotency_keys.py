@@ -65,14 +65,14 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, bind
     who, asked = _asked(request, key)
     part = None if binds is None else _digest(request, canonical(binds))
     with transaction.atomic():
-        made = run_sql(_CLAIM, [who, key, asked, part])
-        if not made:
-            return _same(Answer.objects.get(who=who, key=key), asked, part)
+        row, before = _claim(who, key, asked, part)
+        if before:
+            return _same(row, asked, part)
         answer = do()
         if answer.status_code >= 400:
             transaction.set_rollback(True)
             return answer
-        return _written(made[0][0], answer)
+        return _written(row.pk, answer)
 
 
 def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> HttpResponse:
@@ -85,8 +85,7 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
         return do()
     who, asked = _asked(request, key)
     with _alone(f"{who} {key}"):
-        run_sql(_CLAIM, [who, key, asked, None])
-        row = Answer.objects.get(who=who, key=key)
+        row, _ = _claim(who, key, asked, None)
         if row.status or bytes(row.request) != asked:
             return _same(row, asked)
         try:
@@ -108,6 +107,15 @@ def own(request: HttpRequest, key: str) -> str:
 def free_key(request: HttpRequest, key: str, *, location: str) -> None:
     """Forget the sender's key, if it is that of this place: the next request with it is carried out anew."""
     Answer.objects.filter(who=who_asks(request), key=key, location=location).delete()
+
+
+def _claim(who: str, key: str, asked: bytes, part: bytes | None) -> tuple[Answer, bool]:
+    """Return the key's row, and whether it was there before. One that was freed between the looks is claimed anew."""
+    while True:
+        if made := run_sql(_CLAIM, [who, key, asked, part]):
+            return Answer(pk=made[0][0], request=asked), False
+        if row := Answer.objects.filter(who=who, key=key).first():
+            return row, True
 
 
 @contextmanager

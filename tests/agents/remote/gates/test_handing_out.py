@@ -8,8 +8,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
+
+from agents.api.protocol import idempotency_keys
 from approvals.models import Gate
 from checkpoints.models import Event
+from checkpoints.postgresql.sql import run_sql
 from tests.agents.api.test_doors import refusal
 from tests.agents.remote.outside_program import Program, decide
 from tests.factories import make_user
@@ -64,6 +68,30 @@ def test_its_key_is_free_for_the_next_question_and_only_while_it_is_this_gates()
     assert second != first
     program.ok(take(program, Gate.objects.get(pk=first), "call-2", frees="wire"))
     assert asked() == second, "the key is another gate's by now"
+
+
+def test_a_key_that_is_freed_while_a_question_meets_it_is_claimed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hand-out of another connection came between the INSERT that met the key and the look at it: a 500."""
+    program = Program()
+    question = {"title": "Wire 120.00?", "actions": [ACTION], "ask_only": True}
+    first = Gate.objects.get(pk=program.ok(program.post("gates", question, key="wire"))["gate"])
+    decide(first)
+    claims: list[Any] = []
+
+    def run_then_free(sql: str, values: Any) -> Any:
+        rows = run_sql(sql, values)
+        if sql == idempotency_keys._CLAIM and values[1] == "wire":
+            claims.append(rows)
+            if len(claims) == 1:
+                [freed] = race([partial(take, program, first, frees="wire")])
+                assert program.ok(freed)["first"]
+        return rows
+
+    monkeypatch.setattr(idempotency_keys, "run_sql", run_then_free)
+    second = program.ok(program.post("gates", question, key="wire"))["gate"]
+    assert second != first.pk
+    assert [bool(rows) for rows in claims] == [False, True]
+    assert program.ok(program.post("gates", question, key="wire"))["gate"] == second
 
 
 def test_what_nobody_approved_and_what_a_run_performs_is_not_handed_out() -> None:
