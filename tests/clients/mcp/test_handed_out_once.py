@@ -1,7 +1,8 @@
 """An approval is handed out to one call, by the server's record, also where the program only asked.
 
 `request_approval` without an id, `permission_prompt` and the hook were answered "approved" for ten minutes from one
-gate: the same call ran again nine minutes later, and nobody had been asked.
+gate: the same call ran again nine minutes later, and nobody had been asked. Under its id it ran again without end: the
+hook and `permission_prompt` took no notice of when it was told first.
 """
 
 from __future__ import annotations
@@ -11,16 +12,60 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from holdpoint.mcp import asking, hook, tools
+from holdpoint.mcp.limits import Limits
 
 from approvals.models import Gate
 from checkpoints.models import Event
 from tests.agents.remote.outside_program import decide
 from tests.clients.mcp.mcp_client import Json, called, decided, said, still_open, told
-from tests.clients.world import World
+from tests.clients.world import POOL, World
 from tests.harness.waiting import PATIENCE, until
 
 WIRE: Json = {"action": "wire", "title": "Pay invoice 7", "arguments": {"to": "ACME", "amount": "120.00"}}
 USE: Json = {"tool_name": "Bash", "input": {"command": "make deploy"}}
+
+
+PAST = -2.0  # seconds: the server tells its time in whole ones
+
+
+def by_hook(world: World) -> tuple[str, str]:
+    """What a deferred use of a tool is answered: the decision and the reason."""
+    use = hook.Use(tool_name="Bash", tool_input=USE["input"], tool_use_id="toolu_01")
+    settings, limits = hook.Settings(late="defer"), Limits(PATIENCE)
+
+    async def run(hp: Any) -> asking.Answer:
+        return await hook.asked_of_people(hp, use, settings, limits)
+
+    inside = hook.in_terms(world.awaits(run).result(PATIENCE), use, settings)["hookSpecificOutput"]
+    return inside["permissionDecision"], inside["permissionDecisionReason"]
+
+
+def by_prompt(world: World) -> tuple[str, str]:
+    """What a use of a tool with an id is answered: the behavior and the message."""
+    call, limits = tools.PermissionPrompt(**USE, tool_use_id="toolu_01"), Limits(PATIENCE)
+    found = world.awaits(lambda hp: call.run(hp, limits)).result(PATIENCE)
+    return found["behavior"], found.get("message", "")
+
+
+@pytest.mark.parametrize("ask", [by_hook, by_prompt])
+def test_a_use_that_was_allowed_is_allowed_again_only_while_its_answer_may_be_lost(
+    web: str, monkeypatch: pytest.MonkeyPatch, ask: Callable[[World], tuple[str, str]]
+) -> None:
+    world = World(web)
+    monkeypatch.setattr(asking, "LOST", 10 * PATIENCE)
+    asked = POOL.submit(ask, world)
+    gate = world.decides()
+    assert asked.result(PATIENCE)[0] == "allow"
+    assert ask(world)[0] == "allow"
+    monkeypatch.setattr(asking, "LOST", PAST)
+    at = Event.objects.get(kind="gate.handed_out", subject=gate.subject).at
+    assert ask(world) == (
+        "deny",
+        f"You were told this at {at:%H:%M} UTC on {at:%-d %B} already. If you have done it, do not do it again. "
+        "An approval is for one call, so this one is not allowed: make it anew, and people are asked again.",
+    )
+    assert gates(world) == 1
 
 
 def gates(world: World) -> int:

@@ -244,7 +244,9 @@ def test_many_prompts_at_once_get_the_answers_of_two_people(web: str, caplog: py
         else:
             who = people[place // 2 % 2].get_full_name()
             assert each["message"] == f"{who} said no to Bash: No {gate.pk}. Do not do it another way."
-    assert beside(ask_all).result(8 * PATIENCE) == answers  # whose first answer was lost asks again
+    for at, (once, again) in enumerate(zip(answers, beside(ask_all).result(8 * PATIENCE), strict=True)):
+        # whose first answer was lost asks again: it reads the same, or for that too late that it was told before
+        assert again == once or (once["behavior"] == "allow" and "already. If you have done it" in again["message"]), at
     assert Gate.objects.filter(team=world.team).count() == number
     assert Decision.objects.filter(gate__team=world.team).count() == number
     assert not Run.objects.filter(team=world.team, status__in=Run.LIVE).exists()

@@ -4,9 +4,10 @@ A call has a key, so that the same call again finds the same gate, however a mod
 for it, or else from the call, the values beside it and the policy, so that a changed policy asks anew.
 
 An approval is handed out once, which the server records before this answers: whoever is killed in between has nothing,
-and no two calls have it. The same id, or the gate's number, reads it again, and is told when it was told first. A call
-without an id cannot be told from the next one that is alike, so that one asks people again. What they refused is told
-again for a while, as they would be asked the same without end.
+and no two calls have it. The same id, or the gate's number, reads it again, and is told when it was told first. A
+caller by which the call is made at once is not allowed it again (`for_once`), but for a moment, as its answer may be
+lost. A call without an id cannot be told from the next one that is alike, so that one asks people again. What they
+refused is told again for a while, as they would be asked the same without end.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from ..sending import Api
 
 SHORTLY = 0.25  # seconds
 LASTS = 600.0  # seconds for which a refusal of a call without an id is told again
+LOST = 30.0  # seconds in which an approval that was told before still allows the call: the first answer may be lost
 TOLD = "You were told this at {at:%H:%M} UTC on {at:%-d %B} already. If you have done it, do not do it again."
+ONCE = "An approval is for one call, so this one is not allowed: make it anew, and people are asked again."
 TAKEN = (
     "The approval of {about} at gate {gate} was handed out at {at:%H:%M} UTC on {at:%-d %B} already, to another call. "
     "It counts once: ask again, under a new id."
@@ -99,6 +102,17 @@ async def ask(hp: AsyncHoldpoint, posting: Posting, *, until: float, rest: float
         handed = await _handed_out(hp, found, until + rest, to=taker, frees="" if to else key)
         if to or handed.status == "approved":
             return handed
+
+
+def for_once(hp: AsyncHoldpoint, found: Answer) -> Answer:
+    """Return the answer for a caller by which the call is made at once: an approval that was told before is `told`.
+
+    Not within LOST seconds of the first time, by the server's clock.
+    """
+    at = found.told_at
+    if found.status != "approved" or at is None or hp._api.now() - at <= timedelta(seconds=LOST):
+        return found
+    return replace(found, status="told", message=f"{TOLD.format(at=at)} {ONCE}")
 
 
 async def decision(hp: AsyncHoldpoint, posting: Posting, *, until: float) -> Answer:

@@ -114,7 +114,7 @@ async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limi
     )  # fmt: skip
     end = hp._api.habits.clock() + limits.patient
     keyed = asking.keyed(posting, "hook", id=id)
-    return await asking.ask(hp, keyed, until=end, rest=limits.rest, to=keyed.key if id else "")
+    return asking.for_once(hp, await asking.ask(hp, keyed, until=end, rest=limits.rest, to=keyed.key if id else ""))
 
 
 def in_terms(found: Answer, use: Use, settings: Settings) -> Json:

@@ -75,6 +75,7 @@ class PermissionPrompt(Call):
             )
         else:
             found = await asking.ask(hp, asking.keyed(asked, "permission"), until=end, rest=limits.rest)
+        found = asking.for_once(hp, found)
         if found.status == "approved":
             return {"behavior": "allow", "updatedInput": found.arguments}
         return self.denial(found.message)
