@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from .backend import Seen
@@ -18,7 +19,7 @@ from .errors import ThreadMoved
 from .growth import SavedList, saved
 
 KEPT, LARGEST = 256, 64 * 1024 * 1024  # namespaces of threads, and bytes of their lists
-_STATES, _NEWEST = 4, 256  # states, and ids that were the newest, of one namespace
+_STATES, _NEWEST, _REFUSED = 4, 256, 16  # states, ids that were the newest, and refusals, of one namespace
 
 
 class KnownState(NamedTuple):
@@ -33,7 +34,8 @@ class KnownState(NamedTuple):
 class KnownThread:
     """A namespace of a thread. `lock`: held by whoever puts; `guard`: for moments by whoever reads or changes this.
 
-    `refused`: of the graph's own namespace, why a put in any was refused since the graph was read.
+    `refused`: of the graph's own namespace, why a put in any was refused, by the graph's checkpoint that it belonged to
+    and the invocation that put: two that go on from one checkpoint have only the latter to be told apart by.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -43,7 +45,27 @@ class KnownThread:
     states: OrderedDict[str, KnownState] = field(default_factory=OrderedDict)
     guard: threading.RLock = field(default_factory=threading.RLock)
     early: dict[str, list[Callable[[], None]]] = field(default_factory=dict)
-    refused: Exception | None = None
+    refused: OrderedDict[tuple[str, int], tuple[object, Callable[[], Exception]]] = field(default_factory=OrderedDict)
+
+    def begin(self, invocation: object) -> None:
+        """Forget what was refused to an invocation that begins anew: its program may give all of them one control."""
+        with self.guard:
+            for place in [each for each in self.refused if each[1] == id(invocation)]:
+                del self.refused[place]
+
+    def refuse(self, root: str, invocation: object, error: Exception) -> None:
+        """Note why a put was refused; without the traceback, which holds whole states."""
+        again = partial(_made, type(error), error.args, dict(vars(error)))
+        with self.guard:
+            self.refused[root, id(invocation)] = invocation, again  # held, so that nothing else gets its id meanwhile
+            while len(self.refused) > _REFUSED:
+                self.refused.popitem(last=False)
+
+    def refusal(self, root: str, invocation: object) -> Exception | None:
+        """Return why a put was refused."""
+        with self.guard:
+            _, again = self.refused.get((root, id(invocation)), (None, None))
+        return again() if again else None
 
     def interrupted(self, id: str, send: Callable[[], None]) -> None:
         """Note an interrupt at a checkpoint whose put may still be under way: then it is sent again after that.
@@ -108,6 +130,12 @@ def known_state(versions: Mapping[str, Any], values: Mapping[str, Any]) -> Known
     """Return what to remember of a checkpoint with these values."""
     lists = {name: made for name, value in values.items() if (made := saved(value)) is not None}
     return KnownState(dict(versions), frozenset(values), lists)
+
+
+def _made(kind: type[Exception], args: tuple[Any, ...], members: Mapping[str, Any]) -> Exception:
+    made = kind.__new__(kind, *args)  # the initialisers of some take other arguments
+    vars(made).update(members)
+    return made
 
 
 class Memory:

@@ -29,6 +29,7 @@ from .memory import KnownState, Memory, known_state
 from .state import POSITION, channel_of, field_of, from_fields, to_field, to_position
 from .values import Allowed, decode, encode
 
+RUNTIME = "__pregel_runtime"  # where a configuration has LangGraph's Runtime
 STRATEGIES = ("keep_latest", "delete")
 
 
@@ -66,7 +67,7 @@ class HoldpointSaver(AwaitedSaver):
         thread, namespace, id = _place(config)
         known = self._memory.of(thread, namespace)
         if not namespace:
-            known.refused = None
+            known.begin(_invocation(config))
         if id is None:
             with known.lock:  # or what was read before a put would be noted after it
                 stored, seen = self._backend.get(thread, namespace, None)
@@ -122,7 +123,8 @@ class HoldpointSaver(AwaitedSaver):
         try:
             self._put(thread, namespace, parent, checkpoint, get_serializable_checkpoint_metadata(config, metadata))
         except Exception as error:
-            self._memory.of(thread, "").refused = error
+            root = _root(config, checkpoint["id"])
+            self._memory.of(thread, "").refuse(root, _invocation(config), error)
             raise
         return _config(thread, namespace, checkpoint["id"])
 
@@ -165,7 +167,8 @@ class HoldpointSaver(AwaitedSaver):
         send = partial(self._backend.put_writes, thread, namespace, id, numbered, task_id, task_path)
         if any(channel == INTERRUPT for channel, _ in writes):
             # LangGraph raises nothing else where a subgraph interrupts: an answer would go to an older state of it.
-            if (refused := self._memory.of(thread, "").refused) is not None:
+            root = _root(config, id)
+            if (refused := self._memory.of(thread, "").refusal(root, _invocation(config))) is not None:
                 raise refused
             self._memory.of(thread, namespace).interrupted(id, send)
         send()
@@ -270,6 +273,17 @@ def _thread(config: RunnableConfig) -> str:
         return str(config["configurable"]["thread_id"])
     except KeyError:
         raise ValueError('A thread needs a name: pass config={"configurable": {"thread_id": "…"}}.') from None
+
+
+def _root(config: RunnableConfig, id: str) -> str:
+    """Return the graph's own checkpoint: `id`, or in a subgraph the one from which it was called."""
+    inside = config["configurable"].get("checkpoint_ns")
+    return str(config["configurable"].get("checkpoint_map", {}).get("", "")) if inside else id
+
+
+def _invocation(config: RunnableConfig) -> object:
+    """Return what LangGraph makes anew for each invocation and shares with its subgraphs; None outside of one."""
+    return getattr(config["configurable"].get(RUNTIME), "control", None)
 
 
 def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
