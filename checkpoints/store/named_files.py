@@ -1,7 +1,7 @@
 """The files that a state may name, checked for every checkpoint, whoever writes it.
 
 A reference is a digest, and digests get around: agents read the files that their state names, and gates hand them out.
-So a state may name a file that it named before, anywhere in the run's lineage, and one that its team has: that a step
+So a state may name a file that it named before, in the run's lineage (SEARCHED), and one that its team has: that a step
 of the team's kept (`artifacts.kept_for`), or that a registered source tells of. What is saved otherwise, a card or a
 signal, is held against the same rule where it comes in.
 """
@@ -14,9 +14,9 @@ from typing import Any
 from uuid import UUID
 
 from checkpoints.errors import ValueRefused
-from checkpoints.layout import payloads, rows
+from checkpoints.layout import payloads
 from checkpoints.layout.snapshot import CheckpointPlace, Header, RowDraft, Snapshot, draft
-from checkpoints.models import Chunk, Run
+from checkpoints.models import Checkpoint, Chunk, Run
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK
 from checkpoints.values.canonical_json import canonical
@@ -24,6 +24,7 @@ from checkpoints.values.list_digests import ListDigest
 from checkpoints.values.ops import Append, Splice, Write
 
 FOREIGN = "is a file that this run's team does not have; upload it at a gate, or keep it in a step of the run"
+SEARCHED = 1000  # checkpoints, and as many chunks, of a lineage that are looked through before a refusal
 _MARKED = canonical(MARK) + b":"
 
 Source = Callable[[int, set[str]], set[str]]  # of a team's number and digests, those that the team has
@@ -79,7 +80,10 @@ def foreign(value: Any, *, team: int, lineage: int, state: Any) -> list[str]:
 
 
 def _named_before(lineage: int, wanted: set[str]) -> set[str]:
-    """Return those of the digests that a checkpoint of the lineage names. Reads all of it, before a refusal alone."""
+    """Return those of the digests that a checkpoint of the lineage names, of the newest: anybody may send unknown ones.
+
+    A file that was kept since files are marked is found without this.
+    """
     marks = {_MARKED + canonical(digest): digest for digest in wanted}
     found: set[str] = set()
     for content in _contents(lineage):
@@ -90,11 +94,8 @@ def _named_before(lineage: int, wanted: set[str]) -> set[str]:
 
 
 def _contents(lineage: int) -> Iterator[bytes]:
-    for run in Run.objects.of_lineage(lineage).values_list("pk", flat=True):
-        for page in rows.pages(run):
-            for row in page:
-                with suppress(ValueError):  # which loads and verifications report
-                    yield payloads.unpack(row.codec, row.payload)
-    for chunk in Chunk.objects.filter(lineage=lineage).iterator(chunk_size=50):
-        with suppress(ValueError):
-            yield payloads.unpack(chunk.codec, bytes(chunk.payload))
+    checkpoints = Checkpoint.objects.filter(run__in=Run.objects.of_lineage(lineage)).order_by("-id")
+    for rows in (checkpoints, Chunk.objects.filter(lineage=lineage)):  # the latter lie by their digests
+        for codec, payload in rows.values_list("codec", "payload")[:SEARCHED].iterator(chunk_size=50):
+            with suppress(ValueError):  # which loads and verifications report
+                yield payloads.unpack(codec, bytes(payload))

@@ -18,6 +18,7 @@ from django.conf import settings
 from checkpoints import store
 from checkpoints.actors import SYSTEM
 from checkpoints.errors import ValueRefused
+from checkpoints.layout import payloads
 from checkpoints.models import Run
 from checkpoints.store import Header, named_files, start_waiting
 from checkpoints.values import artifacts
@@ -151,6 +152,26 @@ def test_a_file_that_the_lineage_named_before_may_be_named_again() -> None:
     assert store.load(child).state["scan"] == file
     with pytest.raises(ValueRefused):
         started(file, parent=make_run(n=0))
+
+
+def test_a_digest_that_nobody_has_costs_a_bounded_look_at_the_lineage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sent one had every checkpoint and chunk of the lineage read, each time."""
+    run, claim, head = begin(n=0, log=[])
+    old, new = kept(run.team_id), kept(run.team_id)
+    head = store.save(head, {"scan": old}, claim=claim, header=STEP)
+    for number in range(6):
+        head = store.save(head, {"n": number, "log": [f"{number}" * 20_000]}, claim=claim, header=STEP)
+    head = store.save(head, {"scan": new}, claim=claim, header=STEP)
+    for file in (old, new):
+        artifacts._mark(artifacts._path(file[artifacts.MARK]), run.team_id).unlink()
+    monkeypatch.setattr(named_files, "SEARCHED", 3, raising=False)
+    unpack, looked_at = payloads.unpack, list[bytes]()
+    monkeypatch.setattr(payloads, "unpack", lambda *row: looked_at.append(unpack(*row)) or looked_at[-1])
+    known: dict[str, Any] = {"team": run.team_id, "lineage": run.lineage, "state": None}
+    assert named_files.foreign([old], **known) == ["/0"]
+    assert len(looked_at) == 6, "three checkpoints and three chunks"
+    assert named_files.foreign([new], **known) == []
+    assert len(looked_at) == 7, "the newest is looked at first"
 
 
 def test_a_state_with_files_is_looked_through_for_new_ones_alone() -> None:
