@@ -166,7 +166,12 @@ def test_a_digest_that_nobody_has_costs_a_bounded_look_at_the_lineage(monkeypatc
         artifacts._mark(artifacts._path(file[artifacts.MARK]), run.team_id).unlink()
     monkeypatch.setattr(named_files, "SEARCHED", 3, raising=False)
     unpack, looked_at = payloads.unpack, list[bytes]()
-    monkeypatch.setattr(payloads, "unpack", lambda *row: looked_at.append(unpack(*row)) or looked_at[-1])
+
+    def noting(*row: Any) -> bytes:
+        looked_at.append(unpack(*row))
+        return looked_at[-1]
+
+    monkeypatch.setattr(payloads, "unpack", noting)
     known: dict[str, Any] = {"team": run.team_id, "lineage": run.lineage, "state": None}
     assert named_files.foreign([old], **known) == ["/0"]
     assert len(looked_at) == 6, "three checkpoints and three chunks"
