@@ -43,7 +43,7 @@ class ReachedRun(NamedTuple):
     team: int
     agent: str
     external: bool
-    started_by: int | None
+    starter: int | None
     claimed_by: int | None  # who owned the token of the program that claimed it last
     silent: bool | None  # whether its program has been silent for some seconds; None where no program has come yet
     seen: bool
@@ -76,7 +76,7 @@ def note_owner(run: Run, reached: ReachedRun) -> None:
 
     What it writes is then theirs, see approvals.policy.authorship.
     """
-    if reached.by != reached.started_by:
+    if reached.by != reached.starter:
         event_log.record(JOINED, subject=f"run:{run.pk}", run=run, by=of_user(User.objects.get(pk=reached.by)))
 
 
