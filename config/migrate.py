@@ -55,6 +55,7 @@ def main() -> int:
     from approvals.models import versions
     from checkpoints.audit import checkpoint_proofs
     from checkpoints.postgresql import fitness, migrating, new_runs
+    from checkpoints.retention import first_marks
 
     if unfit := fitness.fault(migrating=True):
         return refuse(unfit)
@@ -73,6 +74,7 @@ def main() -> int:
         return refuse(BUSY)
     versions.adopt(finish=chosen.finish)
     checkpoint_proofs.require(finish=chosen.finish)
+    first_marks.mark_files(again=chosen.finish)
     if chosen.finish:
         new_runs.use_newest()
     return 0
