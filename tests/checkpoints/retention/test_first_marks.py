@@ -6,9 +6,11 @@ what its own effect or `once` had returned: a recovery gate, where trying again 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.storage import storages
 
 from agents.models import Memo
 from checkpoints import store
@@ -17,7 +19,7 @@ from checkpoints.errors import ValueRefused
 from checkpoints.retention import first_marks
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.ops import Append
-from tests.checkpoints.retention.test_strays import Path, kept, marks, place, storages
+from tests.checkpoints.retention.test_strays import kept, marks, place
 from tests.factories.stored_runs import STEP, begin, make_plan, make_team
 
 Reference = dict[str, Any]
