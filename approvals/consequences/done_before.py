@@ -8,10 +8,12 @@ only about the same thing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from approvals.cards.action import Action
 from approvals.cards.card import Card
@@ -24,6 +26,7 @@ from . import performed
 from .performed import AlikeAsked, DoneAlike
 
 MOST = 3  # of one gate, the newest first
+LATELY = timedelta(days=30)  # within which the same is decided by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +47,31 @@ class DoneBefore:
         """Tell whether it is the same, and not only about the same resource."""
         return self.how != "resource"
 
+    @property
+    def lately(self) -> bool:
+        """Tell whether it is the same, done so lately that whoever decides has to look at it by itself."""
+        return self.same and timezone.now() - self.at < LATELY
+
 
 def done_before(
-    gates: Sequence[Gate], *, reader: Any, cards: Mapping[int, Card] | None = None
+    gates: Sequence[Gate],
+    *,
+    reader: Any,
+    cards: Mapping[int, Card] | None = None,
+    apart: Callable[[], Collection[int]] = frozenset,
 ) -> dict[int, list[DoneBefore]]:
     """Return by gate what was done before: the same first, then the newest. Needs each gate's run.
 
     `cards`: those to go by, by gate; the first proposal's else. `reader`: who is told; None sees nothing of the gates.
-    One statement, and two more where anything was found.
+    `apart`: returns gates whose effects do not count. One statement, and two more where anything was found.
     """
     asked = [each for gate in gates for each in _asked(gate, (cards or {}).get(gate.pk) or gate.asked)]
     found: dict[int, dict[int, DoneAlike]] = defaultdict(dict)
-    for row in performed.done_alike(asked):
+    alike = performed.done_alike(asked)
+    left_out = apart() if alike else ()
+    for row in alike:
+        if row.gate in left_out:
+            continue
         known = found[row.asked].get(row.effect_id)
         if known is None or _rank(row) < _rank(known):
             found[row.asked][row.effect_id] = row
@@ -72,10 +88,10 @@ def done_before(
     return {gate: [_told(row, by_gate[row.gate], seen) for row in rows] for gate, rows in first.items()}
 
 
-def same_done(gate: Gate, *, reader: Any) -> list[DoneBefore]:
-    """List what was done before with the same arguments or key fields as the current proposal of a gate asks for."""
-    found = done_before([gate], reader=reader, cards={gate.pk: gate.standing().card})
-    return [each for each in found.get(gate.pk, ()) if each.same]
+def same_done(gate: Gate, *, reader: Any, apart: Callable[[], Collection[int]]) -> bool:
+    """Tell whether the same as the current proposal of a gate asks for was done lately, by what is not `apart`."""
+    found = done_before([gate], reader=reader, cards={gate.pk: gate.standing().card}, apart=apart)
+    return any(each.lately for each in found.get(gate.pk, ()))
 
 
 def _asked(gate: Gate, card: Card) -> list[AlikeAsked]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -269,6 +270,12 @@ class BulkList:
     def backs(self) -> int:
         """Count the gates that a rejection can send back to a step."""
         return 0 if self.approves else sum(bool(line.back) for line in self.allowed)
+
+    @property
+    def alike(self) -> int:
+        """Count the gates that ask for exactly the same as others which the decision approves; 0 for none."""
+        asked = [line.gate.request_digest for line in self.allowed if self.approves and line.gate.proposal == 1]
+        return sum(count for digest, count in Counter(asked).items() if digest and count > 1)
 
     @property
     def first(self) -> BulkLine | None:

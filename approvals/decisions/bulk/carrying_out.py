@@ -6,6 +6,7 @@ for it, so that it is decided once, and what was refused stays refused.
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic
 
 from django.contrib.auth.models import User
@@ -22,7 +23,7 @@ from approvals.policy.bulk import NoSuchGate
 from approvals.policy.step_up import Confirmed
 from checkpoints import crash_points
 
-from .orders import key_of, progress, touch
+from .orders import decided, key_of, progress, touch
 
 NOTED = 1.0  # seconds between two notes that somebody still works on it
 
@@ -63,7 +64,7 @@ def _decide(
     sent = submission(order, item)
     try:
         bulk.check(gate, like)
-        if sent.verdict == Verdict.APPROVE and same_done(gate, reader=by):
+        if sent.verdict == Verdict.APPROVE and same_done(gate, reader=by, apart=partial(decided, order)):
             raise DoneAlready
     except DecisionRefused as refusal:
         deciding.record_refusal(gate, sent, by, refusal)

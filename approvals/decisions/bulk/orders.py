@@ -159,6 +159,12 @@ def key_of(order: BulkOrder, gate: int) -> str:
     return f"bulk:{order.pk}:{gate}"
 
 
+def decided(order: BulkOrder) -> set[int]:
+    """Return the gates that an order has decided so far."""
+    made = Decision.objects.filter(user=order.user_id, gate__in=order.items.values("gate_id"))
+    return {each.gate_id for each in made if each.key == key_of(order, each.gate_id)}
+
+
 def progress(order: BulkOrder, *, reader: User) -> BulkProgress:
     """Read how far an order has come, with those of its gates that the reader may see; three statements."""
     items = list(order.items.order_by("number"))

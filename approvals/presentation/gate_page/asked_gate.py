@@ -239,8 +239,8 @@ class AskedGate:
 
     @property
     def same_done(self) -> bool:
-        """Tell whether the same was done before, so that this is decided by itself."""
-        return any(each.same for each in self.done_before)
+        """Tell whether the same was done lately, so that this is decided by itself."""
+        return any(each.lately for each in self.done_before)
 
     @cached_property
     def changed_before(self) -> list[str]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import secrets
 
-from django.contrib.auth.models import Group
+import pytest
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
 
+from agents.models import Effect
 from approvals.cards.action import Action
 from approvals.cards.likeness import likeness_of
-from approvals.consequences.done_before import DoneBefore, done_before
+from approvals.consequences.done_before import LATELY, DoneBefore, done_before
 from approvals.decisions.bulk import orders
 from approvals.decisions.bulk.carrying_out import carry_out
 from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
-from approvals.models import Gate, Policy
+from approvals.models import BulkOrder, Gate, Policy
 from approvals.presentation.gate_page.done_words import say_done
+from checkpoints import crash_points
+from tests.approvals.bulk.bulk_forms import preview
 from tests.factories import ann, make_policy, make_team, mira
-from tests.factories.driven_runs import advance, decide, open_gate
+from tests.factories.driven_runs import advance, advance_to_rest, decide, open_gate
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import signed_in
 
@@ -57,22 +62,63 @@ def test_what_another_run_has_done_is_said_in_the_row_on_the_page_and_by_the_api
 def test_what_was_done_before_is_not_approved_together_with_others(world: World) -> None:
     """It was offered to decide once for these three."""
     team = make_team()
-    policy = make_policy(team, name="default")
-    Policy.objects.filter(pk=policy.pk).update(bulk_risk="medium")
+    policy_for_many(team)
     paid(world, team)
     gates = [asking(world, team) for _ in range(2)]
     reader = ann(team)
     page = signed_in(reader).get(f"/gates/{gates[0].pk}/").content.decode()
     assert "Decide once for these" not in page
     assert "The same was done before." in page
-    choices = [BulkChoice(gate.pk, bytes(gate.standing().digest)) for gate in gates]
-    order = orders.take(
-        BulkSubmission(key=secrets.token_hex(8), verdict="approve", gates=choices, comment="All.", second_look=True),
-        by=reader,
-    )
+    order = approve(gates, reader)
     carry_out(order, by=reader)
     assert {each.code for each in order.items.all()} == {"done_already"}
     assert {gate.status for gate in Gate.objects.filter(pk__in=[gate.pk for gate in gates])} == {"open"}
+
+
+def policy_for_many(team: Group) -> None:
+    policy = make_policy(team, name="default")
+    Policy.objects.filter(pk=policy.pk).update(bulk_risk="medium")
+
+
+def approve(gates: list[Gate], reader: User) -> BulkOrder:
+    choices = [BulkChoice(gate.pk, bytes(gate.standing().digest)) for gate in gates]
+    sent = BulkSubmission(key=secrets.token_hex(8), verdict="approve", gates=choices, comment="All.", second_look=True)
+    return orders.take(sent, by=reader)
+
+
+def test_what_an_order_lets_run_does_not_refuse_the_rest_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a worker was quick, the first of three equal gates was paid and the others were refused for that."""
+    team = make_team()
+    policy_for_many(team)
+    gates, reader = [asking(world, team) for _ in range(5)], ann(team)
+    shown = preview(signed_in(reader), gates)
+    assert "5 of these ask for exactly the same as another of them" in " ".join(shown.split())
+    order = approve(gates, reader)
+
+    def work(name: str, *_: object) -> None:
+        if name == crash_points.OF_BULK:
+            ran.extend(advance_to_rest(gate.run).status for gate in gates)
+
+    ran: list[str] = []
+    monkeypatch.setattr(crash_points, "point", work)
+    carry_out(order, by=reader)
+    assert ran[:2] == ["completed", "waiting"]
+    assert {each.code for each in order.items.all()} == {""}
+    assert set(Gate.objects.filter(pk__in=[gate.pk for gate in gates]).values_list("status", flat=True)) == {"decided"}
+
+
+def test_what_was_done_long_ago_is_said_and_refuses_nothing(world: World) -> None:
+    """Once done, the same could never again be decided together with others."""
+    team = make_team()
+    policy_for_many(team)
+    paid(world, team)
+    ago = timezone.now() - LATELY
+    Effect.objects.update(intended_at=ago, settled_at=ago)
+    gates, reader = [asking(world, team) for _ in range(2)], ann(team)
+    assert [each.same for each in done_before(gates, reader=reader)[gates[0].pk]] == [True]
+    order = approve(gates, reader)
+    carry_out(order, by=reader)
+    assert {each.code for each in order.items.all()} == {""}
 
 
 def test_another_team_is_told_nothing_and_whoever_may_not_see_the_gate_no_numbers(world: World) -> None:
