@@ -37,6 +37,7 @@ DIGITS = 15  # of a number: a double holds all decimals of so many digits apart
 PARTIAL = ""  # a fact: whether values are left out, which whatever reads more than single values would miss
 _WHOLE = re.compile(r"\b(?:in|has|size)\b|\{")  # it asks whether values are there, or compares all of them
 _LOOPING = re.compile(r"\b(all|exists|exists_one|existsOne|map|filter)\b")
+_BRACKET = re.compile(_LOOPING.pattern + r"\s*\(|[\[({})\]]")
 _STRINGS = re.compile(r"""[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
 _LONG_NUMBER = re.compile(rf"(?<![\w.])[\d.]{{{DIGITS + 2},}}")
 _WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")  # not translated: the library's words
@@ -62,7 +63,7 @@ class Expression:
     program: Any
     names: frozenset[str]  # the variables that it reads
     whole: bool = False  # whether it would take values that are left out for ones that are not there
-    loops: int = 0  # times that it goes through a list
+    loops: int = 0  # loops through a list that stand within one another
 
     def is_true(self, facts: Mapping[str, Any]) -> bool:
         """Evaluate it on an action's facts. Raises Unclear where that gives no true or false."""
@@ -77,9 +78,10 @@ class Expression:
         return found
 
     def _cost(self, known: Mapping[str, Any]) -> int:
-        """Return what it may cost at most, with its loops within one another over the longest list."""
-        most = max((len(each) for each in _values(known) if isinstance(each, list | dict)), default=0)
-        longest = max((len(each) for each in _values(known) if isinstance(each, str)), default=0)
+        """Return what it may cost at most, its loops through the longest list among what it reads."""
+        read = list(_values([known[name] for name in self.names if name in known]))
+        most = max(len(each) for each in read if isinstance(each, list | dict))
+        longest = max((len(each) for each in read if isinstance(each, str)), default=0)
         operations = (len(self.text) // _PER_OPERATION + 1) * (1 + longest // _SCANNED)
         rounds = int(most**self.loops)
         return rounds * (operations + _PATTERN * self.text.count("matches"))
@@ -114,13 +116,26 @@ def checked(text: str) -> Expression:
             raise _refused(_unknown(name), bare, name)
     if "+" in bare:
         raise _refused(_("A rule compares values and does not compute with them, since that would round."), bare, "+")
-    loops = len(_LOOPING.findall(bare))
-    if loops > LOOPS:
+    if len(_LOOPING.findall(bare)) > LOOPS:
         raise WrongExpression(_("Go through a list at most %(most)s times in one condition.") % {"most": LOOPS})
     if long := _LONG_NUMBER.search(bare):
         words = _("Write numbers of at most %(most)s digits: longer ones are not compared exactly.") % {"most": DIGITS}
         raise _refused(words, bare, long.group())
-    return Expression(text, program, frozenset(told["variables"]), loops > 0 or bool(_WHOLE.search(bare)), loops)
+    return Expression(text, program, frozenset(told["variables"]), bool(_LOOPING.search(bare) or _WHOLE.search(bare)), _nesting(bare))
+
+
+def _nesting(bare: str) -> int:
+    """Return how many loops of an expression without strings stand within one another at most."""
+    if "//" in bare:  # a comment may stand before a loop's bracket
+        return len(_LOOPING.findall(bare))
+    brackets, deepest = list[bool](), 0
+    for found in _BRACKET.finditer(bare):
+        if found.group() not in ")]}":
+            brackets.append(bool(found.group(1)))
+            deepest = max(deepest, sum(brackets))
+        elif brackets:
+            brackets.pop()
+    return deepest
 
 
 def _values(value: Any) -> Iterator[Any]:
