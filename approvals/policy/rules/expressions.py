@@ -121,7 +121,8 @@ def checked(text: str) -> Expression:
     if long := _LONG_NUMBER.search(bare):
         words = _("Write numbers of at most %(most)s digits: longer ones are not compared exactly.") % {"most": DIGITS}
         raise _refused(words, bare, long.group())
-    return Expression(text, program, frozenset(told["variables"]), bool(_LOOPING.search(bare) or _WHOLE.search(bare)), _nesting(bare))
+    whole = bool(_LOOPING.search(bare) or _WHOLE.search(bare))
+    return Expression(text, program, frozenset(told["variables"]), whole, _nesting(bare))
 
 
 def _nesting(bare: str) -> int:
