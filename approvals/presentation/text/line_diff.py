@@ -126,7 +126,8 @@ def _without_blanks(lines: Iterator[Line]) -> Iterator[Line]:
     for (kind, blank), run in groupby(lines, key=lambda line: (line.kind, not line.text.strip() and not line.count)):
         found = list(run)
         if blank and len(found) > BLANK:
-            yield Line("blank", count=len(found), of=kind, hunk=found[0].hunk)
+            text = _text(found)
+            yield Line("blank", count=len(found), of=kind, hunk=found[0].hunk, folded=text if text.strip("\n") else "")
         else:
             yield from found
 

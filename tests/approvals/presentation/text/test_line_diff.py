@@ -51,6 +51,15 @@ def test_the_end_is_always_there() -> None:
     assert drawn[-1].text == "rm -rf /"
 
 
+def test_blanks_that_run_are_within_reach_in_a_long_row_of_blank_lines() -> None:
+    """They are no line breaks alone: what was counted showed none of them."""
+    blanks = ["\t", "\u00a0", "  ", "\t", "\t", "\u3000"]
+    [_, row] = compared("a", "\n".join(["a", *blanks]))
+    assert (row.kind, row.count, row.folded.split("\n")) == ("blank", 6, blanks)
+    [_, removed] = compared("\n".join(["a", *blanks]), "a")
+    assert (removed.of, removed.folded) == ("gone", "")
+
+
 def test_a_long_row_of_blank_lines_is_one() -> None:
     drawn = compared("", "a\n" + " \n" * 300 + "b\n")
     assert [(line.kind, line.text, line.count) for line in drawn] == [
