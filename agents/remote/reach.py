@@ -12,7 +12,6 @@ from django.contrib.auth.models import User
 from django.http import Http404
 
 from agents.work_errors import NotExternal, WorkNotAllowed
-from approvals.policy.authorship import JOINED
 from checkpoints.access import token_scope
 from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, sees_all
 from checkpoints.actors import of_user
@@ -77,7 +76,9 @@ def note_owner(run: Run, reached: ReachedRun) -> None:
     What it writes is then theirs, see approvals.policy.authorship.
     """
     if reached.by != reached.starter:
-        event_log.record(JOINED, subject=f"run:{run.pk}", run=run, by=of_user(User.objects.get(pk=reached.by)))
+        event_log.record(
+            "program.joined", subject=f"run:{run.pk}", run=run, by=of_user(User.objects.get(pk=reached.by))
+        )
 
 
 def whole(run_id: int) -> Run:
