@@ -21,7 +21,7 @@ DOCUMENT = ROOT / "docs" / "events.md"
 WRITERS = ("record", "_record", "entry", "say", "_say", "Entry")
 FAMILIES = (
     "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team token user secret "
-    "webhook tool database signal timer child device channel calendar delegation"
+    "webhook tool database signal timer child device channel calendar delegation program"
 )
 KIND = rf"(?:{FAMILIES.replace(' ', '|')})\.[a-z_]+"
 # What a name that is put together in the code can end in.

@@ -13,7 +13,7 @@ from approvals.models import Gate
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
 from tests.conftest import SharedWeb
-from tests.factories import ann, make_team
+from tests.factories import ann, bob, make_team
 from tests.harness.browser_checks import is_live, watched
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import until
@@ -83,11 +83,12 @@ def test_what_a_person_approves_edits_and_rejects_is_carried_out_and_shown_witho
     expect(head).to_contain_text("Held at “Review the copy”", timeout=BY_NOW)
     assert ledger.read_text().splitlines()[1:] == ["billed 9.50", "closed"]
 
+    page = new_page(bob(team))  # since what Ann edited came into what this asks about
     page.goto(f"/gates/{asked(run, 'keep').pk}/")
     page.keyboard.press("r")
     page.keyboard.type("The copy is kept.")
     page.locator("[name=then][value=stop]").check()
-    committed(page, "Rejected by Ann Okafor")
+    committed(page, "Rejected by Bob")
     expect(head).to_contain_text("Cancelled", timeout=BY_NOW)
     expect(head).to_contain_text("The copy is kept.", timeout=BY_NOW)
     assert watching.evaluate("window.stays") is True, "the run's page was loaded anew"
