@@ -9,7 +9,7 @@ longer than any transaction of the application lasts. Work done before stays: of
 single statements, which can be sent again.
 
 `--finish` ends a rolling update: from then on new runs are saved in formats that only this release reads, and nothing
-counts without the proofs that it writes.
+counts without the proofs that it writes. So it is in a new database from the start.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def main() -> int:
     django.setup()
     from approvals.models import versions
     from checkpoints.audit import checkpoint_proofs
+    from checkpoints.models import Event
     from checkpoints.postgresql import fitness, migrating, new_runs
     from checkpoints.retention import first_marks
 
@@ -72,8 +73,9 @@ def main() -> int:
         return refuse(LOCKED.format(tries=chosen.retries + 1))
     except patiently.LockAlreadyAcquired:
         return refuse(BUSY)
-    versions.adopt(finish=chosen.finish)
-    checkpoint_proofs.require(finish=chosen.finish)
+    from_now_on = chosen.finish or not Event.objects.exists()
+    versions.adopt(finish=from_now_on)
+    checkpoint_proofs.require(finish=from_now_on)
     first_marks.mark_files(again=chosen.finish)
     if chosen.finish:
         new_runs.use_newest()

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from agents.models import Effect, Memo, OpenResource, Signal, StepCheckpoint
 from checkpoints.layout import payloads
@@ -29,7 +32,7 @@ def named_in() -> Iterator[Iterable[bytes]]:
     columns = ((Memo, "result"), (Effect, "result"), (Signal, "value"), (OpenResource, "described"))
     for model, name in columns:
         yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), name))
-    yield _kept_in_steps()
+    yield (content for (content,) in _kept_in_steps(StepCheckpoint.objects.all()))
 
 
 def named_by_teams() -> Iterator[tuple[int, bytes]]:
@@ -38,14 +41,14 @@ def named_by_teams() -> Iterator[tuple[int, bytes]]:
         ours = model._default_manager.filter(run__plan__external=False)
         for team, content in stray_artifacts.columns(ours, "run__team", "result"):
             yield team, bytes(content)
-    ours = StepCheckpoint.objects.filter(run__plan__external=False)
-    for team, codec, value in stray_artifacts.columns(ours, "run__team", "codec", "value"):
-        with suppress(ValueError):
-            yield team, payloads.unpack(codec, bytes(value))
+    yield from _kept_in_steps(StepCheckpoint.objects.filter(run__plan__external=False), "run__team")
 
 
-def _kept_in_steps() -> Iterator[bytes]:
-    """Yield what steps kept. What cannot be read is left out: it leads nowhere, and its run will be frozen."""
-    for codec, value in stray_artifacts.columns(StepCheckpoint.objects.all(), "codec", "value"):
+def _kept_in_steps(found: QuerySet[StepCheckpoint], *before: str) -> Iterator[tuple[Any, ...]]:
+    """Yield what steps kept, after the columns `before`.
+
+    What cannot be read is left out: it leads nowhere, and its run will be frozen.
+    """
+    for *known, codec, value in stray_artifacts.columns(found, *before, "codec", "value"):
         with suppress(ValueError):
-            yield payloads.unpack(codec, bytes(value))
+            yield *known, payloads.unpack(codec, bytes(value))

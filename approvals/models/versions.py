@@ -13,7 +13,6 @@ from checkpoints.actors import SYSTEM, Actor
 from checkpoints.audit import covered_rows
 from checkpoints.events import event_log, event_proof
 from checkpoints.events.event_proof import REQUIRED, ROWS
-from checkpoints.models import Event
 from checkpoints.values.canonical_json import canonical, decode
 
 from .policy import Policy
@@ -59,18 +58,18 @@ def adopt(*, finish: bool) -> None:
     """Write the events of policies' versions that none under the present key holds.
 
     Those that hold under a former key are signed anew. Versions without any proof are taken as they are until proofs
-    are required, once in a database: from its beginning, or since `finish`, when no process of a release is left that
-    writes versions, and orders to erase a text, without. Whoever writes one past Holdpoint later finds the door shut,
+    are required, once in a database: since `finish`, when no process of a release is left that writes versions, and
+    orders to erase a text, without. Whoever writes one past Holdpoint later finds the door shut,
     also when the key is changed: that proofs are required stays so, whatever key signed it.
     """
     if not event_proof.key():
         return
-    required, fresh = bool(covered_rows.told([REQUIRED])), not Event.objects.exists()
+    required = bool(covered_rows.told([REQUIRED]))
     with transaction.atomic():
         for policy in Policy.objects.select_related("team").order_by("pk"):
             if not are_proven(policy.rows, former=False) and (policy.proven or not required):
                 policy.record("policy.adopted", by=SYSTEM)
-        if not required and (finish or fresh):
+        if finish and not required:
             event_log.record("seal.required", subject=REQUIRED, by=SYSTEM, data={ROWS: {}})
 
 

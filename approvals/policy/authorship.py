@@ -30,8 +30,8 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.values.canonical_json import decode
 from checkpoints.values.checkpoint_kinds import Kind
 
-STARTED, EDITED, FORKED, SIGNALLED, ANSWERED = "started", "edited", "forked", "signalled", "answered"
-WORKED, JOINED = "worked", "program.joined"  # the kind of its events
+STARTED, EDITED, FORKED, SIGNALLED = "started", "edited", "forked", "signalled"
+ANSWERED, WORKED = "answered", "worked"
 _PERSON = "user:"
 # The runs from which the state may come: those on the path through forks, `line`; whatever started them; and what they
 # started themselves, as far as it had ended. `until`: when their state came here. The web server's clock dates runs and
@@ -55,10 +55,10 @@ SELECT CASE WHEN origin IS NULL THEN '{STARTED}' ELSE '{FORKED}' END, '{_PERSON}
   NULL::bytea, NULL::bytea, NULL::bytea, 0::bigint, NULL::uuid, ''
 FROM source WHERE starter IS NOT NULL AND NOT down AND (id <> $1 OR origin IS NOT NULL)
 UNION ALL
-SELECT CASE e.kind WHEN 'run.edited' THEN '{EDITED}' WHEN '{JOINED}' THEN '{WORKED}' ELSE '{SIGNALLED}' END,
+SELECT CASE e.kind WHEN 'run.edited' THEN '{EDITED}' WHEN 'program.joined' THEN '{WORKED}' ELSE '{SIGNALLED}' END,
   e.actor, s.id, s.line, e.at, e.data, NULL, NULL, 0, NULL, ''
-FROM source s JOIN checkpoints_event e ON e.run_id = s.id AND e.kind IN ('run.edited', 'signal.received', '{JOINED}')
-  AND e.kind <> 'checkpoint.saved' AND e.at <= s.until
+FROM source s JOIN checkpoints_event e ON e.run_id = s.id AND e.kind <> 'checkpoint.saved' AND e.at <= s.until
+  AND e.kind IN ('run.edited', 'signal.received', 'program.joined')
 UNION ALL
 SELECT '{ANSWERED}', '{_PERSON}' || p.by_id, s.id, s.line, o.created_at,
   o.answer, p.patch, p.body, g.id, g.checkpoint, g.kind

@@ -18,7 +18,6 @@ from checkpoints.actors import SYSTEM
 from checkpoints.events.event_log import Entry, append
 from checkpoints.events.event_proof import CHECKPOINTS, ROWS, is_of_digest, key
 from checkpoints.layout.assembly import name_of_checkpoint
-from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.seals.problem import IntegrityProblem
 
@@ -35,10 +34,10 @@ SELECT id, seq, digest, proof FROM checkpoints_checkpoint WHERE run_id = $1 AND 
 def require(*, finish: bool) -> None:
     """Let checkpoints count as saved here only with a proof, from now on and for good; those from before are named.
 
-    At the end of an update, since the release before writes none, or in a database without runs; with the key. Once in
-    a database, whatever key signed it: with another key nobody vouches again for what was slipped in meanwhile.
+    At the end of an update, since the release before writes none; with the key. Once in a database, whatever key signed
+    it: with another key nobody vouches again for what was slipped in meanwhile.
     """
-    if not key() or told([CHECKPOINTS]) or not (finish or not Run.objects.exists()):
+    if not key() or not finish or told([CHECKPOINTS]):
         return
     with transaction.atomic():
         before = [(str(run), seq) for run, seq in run_sql(_WITHOUT, [])]

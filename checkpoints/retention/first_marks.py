@@ -7,21 +7,20 @@ end, when the old processes that went on beside it are gone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from django.core.files.storage import storages
 from psycopg.types.numeric import Int4, Int8
 
 from checkpoints.layout import payloads
-from checkpoints.postgresql.sql import run_sql
+from checkpoints.values import artifacts
 
-from .stray_artifacts import AT_ONCE
+from .stray_artifacts import by_key, digests_in
 
 _DONE = "marked"  # an empty file beside the artifacts' folders
-_NAMED = re.compile(rb'"\$artifact":"([0-9a-f]{64})"')
 _CHECKPOINTS = """
 SELECT c.run_id, c.seq, ARRAY[r.team_id], c.codec, c.payload
 FROM checkpoints_checkpoint c JOIN checkpoints_run r ON r.id = c.run_id
@@ -49,14 +48,8 @@ def mark_files(*, again: bool = False) -> int:
     root = Path(storages["artifacts"].path(""))
     if not root.is_dir() or ((root / _DONE).exists() and not again):
         return 0
-    made = 0
-    for teams, content in _contents():
-        for digest in {match.decode() for match in _NAMED.findall(content)}:
-            path = root / digest[:2] / digest
-            for mark in (path.with_name(f"{digest}.{team}") for team in teams):
-                if path.exists() and not mark.exists():
-                    mark.touch()
-                    made += 1
+    pairs = ((digest, team) for teams, content in _contents() for digest in digests_in(content) for team in teams)
+    made = sum(artifacts.mark_for(digest, team) for digest, team in pairs)
     (root / _DONE).touch()
     return made
 
@@ -64,14 +57,6 @@ def mark_files(*, again: bool = False) -> int:
 def _contents() -> Iterator[tuple[list[int], bytes]]:
     for source in _sources:
         yield from (([team], content) for team, content in source())
-    yield from _payloads(_CHECKPOINTS, (Int8(0), Int4(0)))
-    yield from _payloads(_CHUNKS, (Int8(0), b""))
-
-
-def _payloads(statement: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[tuple[list[int], bytes]]:
-    while rows := run_sql(statement, [*after, Int8(AT_ONCE)]):
-        for _, _, teams, codec, payload in rows:
-            with suppress(ValueError):  # which loads and verifications report
-                yield teams, payloads.unpack(codec, payload)
-        run, second = rows[-1][:2]
-        after = (Int8(run), second if isinstance(second, bytes) else Int4(second))
+    for teams, codec, payload in chain(by_key(_CHECKPOINTS, (Int8(0), Int4(0))), by_key(_CHUNKS, (Int8(0), b""))):
+        with suppress(ValueError):  # which loads and verifications report
+            yield teams, payloads.unpack(codec, payload)

@@ -9,8 +9,9 @@ again at that very moment is put back. After a crash in between, the next run pu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def _named(wanted: Iterable[str]) -> set[str]:
     left = set(wanted)
     found: set[str] = set()
     for content in _contents():
-        found |= {match.decode() for match in _NAMED.findall(content)} & left
+        found |= digests_in(content) & left
         if found == left:
             break
     return found
@@ -98,19 +99,24 @@ def _contents() -> Iterator[bytes]:
     for source in _sources:
         for contents in source():
             yield from contents
-    yield from _payloads(_CHECKPOINTS, (Int8(0), Int4(0)))
-    yield from _payloads(_CHUNKS, (Int8(0), b""))
+    for codec, payload in chain(by_key(_CHECKPOINTS, (Int8(0), Int4(0))), by_key(_CHUNKS, (Int8(0), b""))):
+        yield payloads.unpack(codec, payload)
 
 
-def _payloads(statement: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[bytes]:
-    """Yield the contents of a table after a key, reading a bounded number of rows per statement.
+def digests_in(content: bytes) -> set[str]:
+    """Return the digests that canonical JSON names."""
+    return {match.decode() for match in _NAMED.findall(content)}
+
+
+def by_key(statement: str, after: tuple[Int8, Int4 | bytes]) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a table after a key, which is their first two columns, without it; a bounded number at once.
 
     So no statement lasts as long as reading the whole table. The rows come in the order of their keys, in which states
     are handed on: what a row names, if its checkpoint is removed meanwhile, is named by a later row of that run or of
     a fork, or by a chunk.
     """
     while rows := run_sql(statement, [*after, Int8(AT_ONCE)]):
-        yield from (payloads.unpack(codec, payload) for _, _, codec, payload in rows)
+        yield from (row[2:] for row in rows)
         run, second = rows[-1][:2]
         after = (Int8(run), second if isinstance(second, bytes) else Int4(second))
 

@@ -78,6 +78,15 @@ def kept_by(team: int, digests: Iterable[str]) -> set[str]:
     return {each for each in digests if _DIGEST.fullmatch(each) and _mark(_path(each), team).exists()}
 
 
+def mark_for(digest: str, team: int) -> bool:
+    """Mark a stored binary as kept for a team; return whether it is there and was not marked."""
+    path = _path(digest)
+    new = path.exists() and not _mark(path, team).exists()
+    if new:
+        _mark(path, team).touch()
+    return new
+
+
 def keep(content: bytes | BinaryIO | File[bytes], media_type: str = "") -> Reference:
     """Store a binary, read from the file's current position, and return its reference. Raises ValueRefused, NoTeam."""
     canonical(media_type)

@@ -87,7 +87,7 @@ def approve(gates: list[Gate], reader: User) -> BulkOrder:
 
 
 def test_what_an_order_lets_run_does_not_refuse_the_rest_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a worker was quick, the first of three equal gates was paid and the others were refused for that."""
+    """Where a worker was quick, the first of several equal gates was paid and the others were refused for that."""
     team = make_team()
     policy_for_many(team)
     gates, reader = [asking(world, team) for _ in range(5)], ann(team)
