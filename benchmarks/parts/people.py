@@ -15,11 +15,13 @@ def make_team(name: str = "Bench") -> Group:
     """Return the team of that name, whose members may review and whose agents may ask as often as they like."""
     from django.contrib.auth.models import Group, Permission
 
-    from approvals.models import Policy
+    from approvals.models import Policy, versions
+    from checkpoints.actors import SYSTEM
 
     team, _ = Group.objects.get_or_create(name=name)
     team.permissions.set(Permission.objects.filter(codename__in=REVIEWS))
-    Policy.objects.get_or_create(team=team, name="default", version=1, defaults={"hourly": None, "pause": None})
+    if not Policy.objects.filter(team=team, name="default").exists():
+        versions.write(Policy(team=team, name="default", hourly=None, pause=None), by=SYSTEM)
     return team
 
 

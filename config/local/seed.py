@@ -90,13 +90,13 @@ def make_policies() -> None:
 
     from django.contrib.auth.models import Group
 
-    from approvals.models import Policy
+    from approvals.models import Policy, versions
+    from checkpoints.actors import SYSTEM
 
     for name, team, deciding in POLICIES:
-        policy, _ = Policy.objects.get_or_create(
-            team=Group.objects.get(name=team), name=name, version=1, defaults={"deadline": timedelta(days=2)}
-        )
-        policy.groups.set(Group.objects.filter(name__in=deciding))
+        policy = Policy(team=Group.objects.get(name=team), name=name, deadline=timedelta(days=2))
+        if not Policy.objects.filter(team=policy.team, name=name).exists():
+            versions.write(policy, by=SYSTEM, groups=Group.objects.filter(name__in=deciding))
 
 
 def make_runs() -> None:

@@ -20,16 +20,17 @@ def seed() -> dict[str, dict[str, object]]:
 
     from agents import tokens
     from agents.models.token import FOR_AGENTS
-    from approvals.models import Policy
+    from approvals.models import Policy, versions
     from checkpoints.actors import SYSTEM
     from config.local.seed import DECIDE, REWIND, START, VIEW, permission
 
     team, _ = Group.objects.get_or_create(name="Support")
     team.permissions.set(map(permission, (VIEW, DECIDE, START, REWIND)))
     for name, quorum in (("default", 1), ("refunds", 2)):
-        rules = {"hourly": None, "pause": None, "quorum": quorum}
-        policy, _ = Policy.objects.get_or_create(team=team, name=name, version=1, defaults=rules)
-        policy.groups.set([team])
+        if not Policy.objects.filter(team=team, name=name).exists():
+            versions.write(
+                Policy(team=team, name=name, hourly=None, pause=None, quorum=quorum), by=SYSTEM, groups=[team]
+            )
     made: dict[str, dict[str, object]] = {}
     day = timedelta(days=1)
     for name in PEOPLE:
