@@ -45,6 +45,11 @@ def kind_digest(agent: str, policy: int, step: str, kind: str, card: Card) -> st
     return digests.of_value([agent, step, policy, kind, [list(each) for each in tools]]).hex()[:16]
 
 
+def tools_digest(card: Card) -> str:
+    """Return a digest that cards share which ask for the same tools, with whatever arguments."""
+    return _digest(sorted({action.tool for action in card.actions}))
+
+
 def attempt_digests(agent: str, actions: Iterable[Action]) -> list[str]:
     """Return digests of which two gates of a team share one where the agent asks for the same again."""
     asked = [{"agent": agent, "tool": each.tool, "arguments": each.arguments} for each in actions]

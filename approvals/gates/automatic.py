@@ -4,7 +4,8 @@ Never what people have rejected before or approved in another form, a question, 
 program alone describes, what would be done a second time, nor where a rule could not be evaluated or a password is
 asked. The share that people see is drawn by a keyed digest of what is proposed and of the policy's version: neither the
 agent nor its author can tell beforehand what it will be, and whoever asks for the same again draws the same again. A
-draw that was withdrawn or expired goes to the agent's next request under that policy, until people have decided one.
+draw that was withdrawn or expired goes to the agent's next request of the same tools under that policy, until people
+have decided one.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
-from approvals.cards.likeness import likeness_of
+from approvals.cards.likeness import likeness_of, tools_digest
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, OwedSample, Policy, Proposal, Unrun, versions
 from approvals.models.assignments import ending
@@ -77,13 +77,18 @@ def close(
     waits = [Unrun(gate=gate, due_at=_by(gate, outcome))] if outcome.lets_run else []
     owed = []
     if status != Gate.Status.DECIDED and required.of(standing, gate.policy).sampled:
-        owed = [OwedSample(gate=gate, team_id=gate.team_id, policy=gate.policy.name, agent=gate.run.plan.agent)]
+        owed = [_owed(gate)]
     beside = [*insertion(counted), *insertion(grants), *insertion(waits), *insertion(owed), freed]
     beside += ending.with_gate(gate.pk)
     event_log.append([*told, ended], beside=beside)
     outbox.tell(gate, f"gate.{_EVENT[status]}", at=gate.closed_at or outcome.created_at, ended=end.kind)
     gate.run.wake(end.by)
     return outcome
+
+
+def _owed(gate: Gate) -> OwedSample:
+    agent, tools = gate.run.plan.agent, tools_digest(gate.asked)
+    return OwedSample(gate=gate, team_id=gate.team_id, policy=gate.policy.name, agent=agent, tools=tools)
 
 
 def _by(gate: Gate, outcome: Outcome) -> datetime:

@@ -199,7 +199,8 @@ def _required(asked: NewGate) -> Requirements:
 
 def _takes_sample(asked: NewGate) -> bool:
     """Tell whether the gate takes the place of one that was drawn, and that nobody decided."""
-    return take_owed_sample(team=asked.run.team_id, policy=asked.policy.name, agent=asked.run.plan.agent)
+    agent, tools = asked.run.plan.agent, likeness.tools_digest(asked.card)
+    return take_owed_sample(team=asked.run.team_id, policy=asked.policy.name, agent=agent, tools=tools)
 
 
 def _request_digest(asked: NewGate) -> str:

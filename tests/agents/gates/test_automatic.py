@@ -119,9 +119,9 @@ def test_who_asks_for_the_same_again_draws_the_same_lot(team: Group) -> None:
     assert len(set.union(*lots)) == 2, "some are drawn, and some not"
 
 
-def asked(policy: Policy, plan: Plan, what: str) -> Gate:
+def asked(policy: Policy, plan: Plan, what: str, tool: str = "payments.refund") -> Gate:
     """A gate about something of its own, as it is once it was opened."""
-    card = make_card(actions=[make_action(tool=f"payments.{what}")])
+    card = make_card(actions=[make_action(tool=tool, arguments={"amount": "40.00", "to": what})])
     return Gate.objects.get(pk=make_gate(run=make_run(plan=plan, team=policy.team), policy=policy, card=card).pk)
 
 
@@ -166,6 +166,14 @@ def test_a_draw_goes_to_no_other_agent_and_under_no_other_policy(team: Group) ->
     Policy.objects.filter(pk=other.pk).update(auto_sample=NEVER)
     assert asked(policy, make_plan(), "second").status == "decided"
     assert asked(other, plan, "second").status == "decided"
+    assert asked(policy, plan, "second").status == "open"
+
+
+def test_a_harmless_request_does_not_stand_in_for_one_that_was_withdrawn(team: Group) -> None:
+    """Whoever withdrew a drawn payment asked for a mail next: people saw the mail, and the payment drew again."""
+    plan = make_plan()
+    policy = owing(team, plan)
+    assert asked(policy, plan, "decoy", tool="mail.send").status == "decided"
     assert asked(policy, plan, "second").status == "open"
 
 
