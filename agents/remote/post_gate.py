@@ -26,7 +26,7 @@ from approvals.errors import AskedTooOften, NoSuchPolicy
 from approvals.gates import automatic, opening
 from approvals.gates.opening import NewGate
 from approvals.models import Policy, Tool
-from approvals.policy import pacing
+from approvals.policy import authorship, pacing
 from approvals.schema import validate
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor
@@ -155,7 +155,7 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
             gates = _within_pace([each.gate for each in made], "/gates" if batch else "/policy")
         except AskedTooOften as full:
             raise TooManyGates(full) from full
-        return _write_all(made, gates, posting)
+        return _write_all(made, [_with_authors(each) for each in gates], posting)
 
 
 def _prepare_all(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedGate], at: str) -> list[_New]:
@@ -194,6 +194,13 @@ def _within_pace(gates: Sequence[NewGate], at: str) -> list[NewGate]:
         else each
         for each in gates
     ]
+
+
+def _with_authors(new: NewGate) -> NewGate:
+    """Return the gate with the authors of the thread that its program named; its run begins here and has none."""
+    if not new.run.thread:
+        return new
+    return new._replace(authors=authorship.authors(new.run, new.checkpoint, new.step.name, new.card))
 
 
 def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:

@@ -76,9 +76,12 @@ def note_owner(run: Run, reached: ReachedRun) -> None:
     What it writes is then theirs, see approvals.policy.authorship.
     """
     if reached.by != reached.starter:
-        event_log.record(
-            "program.joined", subject=f"run:{run.pk}", run=run, by=of_user(User.objects.get(pk=reached.by))
-        )
+        record_writer(run, User.objects.get(pk=reached.by))
+
+
+def record_writer(run: Run, person: User) -> None:
+    """Record, in the caller's transaction, that a program of this person works on the run."""
+    event_log.record("program.joined", subject=f"run:{run.pk}", run=run, by=of_user(person))
 
 
 def whole(run_id: int) -> Run:

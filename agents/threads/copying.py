@@ -8,7 +8,7 @@ from django.db import transaction
 
 from checkpoints import store
 
-from . import places, reading, saving
+from . import places, reading, saving, writers
 from .errors import ThreadRefused, ThreadTaken
 from .pending import Numbered, Write, add
 from .places import Owner, Place
@@ -26,6 +26,7 @@ def copy(owner: Owner, thread: str, to: str) -> None:
         places.mask_anew(owner, to)  # where it was deleted, its runs are still there
         for run in runs:
             _fill(owner, Place(to, run.namespace), reading.in_order(run))
+        writers.take_along(owner, thread, to)
 
 
 def _check_free(owner: Owner, thread: str) -> None:

@@ -35,7 +35,7 @@ VERSION = "langgraph"
 OPEN = {"type": "object", "properties": {}, "additionalProperties": True}  # a graph's channels are its own affair
 _OWN_BITS = (1 << 62) - 1  # of an id, below its time, version and variant
 _FIND = """
-SELECT r.id, r.lineage, t.namespace, t.mask, r.thread
+SELECT r.id, r.lineage, t.namespace, t.mask, r.thread, r.started_by_id
 FROM checkpoints_run r JOIN agents_graphthread t ON t.run_id = r.id
 """
 _ONE = f"{_FIND} WHERE r.key = $1"
@@ -87,6 +87,7 @@ class ThreadRun(NamedTuple):
     namespace: str
     mask: UUID
     thread: str
+    starter: int | None
 
     def stored(self, id: str) -> UUID:
         """Return the store's id of a checkpoint of the graph. Raises ThreadRefused."""

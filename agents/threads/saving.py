@@ -24,7 +24,7 @@ from checkpoints.store import Header, Snapshot, claims
 from checkpoints.store.claims import Claim
 from checkpoints.values.ops import DROP, Append, Write
 
-from . import handed, kept_runs, pending, places
+from . import handed, kept_runs, pending, places, writers
 from .errors import ThreadEnded, ThreadMoved, ThreadRefused, ThreadTaken
 from .kept_runs import KeptRun
 from .pending import Numbered
@@ -63,6 +63,7 @@ def put(owner: Owner, place: Place, new: NewCheckpoint, seen: Seen | None) -> Se
     ValueRefused and StateTooLarge.
     """
     thread = places.opened(owner, place)
+    writers.note(owner, thread)
     with kept_runs.alone(thread.run_id):
         kept = kept_runs.take(thread.run_id)
         made = _at_once(owner, thread, kept, new, seen) or _looked_up(owner, thread, kept, new, seen)
@@ -230,6 +231,7 @@ def moved(thread: ThreadRun) -> ThreadMoved:
 def put_writes(owner: Owner, place: Place, id: str, writes: Sequence[Numbered], *, task: str, path: str) -> None:
     """Keep a task's writes at a checkpoint, which may not be saved yet. Raises ValueRefused and ThreadRefused."""
     thread = places.opened(owner, place)
+    writers.note(owner, thread)
     pending.add(thread.run_id, thread.stored(id), task, path, writes)
     if any(number == pending.INTERRUPTED for number, *_ in writes):
         _wait(owner, thread)

@@ -79,7 +79,7 @@ def open_gate(
         if not recovery:
             pacing.check_cap(named, team=run.team_id, agent=plan.agent)
             earlier = pacing.before(named, run, step.name, alike)
-        wrote = authorship.authors(run.pk, snapshot.id, step.name, asked)
+        wrote = authorship.authors(run, snapshot.id, step.name, asked)
         new = NewGate(run, snapshot.id, snapshot.digest, step, named, asked, kind, asked_by, alike, earlier, wrote)
         [(gate, first)], rows = drafted([new], by=by, at=claim.clock())
         replaced = {"replaces": before.pk} if before else {}

@@ -2,10 +2,11 @@
 
 A gate asks about a saved state. People write into it where they edit a run or fork it with another state, send it a
 signal, answer or edit at a gate of another step, have a program of theirs work on a run that somebody else started, or
-have started the run of which this is a fork or a child. They are found along the path to the gate's checkpoint, so an
-edit that a rewind left behind counts no more, and one that a later edit took back still does: what ran in between has
-read it. What a program wrote counts on any branch. Of a run that this one started, or that started this one, whatever
-people wrote before its state came here counts, on whichever branch.
+have started the run of which this is a fork or a child, or one that keeps the agent's thread from which it comes. They
+are found along the path to the gate's checkpoint, so an edit that a rewind left behind counts no more, and one that a
+later edit took back still does: what ran in between has read it. What a program wrote counts on any branch. Of a run
+that this one started, or that started this one, whatever people wrote before its state came here counts, on whichever
+branch.
 
 A verdict and its reasons are no authorship: whoever sends a proposal back decides on the next one too. So is an edit at
 a gate of the same step, as it was a decision on that very question.
@@ -24,6 +25,7 @@ from approvals.cards.stored import card_of
 from approvals.engine_rules import gates
 from approvals.models import Gate
 from checkpoints.errors import NoSuchCheckpoint
+from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import executions
 from checkpoints.store.header import CheckpointHeader
@@ -33,13 +35,19 @@ from checkpoints.values.checkpoint_kinds import Kind
 STARTED, EDITED, FORKED, SIGNALLED = "started", "edited", "forked", "signalled"
 ANSWERED, WORKED = "answered", "worked"
 _PERSON = "user:"
-# The runs from which the state may come: those on the path through forks, `line`; whatever started them; and what they
-# started themselves, as far as it had ended. `until`: when their state came here. The web server's clock dates runs and
-# the database's events, so a minute more counts: somebody too many is apart rather than one too few.
+# The runs from which the state may come: those on the path through forks, `line`; whatever started them; what they
+# started themselves, as far as it had ended; and those that keep a graph's thread of that name. `until`: when their
+# state came here. The web server's clock dates runs and the database's events, so a minute more counts: somebody too
+# many is apart rather than one too few.
 _SOURCES = f"""
 WITH RECURSIVE source(id, parent, origin, began, starter, until, line, down) AS (
-  SELECT id, parent_id, forked_from, created_at, started_by_id, coalesce($2::timestamptz, 'infinity'), true, false
-  FROM checkpoints_run WHERE id = $1
+  SELECT id, parent_id, forked_from, created_at, started_by_id, coalesce($2::timestamptz, 'infinity'), id = $1,
+    false
+  FROM checkpoints_run WHERE id IN (
+    SELECT $1::bigint UNION ALL
+    SELECT r.id FROM checkpoints_run r JOIN checkpoints_plan p ON p.id = r.plan_id AND p.agent = $5
+    WHERE r.team_id = $4 AND r.thread = $6 AND r.thread <> '' AND starts_with(r.key, 'thread:')
+  )
   UNION
   SELECT r.id, r.parent_id, r.forked_from, r.created_at, r.started_by_id, near.until, near.line, near.down
   FROM source s CROSS JOIN LATERAL (
@@ -83,12 +91,13 @@ class Contribution:
     gate: int = 0  # at which they answered
 
 
-def contributions(run: int, checkpoint: UUID, step: str, *, before: datetime | None = None) -> list[Contribution]:
+def contributions(run: Run, checkpoint: UUID, step: str, *, before: datetime | None = None) -> list[Contribution]:
     """List what people wrote into a state, oldest first; of the gates on its path, those of `step` do not count.
 
-    `before`: when its gate was opened; None for now. One statement, and another where the run was moved.
+    `run` may be one that is about to be written. `before`: when its gate was opened; None for now. One statement, and
+    another where the run was moved.
     """
-    read = run_sql(_SOURCES, [run, before, step])
+    read = run_sql(_SOURCES, [run.pk or 0, before, step, run.team_id, run.plan.agent, run.thread])
     by_path = any(line and what in (EDITED, FORKED, ANSWERED) for what, _, _, line, *_ in read)
     path = executions.path(checkpoint) if by_path else []
     answered = set(gates.asked_on(path)[0])
@@ -99,7 +108,7 @@ def contributions(run: int, checkpoint: UUID, step: str, *, before: datetime | N
     for what, actor, source, line, _, data, patch, body, gate, asked_at, kind in read:
         facts: Any = decode(bytes(data)) if data else None
         person = _person(actor) or (_person(facts.get("owner", "")) if what == SIGNALLED else 0)
-        if not person:
+        if not person or (what == STARTED and person == run.started_by_id):
             continue
         made = Contribution(what=what, person=person, run=source)
         if what == EDITED:
@@ -120,7 +129,7 @@ def contributions(run: int, checkpoint: UUID, step: str, *, before: datetime | N
     return list(found)
 
 
-def authors(run: int, checkpoint: UUID, step: str, card: Card, *, before: datetime | None = None) -> list[int]:
+def authors(run: Run, checkpoint: UUID, step: str, card: Card, *, before: datetime | None = None) -> list[int]:
     """List the ids of the people who wrote what a card asks about. A question about no action approves nothing."""
     if card.question is not None and not card.actions:
         return []
@@ -133,7 +142,7 @@ def authors_of(gate: Gate) -> Iterable[int]:
         return gate.authors
     if gate.wrote is None:  # beside the column, which events cover as it is
         try:
-            gate.wrote = authors(gate.run_id, gate.checkpoint, gate.step, gate.asked, before=gate.opened_at)
+            gate.wrote = authors(gate.run, gate.checkpoint, gate.step, gate.asked, before=gate.opened_at)
         except NoSuchCheckpoint:  # removed by retention, so the gate is closed and nobody decides it
             gate.wrote = []
     return gate.wrote

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import P, PathEx, Router
 
@@ -155,7 +156,9 @@ def _report(request: HttpRequest, run_id: int, effect_id: int, order: bodies.Rep
                 "This effect was not begun with this token. Begin it first, and report it with the same token."
             )
         if run.token != order.token or run.status != Run.Status.RUNNING:
-            results.late(row, order.status, written, order.error)
+            with transaction.atomic():
+                results.late(row, order.status, written, order.error)
+                reach.note_owner(row.run, run)
             return answer(turns.without_work(run.id, order.token))
         with session_cache.at_work(run, order.token) as session:
             row.refresh_from_db()  # somebody may have reported it while this waited for the lock

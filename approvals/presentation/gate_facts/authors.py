@@ -31,7 +31,7 @@ def changes(gate: Gate) -> list[str]:
     if not wrote:
         return []
     try:
-        found = authorship.contributions(gate.run_id, gate.checkpoint, gate.step, before=gate.opened_at)
+        found = authorship.contributions(gate.run, gate.checkpoint, gate.step, before=gate.opened_at)
     except NoSuchCheckpoint:  # the gate is closed, and retention removed its state, and so what led there
         people = actors.names(f"user:{each}" for each in wrote)
         return [_("%(person)s changed the run before") % {"person": people[f"user:{each}"]} for each in wrote]

@@ -17,6 +17,7 @@ from agents.models import Effect
 from agents.serving.sweeper import Sweeper
 from approvals.errors import NotAllowed
 from approvals.models import Gate
+from approvals.policy import authorship
 from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Run
 from tests.agents.remote.outside_program import STEPS, Program, decide
@@ -138,6 +139,19 @@ def test_what_it_reports_late_answers_the_question() -> None:
     assert (questions(program), Effect.objects.get(pk=effect["id"]).status) == ([], "done")
     told = program.claim()
     assert (told["next"]["step"], told["state"]["receipt"]) == ("report", {"id": "tx_1"})
+
+
+def test_who_reports_late_in_its_place_is_an_author_of_what_comes_of_it() -> None:
+    """A claim's token is a small number: a colleague reported a receipt of his own, and approved what followed."""
+    program, effect = began()
+    lapse(program)
+    colleague = bob(program.team)
+    other = Program(team=program.team, agent=program.agent, owner=colleague, run=program.run, token=program.token)
+    program.ok(other.report(effect["id"]))
+    head = program.row().head
+    assert head
+    wrote = authorship.contributions(program.row(), head, "later")
+    assert [(each.what, each.person) for each in wrote] == [(authorship.WORKED, colleague.pk)]
 
 
 AT_ONCE, TIMES = 4, 12
