@@ -21,10 +21,10 @@ from agents.session import child_runs, translate_history
 from agents.session.run_path import RunPath
 from approvals.engine_rules import gates
 from approvals.english import quoted
+from approvals.gates import state_secrets
 from approvals.models import Gate
 from approvals.preflight import checks
 from approvals.preflight.facts import AgentCode
-from approvals.schema import redact
 from checkpoints import store
 from checkpoints.errors import CheckpointRemoved, NotVerified, PlanChanged, ValueRefused
 from checkpoints.models import Checkpoint, Plan, Run
@@ -131,7 +131,7 @@ def _patched(run: Run, target: Snapshot, operations: Sequence[Op]) -> dict[str, 
 
     The patch sees placeholders, so that it can neither copy a secret to where it would be shown nor guess at one.
     """
-    veil = redact.veil_marks(spec_of(plan_of(run, target)).state_schema)
+    veil = state_secrets.of_plan(run.pk, plan_of(run, target))
     state: dict[str, Any] = veil.kept(
         patches.apply(list(operations), veil.masked(target.state, named=True)), target.state
     )

@@ -12,7 +12,7 @@ from agents.errors import FieldError
 from approvals import forms
 from approvals.forms import MISSING, ClosedNode, Form, FormField, FormGroup, FormNode, all_nodes
 from approvals.forms.summaries import summary
-from approvals.schema import redact
+from approvals.schema.redact import Redaction
 from checkpoints.runs.plans import PlanSpec
 from checkpoints.values import json_pointer
 from checkpoints.values import patch as patches
@@ -65,18 +65,24 @@ class TypedState:
 
 
 def drawn(
-    plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str], faults: Iterable[FieldError] = ()
+    plan: PlanSpec,
+    state: Mapping[str, Any],
+    posted: Mapping[str, str],
+    veil: Redaction,
+    faults: Iterable[FieldError] = (),
 ) -> Form:
     """Draw the form over a state with the posted input, and the faults beside its fields."""
     said: dict[str, str] = {}
     for each in faults:
         said[each["pointer"]] = " ".join(filter(None, [said.get(each["pointer"]), each["message"]]))
-    return forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said, quoted=plan.external)
+    return forms.build(
+        plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said, quoted=plan.external, veil=veil
+    )
 
 
-def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> list[FieldEditor]:
+def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str, veil: Redaction) -> list[FieldEditor]:
     """Return the drawn fields. Those that the steps from `then` on read come first, in the order of use."""
-    masked = redact.veil_marks(plan.state_schema).masked(dict(state))
+    masked = veil.masked(dict(state))
     ahead = plan.reachable(then) if then in {step.name for step in plan.steps} else set()
     steps = [step for step in plan.steps if step.name in ahead]
     read = {name: at for at, name in enumerate(dict.fromkeys(name for step in steps for name in step.reads))}
@@ -91,9 +97,9 @@ def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str) -> 
     ]
 
 
-def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str]) -> TypedState:
+def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str], veil: Redaction) -> TypedState:
     """Return the input. A field that was not posted, or came back as it was drawn, keeps its value."""
-    form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0)
+    form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0, veil=veil)
     faults: list[FieldError] = [{"pointer": at, "message": said} for at, said in form.errors.items()]
     wanted = form.value
     if not isinstance(wanted, dict):

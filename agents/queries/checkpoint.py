@@ -10,7 +10,7 @@ from django.http import Http404
 
 from agents.models import OpenResource
 from agents.presentation import differences
-from approvals.schema import redact
+from approvals.gates.state_secrets import veil_of
 from approvals.schema.redact import Redaction
 from checkpoints import store
 from checkpoints.errors import CheckpointRemoved
@@ -40,11 +40,6 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
         gap = gaps.over(run.pk, seq)
         raise Gone(str(CheckpointRemoved(gap, seq))) if gap else Http404("No such checkpoint")
     return checkpoint, next((each for each in found if each is not checkpoint), None)
-
-
-def veil_of(checkpoint: Checkpoint) -> Redaction:
-    """Return the redaction of the checkpoint's state. Needs its plan."""
-    return redact.veil_marks(spec_of(checkpoint.plan).state_schema)
 
 
 def inner_of(checkpoint: Checkpoint) -> set[str]:

@@ -16,6 +16,7 @@ from agents.presentation.timeline import marks
 from agents.presentation.timeline.effect_fates import Fate, fates
 from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.words import duration
+from approvals.gates.state_secrets import veil_of
 from approvals.models import Gate, Outcome
 from checkpoints import store
 from checkpoints.errors import NotVerified, OtherLineage
@@ -26,7 +27,7 @@ from checkpoints.store.header import CheckpointHeader
 from checkpoints.store.run_history import CheckpointComparison
 
 from .access import run_or_404
-from .checkpoint import difference, veil_of
+from .checkpoint import difference
 from .performed_effects import done_of, rows_of
 from .run_row import course
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from approvals.schema.redact import Redaction
 from approvals.schema.walk import Schema, sound
 
 from .build_context import CHOICE, LEAF, Build, Builder
@@ -65,16 +66,18 @@ def build(
     inputs: int = INPUTS,
     quoted: bool = False,
     label: str = "",
+    veil: Redaction | None = None,
 ) -> Form:
     """Build the form of `value`, with what was `posted` for it.
 
     `errors`: JSON Pointer into the form's value -> message. With `inputs` 0 only containers are drawn in which somebody
-    typed: for reading alone. `quoted`: somebody else wrote the schema's words. `label`: the whole's name.
+    typed: for reading alone. `quoted`: somebody else wrote the schema's words. `label`: the whole's name. `veil`: over
+    the value, where it hides more than the schema does.
     """
     root = sound(schema)
     builder = Builder(
         root=root, sent=SentFields.of(posted or {}, prefix), faults=FieldFaults(errors or {}), pinned=pinned,
-        missing=missing, left=inputs, kinds=KINDS,
+        missing=missing, left=inputs, kinds=KINDS, over=veil,
     )  # fmt: skip
     return Form(builder.node(root, value, FormPlace(quoted=quoted, label=label or FormPlace.label)))
 

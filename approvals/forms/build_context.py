@@ -34,6 +34,7 @@ class Builder:
     missing: Sequence[str]
     left: int  # inputs that may still be drawn
     kinds: Mapping[str, Build]
+    over: redact.Redaction | None = None  # the whole's, where it hides more than the schema does
 
     def node(self, part: Schema, value: Any, place: FormPlace) -> FormNode:
         """Build the node of one place."""
@@ -61,7 +62,7 @@ class Builder:
         raw = Shape(kind="json", schema=what.schema, nullable=what.nullable)
         if artifacts.is_reference(value):
             return replace(raw, kind="file")
-        if what.kind != "secret" and self.veil(part).secret:  # a secret of another kind than text: placeholders hide it
+        if what.kind != "secret" and self.veil(part, place).secret:  # of another kind than text: placeholders hide it
             return replace(raw, schema={**what.schema, "writeOnly": True})
         if place.depth > DEPTH and what.kind in CONTAINERS:
             return raw
@@ -76,12 +77,12 @@ class Builder:
         return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 
     def closed(self, what: Shape, value: Any, place: FormPlace) -> ClosedNode:
-        said = summary(self.veil(what.schema).masked(value))
+        said = summary(self.veil(what.schema, place).masked(value))
         return ClosedNode(**self.common(what, value, place, "!open"), value=value, summary=said)
 
-    def veil(self, part: Schema) -> redact.Redaction:
-        """Return the secrets that a part of the schema hides."""
-        return redact.veil_marks(part, self.root)
+    def veil(self, part: Schema, place: FormPlace) -> redact.Redaction:
+        """Return the secrets at a place, which a part of the schema describes."""
+        return redact.veil_marks(part, self.root) if self.over is None else self.over.at(place.pointer)
 
     def common(self, what: Shape, value: Any, place: FormPlace, mark: str = "") -> dict[str, Any]:
         """Return the constructor arguments that all kinds of nodes share."""

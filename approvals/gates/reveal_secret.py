@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy
 from approvals.cards.card import state_veil
 from approvals.errors import Refused
 from approvals.models import Gate, Proposal
-from approvals.schema import redact
 from approvals.schema.redact import Redaction
 from checkpoints import actors, store
 from checkpoints.access import permissions
@@ -22,6 +21,8 @@ from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
 from checkpoints.values import json_pointer, patch
+
+from . import state_secrets
 
 
 class NotRevealed(Refused):
@@ -72,8 +73,9 @@ def of_checkpoint(run: Run, checkpoint: Checkpoint, pointer: str, *, by: User) -
     """Return a secret of a checkpoint's state, once its event is written. Raises NotRevealed, NotVerified."""
     state = store.load_checkpoint(checkpoint.id).state
     data = {"pointer": pointer, "seq": checkpoint.seq}
-    veil = redact.veil_marks(spec_of(checkpoint.plan).state_schema)
-    return _revealed(state, veil, pointer, run=run, subject=f"run:{run.pk}", data=data, by=by)
+    return _revealed(
+        state, state_secrets.veil_of(checkpoint), pointer, run=run, subject=f"run:{run.pk}", data=data, by=by
+    )
 
 
 def _revealed(

@@ -12,7 +12,8 @@ from pydantic import Field
 from agents.api.protocol import Hex, Page, Paging, RunId, Seq, Text, answer, exact_json, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
-from agents.queries.checkpoint import checkpoint_or_404, held_open, patch_between, veil_of
+from agents.queries.checkpoint import checkpoint_or_404, held_open, patch_between
+from approvals.gates.state_secrets import veil_of
 from checkpoints import store
 from checkpoints.audit import verify_runs
 from checkpoints.models import Checkpoint

@@ -11,11 +11,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from agents.queries.access import is_fragment, private, reader_of, run_or_404
-from agents.queries.checkpoint import checkpoint_or_404, veil_of
+from agents.queries.checkpoint import checkpoint_or_404
 from agents.views.run_page import offered_moves
 from agents.views.run_page.inspector import inspector_context
 from agents.views.run_page.run import picked_of
 from agents.views.run_page.typed_order import number
+from approvals.gates.state_secrets import veil_of
 from approvals.presentation.text import state_tree
 from checkpoints import store
 from checkpoints.errors import NotVerified, ValueRefused

@@ -17,9 +17,10 @@ from agents.errors import FieldError, RewindRefused
 from agents.moves import impact, rewind
 from agents.presentation import editors
 from agents.queries.access import private
-from agents.queries.checkpoint import checkpoint_or_404, difference, veil_of
+from agents.queries.checkpoint import checkpoint_or_404, difference
 from agents.views.run_page import offered_moves
 from agents.views.run_page.typed_order import TypedOrder, order_of
+from approvals.gates.state_secrets import veil_of
 from approvals.policy import step_up
 from approvals.presentation.decision_form.faults import FormFault, of_form
 from checkpoints import store
@@ -70,7 +71,8 @@ def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefuse
 def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:
     """Return the input, over the checkpoint's state. Raises NotVerified."""
     checkpoint = checkpoint_or_404(run, order.at)
-    return editors.read(spec_of(checkpoint.plan), store.load_checkpoint(checkpoint.id).state, order.texts)
+    state = store.load_checkpoint(checkpoint.id).state
+    return editors.read(spec_of(checkpoint.plan), state, order.texts, veil_of(checkpoint))
 
 
 def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
@@ -105,15 +107,15 @@ def order_context(
         state = store.load_checkpoint(checkpoint.id).state
     except NotVerified as unverified:
         return context | {"unverified": unverified}
-    plan = spec_of(checkpoint.plan)
-    typed = editors.read(plan, state, order.texts)
+    plan, veil = spec_of(checkpoint.plan), veil_of(checkpoint)
+    typed = editors.read(plan, state, order.texts, veil)
     said, culprits = offer(checkpoint, typed)
     faults = [*typed.faults, *culprits]
-    form = editors.drawn(plan, state, order.texts, faults)
-    context |= said | difference(state, typed.state, typed.changed, veil_of(checkpoint))
+    form = editors.drawn(plan, state, order.texts, veil, faults)
+    context |= said | difference(state, typed.state, typed.changed, veil)
     return context | {
         "form": form,
-        "editors": editors.editors(plan, form, state, checkpoint.next_step),
+        "editors": editors.editors(plan, form, state, checkpoint.next_step, veil),
         "faults": list(of_form(form)) or [FormFault(message=each["message"]) for each in faults],
     }
 

@@ -19,10 +19,10 @@ from agents.queries.checkpoint import (
     difference,
     held_open,
     inner_of,
-    veil_of,
     with_parent_or_404,
 )
 from approvals.gates import reveal_secret
+from approvals.gates.state_secrets import veil_of
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Checkpoint, Event, Run

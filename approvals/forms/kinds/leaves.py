@@ -29,7 +29,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormFi
         return _moment(builder, what, value, place)
     refused = (builder.sent.text(place.path, names.FILE) or "") if what.kind == "file" else ""
     given = _given(what, value, place)
-    veil = builder.veil(what.schema)
+    veil = builder.veil(what.schema, place)
     if what.kind == "json":
         given = veil.masked(given, named=True)
     rendered = texts.written(what.kind, given)

@@ -85,7 +85,7 @@ class EditedItems:
     def common(self, what: Shape, value: Any) -> dict[str, Any]:
         """Return the constructor arguments that both kinds of nodes share."""
         rest = [row for row in self.rows if not row.node.place.shown]
-        veil = self.builder.veil(what.schema)
+        veil = self.builder.veil(what.schema, self.place)
         standing = set(self.ids)
         name = self.builder.sent.name
         return {

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from approvals.english import listed
+from approvals.gates import state_secrets
 from approvals.models import Gate
 from approvals.policy import authorship
 from approvals.policy.authorship import Contribution
 from approvals.presentation.text import exact_call
-from approvals.schema import redact
 from checkpoints import actors, store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.models import Plan
-from checkpoints.runs.plans import spec_of
 from checkpoints.values import patch
 
 MOST = 5  # changes of one edit that are named
@@ -72,9 +71,8 @@ def _changed(what: Contribution) -> Sequence[str]:
         before, after = store.load_checkpoint(saved.parent).state, store.load_checkpoint(saved.id).state
     except (NotVerified, NoSuchCheckpoint):
         return []
-    plan = spec_of(Plan.objects.get(pk=saved.plan_id))
     # In words that stand on pages for long, whoever wrote a mark of a secret.
-    veil = redact.veil_marks(plan.state_schema)
+    veil = state_secrets.of_plan(what.run, Plan.objects.get(pk=saved.plan_id))
     rows = veil.rows(patch.changes(before, after))
     named = [_row(each) for each in rows[:MOST]]
     return [*named, _("%(count)s more") % {"count": len(rows) - MOST}] if len(rows) > MOST else named

@@ -13,6 +13,7 @@ from approvals.forms.texts import as_json
 from approvals.impact import Impact, ImpactVerdict
 from approvals.impact.result import ImpactRow
 from approvals.presentation.decision_form.faults import of_form
+from approvals.schema import redact
 from checkpoints.models import Checkpoint
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.values import patch
@@ -32,10 +33,11 @@ PLAN = PlanSpec(
 )  # fmt: skip
 FILE = {"type": "object", "properties": {"$artifact": {"type": "string"}, "size": {"type": "integer"}}}
 STATE = {"a": 1, "b": {"x": [1, 2]}, "d": "é"}
+VEIL = redact.veil_marks(PLAN.state_schema)
 
 
 def drawn(posted: dict[str, str] | None = None, faults: Any = ()) -> list[editors.FieldEditor]:
-    return editors.editors(PLAN, editors.drawn(PLAN, STATE, posted or {}, faults), STATE, "second")
+    return editors.editors(PLAN, editors.drawn(PLAN, STATE, posted or {}, VEIL, faults), STATE, "second", VEIL)
 
 
 def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
@@ -47,9 +49,9 @@ def test_what_the_steps_ahead_read_comes_first_in_their_order() -> None:
 
 
 def test_what_comes_back_as_it_was_drawn_is_no_change() -> None:
-    posted = as_posted(editors.drawn(PLAN, STATE, {}))
+    posted = as_posted(editors.drawn(PLAN, STATE, {}, VEIL))
     assert {"state/a", "state!order/b/x", "state/b/x/0", "state/c", "state/d"} <= set(posted)
-    found = editors.read(PLAN, STATE, posted)
+    found = editors.read(PLAN, STATE, posted, VEIL)
     assert (found.patch, found.faults) == ([], [])
     assert not any(each.changed for each in drawn(posted))
 
@@ -65,7 +67,7 @@ def test_what_comes_back_as_it_was_drawn_is_no_change() -> None:
     ],
 )
 def test_what_is_typed_is_a_patch_of_the_fields_that_differ(posted: dict[str, str], expected: dict[str, Any]) -> None:
-    found = editors.read(PLAN, STATE, {f"state/{name}": text for name, text in posted.items()})
+    found = editors.read(PLAN, STATE, {f"state/{name}": text for name, text in posted.items()}, VEIL)
     assert patch.same(found.state, expected)
     assert patch.same(patch.apply(found.patch, STATE), expected)
     assert found.changed == {name for name in {*expected, *STATE} if not _same(expected, name)}
@@ -76,13 +78,13 @@ def _same(expected: dict[str, Any], name: str) -> bool:
 
 
 def test_an_item_that_is_taken_out_and_one_that_moved_are_small_patches() -> None:
-    assert editors.read(PLAN, STATE, {"state!order/b/x": "/1"}).patch == [{"op": "remove", "path": "/b/x/0"}]
-    assert editors.read(PLAN, STATE, {"state!order/b/x": "/1/0"}).state["b"] == {"x": [2, 1]}
+    assert editors.read(PLAN, STATE, {"state!order/b/x": "/1"}, VEIL).patch == [{"op": "remove", "path": "/b/x/0"}]
+    assert editors.read(PLAN, STATE, {"state!order/b/x": "/1/0"}, VEIL).state["b"] == {"x": [2, 1]}
 
 
 def test_what_cannot_be_read_is_named_by_its_place_and_changes_nothing() -> None:
     posted = {"state/a": "{", "state/b/x/1": "many", "state/c": "[NaN]"}
-    found = editors.read(PLAN, STATE, posted)
+    found = editors.read(PLAN, STATE, posted, VEIL)
     assert sorted(fault["pointer"] for fault in found.faults) == ["/a", "/b/x/1", "/c"]
     assert found.patch == []
     assert [each.name for each in drawn(posted, found.faults) if each.unfolded and each.changed] == ["b", "a", "c"]
@@ -94,7 +96,7 @@ def test_a_fault_is_told_at_its_place_and_one_about_none_at_the_whole() -> None:
         {"pointer": "/lost", "message": "is no field"},
         {"pointer": "", "message": "does not fit together"},
     ]
-    form = editors.drawn(PLAN, STATE, {}, faults)
+    form = editors.drawn(PLAN, STATE, {}, VEIL, faults)
     told = {each.id: each.message for each in of_form(form)}
     assert sorted(told.values()) == ["is no field does not fit together", "is no number"]
     assert {node.pointer: node.error for node in form.nodes if node.error} == {
@@ -104,20 +106,21 @@ def test_a_fault_is_told_at_its_place_and_one_about_none_at_the_whole() -> None:
 
 def test_a_state_without_a_schema_is_one_text_of_json_and_has_to_stay_an_object() -> None:
     bare = PlanSpec("robo", "1", state_schema={}, steps=(StepSpec("first"),))
-    (found,) = editors.editors(bare, editors.drawn(bare, STATE, {}), STATE, "first")
+    (found,) = editors.editors(bare, editors.drawn(bare, STATE, {}, redact.OPEN), STATE, "first", redact.OPEN)
     assert (found.name, found.node.kind) == ("", "json")
-    assert editors.read(bare, STATE, {"state": '{"a": 1}'}).state == {"a": 1}
-    wrong = editors.read(bare, STATE, {"state": "[]"})
+    assert editors.read(bare, STATE, {"state": '{"a": 1}'}, redact.OPEN).state == {"a": 1}
+    wrong = editors.read(bare, STATE, {"state": "[]"}, redact.OPEN)
     assert (wrong.patch, [each["pointer"] for each in wrong.faults]) == ([], [""])
 
 
 def test_a_file_is_shown_with_its_name_and_no_other_can_be_put_in_its_place() -> None:
     scan = {"$artifact": "a" * 64, "size": 6, "media_type": "text/plain", "name": "scan.txt"}
     plan = replace(PLAN, state_schema={"type": "object", "properties": {"scan": FILE}})
-    form = editors.drawn(plan, {"scan": scan}, {})
+    form = editors.drawn(plan, {"scan": scan}, {}, redact.OPEN)
     context = {"run": {"pk": 7}, "checkpoint": {"seq": 1}, "form": form}
     page = render_to_string(
-        "runs/order/state_form.html", context | {"editors": editors.editors(plan, form, {"scan": scan}, "first")}
+        "runs/order/state_form.html",
+        context | {"editors": editors.editors(plan, form, {"scan": scan}, "first", redact.OPEN)},
     )
     assert form.fields[0].kind == "file"
     assert "scan.txt" in page
@@ -130,7 +133,7 @@ def test_what_cannot_be_seen_is_written_as_an_escape_and_read_back_as_it_was() -
     assert all(ord(each) >= 32 or each == "\n" for each in text)
     assert not set(text) & {"\u202e", "\u200b", "\x7f", "\U000e0041", "\u2028"}
     assert "é😀" in text
-    assert editors.read(PLAN, {}, {"state/c": text}).state == {"c": value}
+    assert editors.read(PLAN, {}, {"state/c": text}, VEIL).state == {"c": value}
 
 
 def row(step: str, verdict: ImpactVerdict, **more: Any) -> ImpactRow:
