@@ -52,6 +52,7 @@ def main() -> int:
     from django_pg_migration_tools.management.commands import migrate_with_timeouts as patiently
 
     django.setup()
+    from approvals.gates import grant_likeness
     from approvals.models import versions
     from checkpoints.audit import checkpoint_proofs
     from checkpoints.models import Event
@@ -77,6 +78,7 @@ def main() -> int:
     versions.adopt(finish=from_now_on)
     checkpoint_proofs.require(finish=from_now_on)
     first_marks.mark_files(again=chosen.finish)
+    grant_likeness.fill_in()
     if chosen.finish:
         new_runs.use_newest()
     return 0

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from approvals.audit import evidence
 from approvals.cards import answer as answering
 from approvals.cards import binding, precondition
-from approvals.cards.likeness import likeness_of, tools_digest
+from approvals.cards.likeness import tools_digest
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Decision, Gate, Grant, Outcome, OwedSample, Policy, Proposal, Unrun, versions
 from approvals.models.assignments import ending
@@ -29,6 +29,7 @@ from checkpoints.values import patch
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.list_digests import of_field
 
+from .grant_likeness import of_grant
 from .reading import read
 
 Kind = Outcome.Kind
@@ -229,10 +230,7 @@ def _outcome(gate: Gate, standing: Proposal, end: GateEnd) -> tuple[Outcome, lis
 
 def _grant(outcome: Outcome, action: str, effect: str) -> Grant:
     """Build a grant with the digests by which what it lets run is found again."""
-    card = outcome.proposal.card
-    performed = card.action(action) if action else None
-    own = performed if performed and performed.effect in ("", effect) else None  # not another effect of its action
-    alike = likeness_of(outcome.gate.team_id, own, card.resource)
+    alike = of_grant(outcome, action, effect)
     return Grant(
         outcome=outcome, action=action, effect=effect, same_arguments=alike.arguments, same_key=alike.key,
         same_resource=alike.resource,
