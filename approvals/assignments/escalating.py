@@ -16,7 +16,7 @@ from approvals.audit import evidence
 from approvals.gates import closing
 from approvals.gates.reading import GateReading, read
 from approvals.models import AddedTeam, Escalation, Gate
-from approvals.policy import calendars
+from approvals.policy import calendars, escalation
 from checkpoints.actors import SYSTEM
 
 Status = Escalation.Status
@@ -26,7 +26,7 @@ def escalate(level: Escalation) -> bool:
     """Take the gate of a level whose time has come to its team; False where the gate closed, or it was done before."""
     with transaction.atomic():
         reading = read(level.gate_id)
-        if not reading.gate.move():
+        if not _is_planned(level, reading) or not reading.gate.move():
             Escalation.objects.filter(pk=level.pk, status=Status.PLANNED).update(status=Status.DROPPED)
             return False
         if not _take(reading, level, None):
@@ -41,6 +41,8 @@ def pass_deadline(gate: Gate) -> bool:
         reading = read(gate.pk)
         level = Escalation.objects.at_deadline().filter(gate=gate.pk).first()
         if level is not None:
+            if not _is_planned(level, reading):
+                return bool(Escalation.objects.filter(pk=level.pk).update(status=Status.DROPPED))
             if not reading.gate.move(due=True):
                 return False
             until = calendars.after(reading.gate.policy, reading.now, level.extend) if level.extend else None
@@ -48,6 +50,16 @@ def pass_deadline(gate: Gate) -> bool:
                 return True
             transaction.set_rollback(True)
     return closing.expire(gate) is not None
+
+
+def _is_planned(level: Escalation, reading: GateReading) -> bool:
+    """Tell whether the gate is as its events tell, and its policy plans this level: a row by itself asks nobody."""
+    if not evidence.sound(reading.proposal):
+        return False
+    known = dict(enumerate(escalation.levels(reading.gate.policy), 1)).get(level.number)
+    return known is not None and (known.team, known.after is None, known.extend) == (
+        level.team_id, level.due_at is None, level.extend
+    )  # fmt: skip
 
 
 def _take(reading: GateReading, level: Escalation, until: datetime | None) -> bool:

@@ -1,7 +1,12 @@
 """Keeps digests of a gate's rows in its sealed events, so that a forged approval is found and not performed.
 
-Each event that moves a gate keeps the digests of the gate, its policy and the current proposal, and of the
-decision or the outcome that was written with it. An outcome's digest covers its grants and the decisions that counted.
+Each event that moves a gate keeps the digests of the gate, its policy, the current proposal and the teams that were
+added to it, and of the decision or the outcome that was written with it. An outcome's digest covers its grants and the
+decisions that counted.
+
+An event vouches for what the one before it told, and for what its own transaction changed: of a gate that was not
+checked since it was read, `opened`, `decided` and `ended` have no digests, and the gate fails from then on. Whoever
+altered a row and had Holdpoint itself move the gate would otherwise get a proof of what they wrote.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from checkpoints.events import event_proof
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Event
 from checkpoints.postgresql.sql import run_sql
+from checkpoints.values import digests
 from checkpoints.values.canonical_json import decode
 
 GATE = (
@@ -70,6 +76,7 @@ def rows(gate: Gate, standing: Proposal) -> dict[str, str]:
         **_of_gate(gate),
         **gate.policy.rows,
         f"proposal:{standing.pk}": digest_row(standing, PROPOSAL),
+        _added(gate): _teams(gate.added_team_ids),
     }
 
 
@@ -82,19 +89,31 @@ def _authors(gate: Gate) -> str:
     return f"authors:{gate.pk}"
 
 
+def _added(gate: Gate) -> str:
+    return f"added:{gate.pk}"
+
+
+def _teams(added: Iterable[int]) -> str:
+    return digests.of_value(sorted(added)).hex()
+
+
 def opened(gate: Gate, standing: Proposal) -> dict[str, Any]:
-    """Return the row digests for the event of a gate that opens, or whose proposal has changed."""
-    return {"seen": bytes(standing.digest).hex(), ROWS: rows(gate, standing)}
+    """Return the row digests for the event of a gate that opens, or whose proposal or reviewers have changed."""
+    return {"seen": bytes(standing.digest).hex(), ROWS: rows(gate, standing)} if gate.vouched else {}
 
 
 def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any]:
     """Return the row digests for the event of a decision."""
+    if not gate.vouched:
+        return {}
     said = {f"decision:{decision.pk}": digest_row(decision, DECISION)}
     return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
 
 
 def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: Iterable[Grant]) -> dict[str, Any]:
     """Return the row facts for the event of a gate that ends: what was seen, what may run, voters and grants."""
+    if not gate.vouched:
+        return {}
     given = [(grant.action, grant.effect) for grant in grants]
     said = {f"outcome:{outcome.pk}": _outcome(outcome, [each.pk for each in decisions], given)}
     return {
@@ -117,7 +136,7 @@ def last_move(gate: str) -> dict[str, Subquery]:
 def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     """Check a gate, and how it ended, against the last event that moved it; needs what `last_move` reads.
 
-    Raises NotVerified.
+    The gate is vouched for then. Raises NotVerified.
     """
     if not standing.gate.policy.proven:
         raise NotVerified(_name(f"policy:{standing.gate.policy_id}"), covered_rows.NO_EVENT)
@@ -126,7 +145,10 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     now = rows(standing.gate, standing)
     if outcome is not None:
         now[f"outcome:{outcome.pk}"] = _whole(outcome)
+    if _added(standing.gate) not in said:  # a process of the release before has moved it
+        del now[_added(standing.gate)]
     _compare(now, said)
+    standing.gate.vouched = True
 
 
 def sound(standing: Proposal) -> bool:
@@ -212,13 +234,13 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     gates = (
         Gate.objects.filter(pk__in=numbers)
         .select_related("policy")
-        .prefetch_related("policy__reviewing", "policy__people")
+        .prefetch_related("policy__reviewing", "policy__people", "added")
     )
     found = {gate.pk: _of_gate(gate) for gate in gates}
     for gate in gates:
         gate.policy.reviewer_ids = [each.team_id for each in gate.policy.reviewing.all()]
         gate.policy.person_ids = [each.pk for each in gate.policy.people.all()]
-        found[gate.pk] |= gate.policy.rows
+        found[gate.pk] |= gate.policy.rows | {_added(gate): _teams(each.team_id for each in gate.added.all())}
     for proposal in Proposal.objects.filter(gate__in=numbers):
         found[proposal.gate_id][f"proposal:{proposal.pk}"] = digest_row(proposal, PROPOSAL)
     for decision in Decision.objects.filter(gate__in=numbers):

@@ -39,6 +39,16 @@ def request_digest(agent: str, policy: str, step: str, card: Card) -> str:
     return digests.of_value({"agent": agent, "policy": policy, "step": step, "actions": actions}).hex()
 
 
+def draw_digest(team: int, agent: str, policy: str, step: str, card: Card) -> str:
+    """Return a digest of what a card asks for, by key fields where it has them; "" without actions.
+
+    Whoever changes a word beside these asks for the same.
+    """
+    alike = [likeness_of(team, each, "") for each in card.actions]
+    asked = [each.key or each.arguments for each in alike]
+    return digests.of_value({"agent": agent, "policy": policy, "step": step, "actions": asked}).hex() if asked else ""
+
+
 def kind_digest(agent: str, policy: int, step: str, kind: str, card: Card) -> str:
     """Return a text that gates of one kind share: they ask about the same tools, with the same verdicts."""
     tools = sorted({(action.tool, *action.verdicts) for action in card.actions})

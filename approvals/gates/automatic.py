@@ -2,10 +2,10 @@
 
 Never what people have rejected before or approved in another form, a question, what lacks a value, what an external
 program alone describes, what would be done a second time, nor where a rule could not be evaluated or a password is
-asked. The share that people see is drawn by a keyed digest of what is proposed and of the policy's version: neither the
-agent nor its author can tell beforehand what it will be, and whoever asks for the same again draws the same again. A
-draw that was withdrawn or expired goes to the agent's next request of the same tools under that policy, until people
-have decided one.
+asked. The share that people see is drawn by a keyed digest of what is proposed, by its key fields where it has them,
+and of the policy's version: neither the agent nor its author can tell beforehand what it will be, and whoever asks for
+the same again draws the same again. A draw that was withdrawn or expired goes to the agent's next request of the same
+tools under that policy, until people have decided one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import hmac
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from approvals.audit import evidence
 from approvals.cards.card import Card
 from approvals.consequences.gate import GateImpacts
 from approvals.models import Gate, Policy, Proposal
@@ -54,6 +55,7 @@ def approve(gate_id: int, proposal: Proposal) -> None:
     if needs is None or not needs.auto or needs.sampled:
         return
     reading = read(gate_id)
+    evidence.check(reading.proposal)
     gate, first = reading.gate, reading.proposal
     if reading.acted and GateImpacts(gate, first.card, first.state_patch).approve().repeats:
         return

@@ -63,18 +63,14 @@ def close(
     *,
     status: Gate.Status = Gate.Status.DECIDED,
     told: Sequence[event_log.Entry] = (),
-    sound: bool = True,
 ) -> Outcome:
-    """End a gate that `move` has locked in this transaction. `told`: events to write before the end's own.
-
-    Where its rows are not `sound`, the event holds no digests of them, so that a verification still reports them.
-    """
+    """End a gate that `move` has locked in this transaction. `told`: events to write before the end's own."""
     if not gate.move(status=status):
         raise AssertionError(f"{gate} was locked and is not open")
     outcome, grants = _outcome(gate, standing, end)
     counted = [Outcome.decisions.through(outcome=outcome, decision=decision) for decision in end.decisions]
     freed = Hold.objects.freeing(run=gate.run_id, subject=gate.subject, by=end.by)
-    ended = gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants, sound))
+    ended = gate.entry(f"gate.{_EVENT[status]}", by=end.by, data=_facts(outcome, end, grants))
     waits = [Unrun(gate=gate, due_at=_by(gate, outcome))] if outcome.lets_run else []
     owed = []
     if status != Gate.Status.DECIDED and required.of(standing, gate.policy).sampled:
@@ -97,11 +93,10 @@ def _by(gate: Gate, outcome: Outcome) -> datetime:
     return (gate.closed_at or outcome.created_at) + timedelta(seconds=settings.HOLDPOINT_NOT_RUN_AFTER)
 
 
-def _facts(outcome: Outcome, end: GateEnd, grants: Sequence[Grant], sound: bool) -> dict[str, Any]:
+def _facts(outcome: Outcome, end: GateEnd, grants: Sequence[Grant]) -> dict[str, Any]:
     """Build the data of the end's event, with verdicts by action where they differ."""
     verdicts = {"verdicts": outcome.by_action} if end.kind == Kind.MIXED else {}
-    rows = evidence.ended(outcome.gate, outcome, end.decisions, grants) if sound else {}
-    return {"kind": end.kind, **verdicts, **rows}
+    return {"kind": end.kind, **verdicts, **evidence.ended(outcome.gate, outcome, end.decisions, grants)}
 
 
 _EVENT = {Gate.Status.DECIDED: "closed", Gate.Status.EXPIRED: "expired", Gate.Status.WITHDRAWN: "withdrawn"}
@@ -124,7 +119,7 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
         kind = agreed_kind(standing) if approves else Kind.EXPIRED
         added = _added(gate, standing) if approves else ()
         end = GateEnd(kind=kind, by=by, added=added, then="" if approves else deadline_stops(gate, standing))
-        return close(gate, standing, end, status=Gate.Status.EXPIRED, sound=sound)
+        return close(gate, standing, end, status=Gate.Status.EXPIRED)
 
 
 def approve(gate: Gate, standing: Proposal, *, by: Actor) -> Outcome:
@@ -135,10 +130,13 @@ def approve(gate: Gate, standing: Proposal, *, by: Actor) -> Outcome:
 def pass_deadline(gate: Gate) -> None:
     """Set an open gate's deadline to a second ago, with its event; for trials of agents."""
     with transaction.atomic():
+        reading = read(gate.pk)
+        evidence.check(reading.proposal)
+        gate = reading.gate
         gate.move()
         Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
-        passed = read(gate.pk)
-        passed.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(passed.gate, passed.proposal))
+        gate.refresh_from_db(fields=["deadline"])
+        gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(gate, reading.proposal))
 
 
 def deadline_approves(gate: Gate, standing: Proposal) -> bool:
@@ -175,11 +173,12 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
     """Close an open gate that needs no answer any more; None where it is closed."""
     with transaction.atomic():
         reading = read(gate.pk)
-        gate, sound = reading.gate, evidence.sound(reading.proposal)
+        gate = reading.gate
+        evidence.sound(reading.proposal)  # it is withdrawn anyway, and vouched for where it is
         if not gate.move():
             return None
         end = GateEnd(kind=Kind.WITHDRAWN, by=by, reason=reason)
-        return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN, sound=sound)
+        return close(gate, gate.standing(), end, status=Gate.Status.WITHDRAWN)
 
 
 def _added(gate: Gate, standing: Proposal) -> list[str]:

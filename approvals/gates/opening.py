@@ -193,7 +193,9 @@ def _required(asked: NewGate) -> Requirements:
     if not needs.auto:
         return needs
     may = automatic.offered(needs, card, kind=asked.kind, attempt=asked.earlier.attempt, external=run.plan.external)
-    proposed = _request_digest(asked) or digests.of_value(card.to_json()).hex()
+    plan, step = run.plan, asked.step.name
+    proposed = likeness.draw_digest(run.team_id, plan.agent, policy.name, step, card)
+    proposed = proposed or digests.of_value(card.to_json()).hex()
     return replace(needs, auto=may, sampled=may and (_takes_sample(asked) or automatic.drawn(proposed, policy)))
 
 
@@ -235,7 +237,7 @@ def _gate(asked: NewGate, id: int, at: datetime, needs: Requirements) -> Gate:
         deadline=None if deadline is None else calendars.after(policy, at, deadline),
         opened_at=at,
     )
-    gate.added_ids = []  # nobody was added to it yet
+    gate.added_ids, gate.vouched = [], True  # nobody was added to it yet
     return gate
 
 

@@ -169,6 +169,7 @@ class Gate(models.Model):
         "self", symmetrical=False, related_name="replacements"
     )
     end: str | None = None  # see approvals.audit.evidence.with_end
+    vouched = False  # new, or found as its last event tells; see approvals.audit.evidence
     wrote: list[int] | None = None  # see approvals.policy.authorship.authors_of
 
     objects = GateQuerySet.as_manager()
@@ -233,9 +234,14 @@ class Gate(models.Model):
     @property
     def reviewer_ids(self) -> list[int]:
         """List the ids of the teams whose people may decide: the policy's, and those added to this gate."""
+        return [*self.policy.reviewer_ids, *self.added_team_ids]
+
+    @property
+    def added_team_ids(self) -> list[int]:
+        """List the ids of the teams that were added to this gate's reviewers."""
         if self.added_ids is None:
             self.added_ids = list(self.added.order_by("pk").values_list("team", flat=True))
-        return [*self.policy.reviewer_ids, *self.added_ids]
+        return self.added_ids
 
     @cached_property
     def reviewers(self) -> list[Group]:

@@ -2,6 +2,7 @@
 
 from .gates import (
     REJECTION,
+    add_team,
     change_effects,
     change_gate,
     decide,
@@ -22,6 +23,7 @@ __all__ = [
     "READER",
     "REJECTION",
     "REVIEWER",
+    "add_team",
     "ann",
     "bob",
     "change_effects",

@@ -18,7 +18,7 @@ from approvals.decisions import deciding
 from approvals.decisions.submission import Submission
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.opening import open_gate
-from approvals.models import Decision, Gate, Outcome, Policy, versions
+from approvals.models import AddedTeam, Decision, Gate, Outcome, Policy, versions
 from checkpoints import actors, store
 from checkpoints.events.event_proof import ROWS
 from checkpoints.models import Run
@@ -87,6 +87,7 @@ def change_gate(gate: Gate, **columns: Any) -> None:
     """Give a gate's row these columns, as if it had been so, with the event that tells of it."""
     Gate.objects.filter(pk=gate.pk).update(**columns)
     row = Gate.objects.select_related("run", "policy", "team").get(pk=gate.pk)
+    row.vouched = True
     data = evidence.opened(row, row.standing())
     outcome = Outcome.objects.filter(gate=row).first()
     if outcome:
@@ -95,6 +96,12 @@ def change_gate(gate: Gate, **columns: Any) -> None:
     for decision in row.decisions.all():
         data[ROWS] |= evidence.decided(row, row.standing(), decision)[ROWS]
     row.say("gate.rescheduled", by=actors.SYSTEM, data=data)
+
+
+def add_team(gate: Gate, team: Group) -> None:
+    """Add a team to the gate's reviewers, as an escalation does, with the event that tells of it."""
+    AddedTeam.objects.create(gate=gate, team=team, by=actors.SYSTEM.id)
+    change_gate(gate)
 
 
 def change_effects(rows: QuerySet[Effect], **columns: Any) -> None:

@@ -245,6 +245,7 @@ def forge(run: Run, *, tell: bool) -> None:
     Run.objects.filter(pk=run.pk).update(status="queued")
     if tell:
         closed = Gate.objects.select_related("policy").get(pk=gate.pk)
+        closed.vouched = True
         data = {"kind": "approved", **evidence.ended(closed, outcome, [], grants)}
         Event.objects.create(
             kind="gate.closed", run_id=run.pk, team_id=run.team_id, subject=gate.subject, version=2, actor="user:1",
@@ -576,5 +577,6 @@ def test_the_end_of_a_forged_gate_does_not_vouch_for_it() -> None:
         assert any(fault.startswith(f"gate {gate.pk}: differs") for fault in faults(gate.run))
     # Other tests verify what is left in the database.
     ended = Gate.objects.get(pk=gate.pk)
+    ended.vouched = True
     ended.say("gate.expired", by=SYSTEM, data=evidence.ended(ended, ended.outcome, [], ended.outcome.grants.all()))
     assert faults(gate.run) == []

@@ -119,9 +119,25 @@ def test_who_asks_for_the_same_again_draws_the_same_lot(team: Group) -> None:
     assert len(set.union(*lots)) == 2, "some are drawn, and some not"
 
 
+def test_who_asks_for_the_same_with_another_note_draws_the_same_lot(team: Group) -> None:
+    """A drawn payment was left open, and asked for again with another note until the rule approved it."""
+    policy = payments(team, sample=50, rules=[{**SMALL, "when": "true"}])
+    plan, lots = make_plan(), []
+    for number in range(20):
+        paid = {"to": f"Recipient {number}", "amount": "40.00"}
+        cards = [
+            make_card(actions=[make_action(pointer="", arguments=paid | {"note": note}, pinned=["/to", "/amount"])])
+            for note in ("", "please", "again")
+        ]
+        gates = [make_gate(run=make_run(plan=plan, team=team), policy=policy, card=card) for card in cards]
+        lots.append({gate.standing().requirements for gate in gates})
+    assert [len(each) for each in lots] == [1] * 20
+    assert len(set.union(*lots)) == 2, "some are drawn, and some not"
+
+
 def asked(policy: Policy, plan: Plan, what: str, tool: str = "payments.refund") -> Gate:
     """A gate about something of its own, as it is once it was opened."""
-    card = make_card(actions=[make_action(tool=tool, arguments={"amount": "40.00", "to": what})])
+    card = make_card(actions=[make_action(tool=tool, pointer="", arguments={"amount": "40.00", "to": what})])
     return Gate.objects.get(pk=make_gate(run=make_run(plan=plan, team=policy.team), policy=policy, card=card).pk)
 
 

@@ -201,6 +201,7 @@ def moved(gate: Gate) -> dict[str, str]:
 
 def moved_before(gate: Gate) -> None:
     """A process of the release before moves the gate."""
+    gate.vouched = True
     data = evidence.opened(gate, gate.standing())
     data[ROWS] = {name: said for name, said in data[ROWS].items() if not name.startswith("authors:")}
     gate.say("gate.rescheduled", by=SYSTEM, data=data)

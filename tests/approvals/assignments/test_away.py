@@ -20,13 +20,13 @@ from approvals.gates.lists.queues import ALL, DECIDED, MINE, MINE_DECIDED, Reade
 from approvals.live import page_frame
 from approvals.live.access import access_as
 from approvals.live.replay import missed
-from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
+from approvals.models import Decision, Delegation, Gate, LentPolicy
 from approvals.policy import authority
 from checkpoints.events.commit_order import newest
 from checkpoints.models import Event
 from checkpoints.values.canonical_json import decode
 from tests.approvals.views.test_merging_drafts import page_of
-from tests.factories import READER, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
+from tests.factories import READER, add_team, ann, bob, decide, make_gate, make_policy, make_team, make_user, waiting
 from tests.harness.altered_rows import altered
 from tests.harness.racing_threads import race
 from tests.harness.signed_in_clients import form_of, post
@@ -131,7 +131,7 @@ def test_a_gate_is_listed_once_however_many_ways_lead_to_it() -> None:
     gate, one, other = make_gate(team=team), ann(team, directors), bob(team)
     lend(one, other)
     assert ReaderReach.of(other).ids(MINE, most=10) == [gate.pk]
-    AddedTeam.objects.create(gate=gate, team=directors, by="system")
+    add_team(gate, directors)
     for person in (one, make_user("Cy Third", team), make_user("Dora Director", directors)):
         lend(person, other)
     reach = ReaderReach.of(other)
@@ -314,7 +314,7 @@ def test_it_is_for_the_named_teams_and_policies_alone() -> None:
 def test_it_reaches_gates_to_which_the_persons_team_was_added() -> None:
     team, directors = make_team(), make_team("Directors")
     gate, boss, other = make_gate(team=team), make_user("Dora Director", directors), make_user("Bo Elsewhere")
-    AddedTeam.objects.create(gate=gate, team=directors, by="system")
+    add_team(gate, directors)
     lend(boss, other)
     assert agrees(gate, other)
     assert authority.may_decide([gate])[gate.pk] == {boss.pk, other.pk}  # who is told of it

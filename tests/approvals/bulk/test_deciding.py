@@ -16,7 +16,7 @@ from approvals.decisions.bulk.orders import BulkChoice, BulkSubmission
 from approvals.decisions.undoing.take_back import take_back
 from approvals.errors import Invalid
 from approvals.gates import closing
-from approvals.models import AddedTeam, BulkOrder, Decision, Gate
+from approvals.models import BulkOrder, Decision, Gate
 from approvals.views.lists.bulk import choices_in
 from checkpoints import actors, crash_points
 from checkpoints.models import Event
@@ -25,6 +25,7 @@ from tests.approvals.assignments.test_away import lend
 from tests.approvals.bulk.bulk_forms import REASON, alike, form, make_stuck_plan, preview, send
 from tests.approvals.decisions.undoing.windows import WINDOW
 from tests.factories import (
+    add_team,
     ann,
     bob,
     decide,
@@ -302,7 +303,7 @@ def test_whoever_decides_under_no_policy_of_their_own_decides_together_too(way: 
     else:
         other = mira(leads := make_team("Leads"))
         for gate in gates:
-            AddedTeam.objects.create(gate=gate, team=leads, by="system")
+            add_team(gate, leads)
     client = signed_in(other)
     assert client.get("/").content.count(b'name="gate"') == 2
     assert "You approved 2 gates" in send(client, form(preview(client, gates)))

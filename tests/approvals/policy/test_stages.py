@@ -10,11 +10,11 @@ import pytest
 from django.contrib.auth.models import Group
 
 from approvals.errors import AlreadySaid, NotAllowed, NotVerifiable, SecondLookNeeded
-from approvals.models import AddedTeam, Decision, Gate, Policy
+from approvals.models import Decision, Gate, Policy
 from approvals.policy import required
 from approvals.policy.requirements import Requirements, Role, Stage
 from checkpoints.models import Event
-from tests.factories.gates import decide, edit_amount, make_card, make_gate, make_policy, waiting
+from tests.factories.gates import add_team, decide, edit_amount, make_card, make_gate, make_policy, waiting
 from tests.factories.people import make_team, make_user
 from tests.harness.altered_rows import altered
 from tests.harness.racing_threads import race
@@ -50,7 +50,7 @@ def test_an_added_team_may_stand_in_for_a_person_who_is_named() -> None:
     mira, dora = make_user("mira", support), make_user("dora", directors)
     policy = make_policy(support, stages=[stage((1, [], [mira.pk]))])
     gate = make_gate(policy=policy)
-    AddedTeam.objects.create(gate=gate, team=directors, by="system")
+    add_team(gate, directors)
     decide(gate, dora)
     assert Gate.objects.get(pk=gate.pk).status == "decided"
 
