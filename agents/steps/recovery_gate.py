@@ -20,7 +20,7 @@ from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.english import quoted
 from approvals.gates import closing
 from approvals.gates.opening import open_gate
-from approvals.models import Gate
+from approvals.models import Gate, Grant
 from approvals.schema.walk import resolved
 from checkpoints import crash_points
 from checkpoints.actors import SYSTEM
@@ -273,7 +273,7 @@ def ask(
             run=session.run,
             snapshot=session.snapshot,
             step=spec,
-            policy=_policy_of(session, spec),
+            policy=_policy_of(session, spec, effect),
             card=card,
             kind="recovery",
             by=session.by,
@@ -287,10 +287,18 @@ def named(spec: StepSpec) -> str:
     return quoted([spec.title])
 
 
-def _policy_of(session: RunSession, spec: StepSpec) -> str:
-    """Return the policy for asking: the gate's own, that of the gate which allows the effect, else the default."""
+def _policy_of(session: RunSession, spec: StepSpec, effect: Effect | None) -> str:
+    """Return the policy for asking: the gate's own, or the one by which the effect was approved last.
+
+    Else that of the first gate which allows it, or the default. An answer may let the effect run once more.
+    """
     if spec.kind == "gate":
         return spec.policy
+    given = Grant.objects.filter(outcome__gate__run=session.run, effect=spec.name)
+    if effect is not None and effect.grant_id is not None:
+        given = Grant.objects.filter(pk=effect.grant_id)
+    if approved := given.order_by("-pk").values_list("outcome__gate__policy__name", flat=True).first():
+        return approved
     return next((gate.policy for gate in session.plan.steps if spec.name in gate.allows), "default")
 
 

@@ -20,8 +20,8 @@ from approvals.models import Gate
 from approvals.policy import authorship
 from checkpoints.audit import verify_runs
 from checkpoints.models import Event, Run
-from tests.agents.remote.outside_program import STEPS, Program, decide
-from tests.factories import MEMBER, ann, bob, make_team, mira
+from tests.agents.remote.outside_program import ACTION, STEPS, WIRE, Program, decide
+from tests.factories import MEMBER, ann, bob, make_policy, make_team, mira
 from tests.factories.tokens import bearing, make_token
 from tests.harness.examples import first_alone
 from tests.harness.services import Talking
@@ -65,6 +65,29 @@ def test_people_are_asked_what_became_of_it_and_nobody_has_to_claim() -> None:
     assert (program.row().status, Effect.objects.get(pk=effect["id"]).status) == ("waiting", "unknown")
     Sweeper().go_on_alone()
     assert questions(program) == [question]
+
+
+def test_the_question_is_for_the_people_whose_policy_approved_it() -> None:
+    """It was asked by the policy of the plan's first gate that allows the effect: one person had it done again."""
+    program = Program()
+    make_policy(program.team, name="default")
+    make_policy(program.team, name="strict", quorum=2)
+    draft, review, wire, report = STEPS
+    strict = {**review, "name": "strict", "policy": "strict"}
+    program.register(steps=[{**draft, "jumps": ["strict"]}, {**review, "on_reject": ""}, strict, wire, report])
+    program.run = program.ok(program.post("runs", {"agent": program.agent, "input": {"invoice": {}}}))["id"]
+    program.claim()
+    paid = [{"op": "set", "field": "payment", "value": WIRE}]
+    program.ok(program.work("checkpoints", step="draft", next_step="strict", ops=paid))
+    asked = program.ok(program.work("gates", step="strict", title="Wire 120.00", actions=[ACTION]))
+    gate = Gate.objects.get(pk=asked["gate"])
+    decide(gate, by=ann(program.team))
+    decide(gate, by=mira(program.team))
+    program.claim()
+    effect = program.begin()
+    program.ok(program.report(effect["id"], status="unknown", error="timed out", writes={}))
+    (question,) = questions(program)
+    assert question.policy.name == "strict"
 
 
 def test_whoever_answers_for_it_does_not_answer_the_question() -> None:
