@@ -24,7 +24,8 @@ class Sent(NamedTuple):
     body: bytes
 
 
-# What becomes of a request: "" lets it pass, "lose" loses its answer, a status with seconds refuses it.
+# What becomes of a request: "" lets it pass, "lose" loses its answer, a path passes it to another address of the
+# server, a status with seconds refuses it.
 Fate = Callable[[Sent], str | tuple[int, str]]
 
 
@@ -53,7 +54,8 @@ class Proxy:
                     self.answer(fate[0], b'{"detail": "Later."}', {"Retry-After": fate[1]})
                     return
                 headers = {name: self.headers[name] for name in PASSED if name in self.headers}
-                told = httpx.request(self.command, server + self.path, headers=headers, content=body, timeout=PATIENCE)
+                path = fate if fate.startswith("/") else self.path
+                told = httpx.request(self.command, server + path, headers=headers, content=body, timeout=PATIENCE)
                 if fate == "lose":
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)

@@ -109,7 +109,7 @@ export class Holdpoint {
     }
   }
 
-  /** Ask people without doing anything. Throws Rejected, Expired, Withdrawn, Stopped, StillOpen. */
+  /** Ask people without doing anything. Throws Rejected, Expired, Withdrawn, Stopped, StillOpen, NotHandedOut. */
   async ask<A extends object>(name: string, args: A, options: Options = {}): Promise<Said<A>> {
     const { id } = await this.#post({ ...question(name, args, options), ask_only: true }, options);
     return this.said<A>(id, options);

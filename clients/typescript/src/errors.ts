@@ -118,6 +118,16 @@ export class AlreadyDone extends Refused {
   }
 }
 
+/** The server did not hand out the answer at `gate`, so it allows nothing; the message says why, and what to do. */
+export class NotHandedOut extends HoldpointError {
+  constructor(
+    message: string,
+    readonly gate: number,
+  ) {
+    super(message);
+  }
+}
+
 /** Nobody has decided before the timeout: resume by `gate` later. */
 export class StillOpen extends AtGate {}
 

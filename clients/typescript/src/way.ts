@@ -11,7 +11,7 @@ import { type Held, type Turn, claim } from "./claim.js";
 import { type Decision, type Gate, type Outcome, type Said, decisionOf, editsOf, inWords, refused, sentence } from "./endings.js";
 import * as errors from "./errors.js";
 import { parse, textAt } from "./exact.js";
-import { handedBefore } from "./handing.js";
+import { handedBefore, keptBack } from "./handing.js";
 import type { components } from "./openapi.js";
 import { begunUndo } from "./undoing.js";
 
@@ -101,12 +101,13 @@ export class Way {
     }
   }
 
-  /** Return people's decision on a question that performs nothing. Throws a kind of Refused, StillOpen. */
+  /** Return people's decision on a question that performs nothing. Throws a kind of Refused, StillOpen, NotHandedOut. */
   async said<A>(): Promise<Said<A>> {
     await this.decided();
     try {
       (await claim(this.api, this.run)).held.letGo();
     } catch (error) {
+      if (error instanceof errors.Problem && error.status === 403) throw await keptBack(this.api, this.gate, error);
       if (!["not_claimable", "run_ended"].includes(code(error))) throw error; // it ends by itself
     }
     const [outcome, gate] = await this.#told();
@@ -119,7 +120,7 @@ export class Way {
     if (refusal) throw refusal;
     const text = bound(gate, about, textAt(outcome.text, "outcome", "arguments", about) ?? "{}");
     const edits = editsOf(outcome.value, about);
-    const toldAt = outcome.value.grants.length ? undefined : await handedBefore(this.api, this.gate);
+    const toldAt = await handedBefore(this.api, this.gate);
     return { ...known, arguments: parse(text) as A, text, edits, changes: inWords(edits), answer: undefined, toldAt };
   }
 

@@ -243,8 +243,8 @@ def said(api: Api, posting: Posting) -> Op[Said]:
     """Ask people without doing anything; no run stays in the queue.
 
     The arguments are those of `approve`. Their final values are in `arguments`; an answer given instead
-    (`respond=True`) is in `answer`. Raises Rejected, Expired, Withdrawn, Stopped, StillOpen and
-    Altered.
+    (`respond=True`) is in `answer`. Raises Rejected, Expired, Withdrawn, Stopped, StillOpen, Altered
+    and NotHandedOut.
     """
     turn = yield from post(api, posting, ask_only=True)
     return (yield from Way(api, turn.gate or 0, timeout=posting.timeout, asked=posting.asked).said())

@@ -13,12 +13,13 @@ from typing import Any
 from . import questions
 from .answers import Begun, Events, Gate, Outcome, Run, Saved, Turn
 from .calls import RESULT, Allowed
-from .endings import Said, decision_of, handed_before, refused, sentence
+from .endings import Said, decision_of, hand_out, kept_back, refused, sentence
 from .errors import (
     AlreadyDone,
     Altered,
     Answered,
     HoldpointError,
+    NotAllowed,
     NotClaimable,
     Rejected,
     RunEnded,
@@ -136,7 +137,10 @@ class Way:
             held = turn = None
 
     def said(self) -> Op[Said]:
-        """Return people's decision on a question that performs nothing. Raises Refused, StillOpen, Altered."""
+        """Return people's decision on a question that performs nothing.
+
+        Raises Refused, StillOpen, Altered and NotHandedOut.
+        """
         outcome, gate = yield from self.settled()
         refusal = refused(gate, self.actions, self.known)
         if isinstance(refusal, Answered):
@@ -147,18 +151,23 @@ class Way:
         told = outcome.outcome.arguments.get(self.about) if outcome.outcome else None
         edits, asked = outcome.edits.get(self.about, []), self.asked.get(self.about)
         arguments = approved(gate, self.about, told or {}, asked=asked, edits=edits)
-        at = None if outcome.grants else (yield from handed_before(self.api, self.gate))
-        decision = decision_of(gate, self.about)
+        handed = yield from hand_out(self.api, self.gate, to=f"gate-{self.gate}")
+        at, decision = None if handed.first else handed.at, decision_of(gate, self.about)
         return Said(**self.known, decision=decision, arguments=arguments, edits=edits, told_at=at)
 
     def settled(self) -> Op[tuple[Outcome, Gate]]:
-        """Wait for people, and end the run, which performs nothing; return what `told` does. Raises StillOpen."""
+        """Wait for people, and end the run, which performs nothing; return what `told` does.
+
+        Raises StillOpen, and NotHandedOut for a token that may not work on runs.
+        """
         yield from self.decided()
         try:
             held, _ = yield from claim(self.api, self.run)
             held.let_go()
         except (NotClaimable, RunEnded):
             LOG.debug("Run %s ends by itself", self.run)
+        except NotAllowed as refusal:
+            raise (yield from kept_back(self.api, self.gate, refusal)) from refusal
         return (yield from self.told())
 
     def told(self) -> Op[tuple[Outcome, Gate]]:

@@ -9,9 +9,19 @@ from typing import Any
 
 from .answers import Gate, HandedOut
 from .calls import Decision, in_words
-from .errors import Answered, Expired, Refused, Rejected, Withdrawn
+from .errors import Answered, Expired, NotFound, NotHandedOut, Problem, Refused, Rejected, Withdrawn
 from .exchange import Op
 from .sending import Api
+
+OLDER = (
+    "The Holdpoint server is older than this client and cannot hand out the answer at gate {gate} once, so the call "
+    "was not made. Update the server, then ask again."
+)
+NO_SCOPE = (
+    "This token may not work on runs, so the answer at gate {gate} was not handed out to it and the call was not made. "
+    "Use a token with the scope runs:work."
+)
+KEPT_BACK = "The server did not hand out the answer at gate {gate}, so the call was not made: {why}"
 
 
 @dataclass(frozen=True)
@@ -59,10 +69,31 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
     return Rejected(f"{told} Do not do it another way.", by=by, reason=reason, **known)
 
 
-def handed_before(api: Api, gate: int) -> Op[datetime | None]:
-    """Record that the approval at a gate is handed out; return when it was before, None for the first time."""
-    handed = yield from api.post(f"gates/{gate}/handouts", {"to": f"gate-{gate}"}, HandedOut)
-    return None if handed.first else handed.at
+def hand_out(api: Api, gate: int, *, to: str, frees: str = "") -> Op[HandedOut]:
+    """Record that the approval at a gate is handed out to one call, which names itself by `to`. Raises NotHandedOut."""
+    try:
+        return (yield from api.post(f"gates/{gate}/handouts", {"to": to, "frees": frees}, HandedOut))
+    except Problem as refusal:
+        raise (yield from kept_back(api, gate, refusal)) from refusal
+
+
+def kept_back(api: Api, gate: int, refusal: Problem) -> Op[NotHandedOut]:
+    """Return the exception for an answer that the server refused to hand out."""
+    words = KEPT_BACK.format(gate=gate, why=refusal.detail)
+    if refusal.code == "insufficient_scope":
+        words = NO_SCOPE.format(gate=gate)
+    elif isinstance(refusal, NotFound) and not (yield from _hands_out(api, gate)):
+        words = OLDER.format(gate=gate)
+    return NotHandedOut(words, gate=gate)
+
+
+def _hands_out(api: Api, gate: int) -> Op[bool]:
+    """Tell whether the server knows the address, whose 404 is also for a gate that is hidden: then GET is a 405."""
+    try:
+        yield from api.get(f"gates/{gate}/handouts", HandedOut)
+    except Problem as refusal:
+        return not isinstance(refusal, NotFound)
+    return True
 
 
 def decision_of(gate: Gate, action: str) -> Decision:

@@ -132,6 +132,14 @@ class AlreadyDone(Refused):
         self.result = result
 
 
+class NotHandedOut(HoldpointError):
+    """The server did not hand out the answer at `gate`, so it allows nothing; the message says why, and what to do."""
+
+    def __init__(self, message: str, *, gate: int) -> None:
+        super().__init__(message)
+        self.gate = gate
+
+
 class StillOpen(HoldpointError):
     """Nobody has decided before the timeout: resume by `gate` later. People decide at `url`."""
 

@@ -21,12 +21,12 @@ from typing import Any, Literal
 
 import anyio
 
-from ..answers import Gate, HandedOut, Outcome
+from ..answers import Gate, Outcome
 from ..approvals import deferred
 from ..awaiting import awaited
 from ..calls import in_words
 from ..client import AsyncHoldpoint
-from ..endings import decision_of, refused, sentence
+from ..endings import decision_of, hand_out, refused, sentence
 from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
 from ..exact_calls import approved, digest
 from ..exchange import Op
@@ -197,8 +197,7 @@ async def _handed_out(hp: AsyncHoldpoint, found: Answer, ends: float, *, to: str
     if left < SHORTLY:
         raise Unreachable("It is too late to hand the approval out.")
     with anyio.move_on_after(left, shield=True):
-        taking = hp._api.post(f"gates/{found.gate}/handouts", {"to": to, "frees": frees}, HandedOut)
-        handed = await hp._io.run(taking)
+        handed = await hp._io.run(hand_out(hp._api, found.gate, to=to, frees=frees))
         if handed.first:
             return found
         if handed.yours:
