@@ -7,12 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Barrier
 from typing import Annotated, Any, TypedDict
 
 import pytest
 from deepagents import create_deep_agent
 from holdpoint import Altered, AsyncHoldpoint, CannotAsk, Expired, Question, Rejected, StillOpen, Withdrawn
-from holdpoint.langgraph import arun, run
+from holdpoint.langgraph import ThreadMoved, arun, run
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
@@ -309,6 +310,36 @@ def test_the_awaited_one_does_the_same(elsewhere: Elsewhere) -> None:
     assert told.result(PATIENCE)["got"] == [EDITED]
 
 
+@pytest.mark.parametrize("awaited", [False, True])
+def test_of_two_programs_at_one_gate_one_goes_on_past_the_node_that_asked(elsewhere: Elsewhere, awaited: bool) -> None:
+    """One approval paid twice: LangGraph began the next node while the save of the one before was under way."""
+    both, paid = Barrier(2), []
+
+    def ask(_: State) -> State:
+        answer = interrupt("Which day?")
+        both.wait(PATIENCE)
+        return {"got": [answer]}
+
+    def pay(state: State) -> State:
+        paid.append(state["got"])
+        return {"got": ["paid"]}
+
+    def start() -> Any:
+        graph = StateGraph(State).add_sequence([ask, pay]).add_edge(START, "ask").compile(checkpointer=elsewhere.make())
+        begins, place = {"got": []}, config(elsewhere.thread)
+        if awaited:
+            return elsewhere.world.awaits(lambda hp: arun(graph, begins, place, hp=hp))
+        return elsewhere.runs(graph)
+
+    first = start()
+    elsewhere.world.gate()
+    second = start()
+    elsewhere.decides({"verdict": "edit", "arguments": {"answer": "Monday"}})
+    errors = [each.exception(PATIENCE) for each in (first, second)]
+    assert sorted(map(type, errors), key=str) == [type(None), ThreadMoved]
+    assert paid == [["Monday"]]
+
+
 def test_what_cannot_be_asked_about_says_what_to_do(elsewhere: Elsewhere) -> None:
     def ask(state: State) -> State:
         return {"got": []}
@@ -358,6 +389,7 @@ def test_the_pages_example_is_killed_while_it_waits_and_decided_in_a_browser(
 DIES = """
 import operator, os, signal, sys, time
 from pathlib import Path
+from threading import Barrier
 from typing import Annotated, TypedDict
 from holdpoint import Holdpoint
 from holdpoint.langgraph import HoldpointSaver, run

@@ -98,7 +98,8 @@ def _sorted(graph: Graph, config: RunnableConfig, asking: Asking) -> tuple[Mappi
         raise CannotAsk("Compile the graph without interrupt_before and interrupt_after, and call interrupt() instead.")
     if config.get("configurable", {}).get("checkpoint_id"):
         raise CannotAsk("Leave checkpoint_id out: the graph goes on from the newest checkpoint of its thread.")
-    options: Mapping[str, Any] = asking.get("options", {})
+    # LangGraph would begin the next node while the save is under way that tells it that another program goes on too.
+    options: Mapping[str, Any] = {"durability": "sync", **asking.get("options", {})}
     return options, {name: each for name, each in asking.items() if name != "options"}
 
 
