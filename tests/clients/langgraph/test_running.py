@@ -315,7 +315,7 @@ def test_of_two_programs_at_one_gate_one_goes_on_past_the_node_that_asked(elsewh
     """One approval paid twice: LangGraph began the next node while the save of the one before was under way."""
     both, paid = Barrier(2), []
 
-    def ask(_: State) -> State:
+    def ask(state: State) -> State:
         answer = interrupt("Which day?")
         both.wait(PATIENCE)
         return {"got": [answer]}
@@ -325,10 +325,10 @@ def test_of_two_programs_at_one_gate_one_goes_on_past_the_node_that_asked(elsewh
         return {"got": ["paid"]}
 
     def start() -> Any:
-        graph = StateGraph(State).add_sequence([ask, pay]).add_edge(START, "ask").compile(checkpointer=elsewhere.make())
-        begins, place = {"got": []}, config(elsewhere.thread)
+        nodes = StateGraph(State).add_node(ask).add_node(pay).add_edge(START, "ask").add_edge("ask", "pay")
+        graph = nodes.compile(checkpointer=elsewhere.make())
         if awaited:
-            return elsewhere.world.awaits(lambda hp: arun(graph, begins, place, hp=hp))
+            return elsewhere.world.awaits(lambda hp: arun(graph, {"got": []}, config(elsewhere.thread), hp=hp))
         return elsewhere.runs(graph)
 
     first = start()

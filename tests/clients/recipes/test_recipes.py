@@ -136,6 +136,26 @@ def test_killed_while_it_waits_it_goes_on_with_the_same_question(
     assert Gate.objects.filter(team=world.team).count() == 1
 
 
+def test_killed_after_the_call_ran_it_is_not_run_on_the_same_approval(
+    web: str, start_service: Starter, tmp_path: Path
+) -> None:
+    """Started again it read the approval under its key once more, and paid twice on it."""
+    world = World(web)
+    with scripted([REFUND], "hang", "Somebody has to look.") as model:
+        first = started("Microsoft Agent Framework", tmp_path, start_service, world, model)
+        asks(world, first)
+        world.decides()
+        first.says("Paying back 20.00 for order 7", within=4 * PATIENCE)
+        model.was_asked(2)
+        first.kill()
+        home, python = str(tmp_path / "home"), str(tmp_path / "venv" / "bin" / "python")
+        words = ["env", "-C", home, python, str(tmp_path / "home" / "dags" / "recipe.py")]
+        second = start_service("recipe", words, {**world.env, **model.env, "HOME": home})
+        second.says("Somebody has to look", within=4 * PATIENCE)
+        assert "Paying back" not in second.log
+        assert "it may have been made" in model.everything()
+
+
 @pytest.mark.parametrize("name", ["CrewAI", "Microsoft Agent Framework", "Google ADK"])
 def test_a_no_reaches_the_model(name: str, web: str, start_service: Starter, tmp_path: Path) -> None:
     world = World(web)
