@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
-from holdpoint import AsyncHoldpoint, Holdpoint, NotDone, Rejected
+from holdpoint import AlreadyDone, AsyncHoldpoint, Holdpoint, NotDone, Rejected
 from pydantic import BaseModel, Field
 
 from agents.models import Effect
@@ -143,6 +143,32 @@ def test_a_function_that_raises_leaves_it_to_people_whether_it_happened(web: str
     question = world.gate("recovery")
     assert question.asked.title.startswith("Did “pay” happen?")
     assert question.asked.summary == "OSError: the line was cut"
+    assert Effect.objects.get(run=question.run_id).status == "unknown"
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_what_a_call_inside_of_it_was_refused_is_not_the_functions_result(web: str, awaited: bool) -> None:
+    """It was returned as if the function had done it, while people were asked whether that happened."""
+    world = World(web)
+    inside = AlreadyDone("The mail was already done, once. Use its result.", gate=1, run=1, result="sent")
+
+    def program(hp: Holdpoint) -> str:
+        @hp.requires_approval
+        def pay(to: str) -> str:
+            raise inside
+
+        return pay("ACME")
+
+    async def program_awaited(hp: AsyncHoldpoint) -> str:
+        @hp.requires_approval
+        async def pay(to: str) -> str:
+            raise inside
+
+        return await pay("ACME")
+
+    told = world.awaits(program_awaited) if awaited else world.runs(program)
+    question = world.decides()
+    assert told.exception(PATIENCE) is inside
     assert Effect.objects.get(run=question.run_id).status == "unknown"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -172,13 +173,14 @@ def called(io: Threads, guarded: Guarded) -> Any:
     def go_on(gate: int, asked: Mapping[str, Any] | None = None) -> Any:
         while True:
             try:
-                with Approval(io, guarded.way(gate, asked), Call) as call:
-                    result = guarded.done(call)
-                    call.done(result)
-                    if call.undoes is None:
-                        return result
+                approval = Approval(io, guarded.way(gate, asked), Call)
             except (Answered, AlreadyDone) as refusal:
                 return guarded.told(refusal)
+            with approval as call:
+                result = guarded.done(call)
+                call.done(result)
+                if call.undoes is None:
+                    return result
 
     return guarded.dressed(call, defer, resume)
 
@@ -197,15 +199,17 @@ def awaited(io: Tasks, guarded: Guarded) -> Any:
 
     async def go_on(gate: int, asked: Mapping[str, Any] | None = None) -> Any:
         while True:
-            try:
-                async with AsyncApproval(io, lambda: guarded.way(gate, asked), AsyncCall) as call:
-                    given = guarded.done(call)
-                    result = await given if inspect.isawaitable(given) else given
-                    await call.done(result)
-                    if call.undoes is None:
-                        return result
-            except (Answered, AlreadyDone) as refusal:
-                return guarded.told(refusal)
+            async with AsyncExitStack() as block:
+                approval = AsyncApproval(io, lambda: guarded.way(gate, asked), AsyncCall)
+                try:
+                    call = await block.enter_async_context(approval)
+                except (Answered, AlreadyDone) as refusal:
+                    return guarded.told(refusal)
+                given = guarded.done(call)
+                result = await given if inspect.isawaitable(given) else given
+                await call.done(result)
+                if call.undoes is None:
+                    return result
 
     return guarded.dressed(call, defer, resume)
 
