@@ -82,14 +82,16 @@ export function callOf(options: ToolExecutionOptions): Call<object> {
 
 /** Do what people approved. A change of theirs is told to the model beside the result. */
 async function performed(hp: Holdpoint, gate: number, tool: Tool, options: ToolExecutionOptions): Promise<unknown> {
+  let begun = false;
   try {
     return await hp.resume(gate, { signal: options.abortSignal }, async (call) => {
+      begun = true;
       const result = await last(tool.execute?.(call.arguments, { ...options, call } as ToolExecutionOptions));
       return call.changes.length ? { result, changed_by_people: call.changes } : result;
     });
   } catch (error) {
-    if (error instanceof AlreadyDone) return error.result;
-    if (error instanceof HoldpointError) throw error;
+    if (error instanceof AlreadyDone && !begun) return error.result; // else that is of another call, which the tool made
+    if (error instanceof HoldpointError && !(error instanceof AlreadyDone)) throw error;
     const told = error instanceof Error ? error.message : String(error);
     throw new HoldpointError(`Nobody knows whether it happened (${told}), and people are asked. Do not do it again.`);
   }

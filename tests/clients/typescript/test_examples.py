@@ -187,7 +187,7 @@ def test_what_was_asked_about_is_bound_to_its_arguments(agent: Agent) -> None:
 
 ANSWERS = """
 import { generateText, jsonSchema, stepCountIs, tool } from "ai";
-import { Holdpoint, NotDone } from "holdpoint";
+import { AlreadyDone, Holdpoint, NotDone } from "holdpoint";
 import { gated } from "holdpoint/ai-sdk";
 import { model } from "./model.mjs";
 
@@ -224,6 +224,8 @@ def test_an_answer_in_its_place_is_the_tools_result(agent: Agent, elsewhere: Pat
     [
         ('throw new NotDone("The account is closed.")', r"The account is closed\.", "failed"),
         ('throw new Error("timeout")', r"Nobody knows whether it happened \(timeout\).*Do not do it again", "unknown"),
+        # Of another call, which the tool asks for itself: its result was given as that of the tool.
+        ('throw new AlreadyDone("The mail was sent.", {}, "sent")', r"Nobody knows whether it happened", "unknown"),
     ],
 )
 def test_a_model_is_told_how_the_tool_failed(
