@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.token import TokenState
 from checkpoints import actors
 from checkpoints.access.permissions import CHANGE_TOKEN, VIEW_EVENT, everywhere
-from checkpoints.admin.base import ReadOnlyAdmin, TakesOrders, having, shown, since
+from checkpoints.admin.base import ReadOnlyAdmin, TakesOrders, having, shown, since, words_of
 
 from . import tokens
 from .models import Effect, Failure, Token
@@ -40,11 +40,14 @@ class EffectAdmin(ReadOnlyAdmin):
 class FailureAdmin(ReadOnlyAdmin):
     """Failed attempts of steps; tracebacks are on the run's page."""
 
-    list_display = ("id", "in_run", "step", "attempt", "error", "validator", "at", "page")
+    list_display = ("id", "in_run", "step", "attempt", "error_words", "validator", "at", "page")
+    list_select_related = ("run__plan",)
     list_filter = (since("at"),)
     search_fields = ("=step",)
     search_help_text = _("A step's name")
-    readonly_fields = ("page",)
+    by_program = ("error",)
+    error_words = words_of("error")
+    readonly_fields = ("error_words", "page")
     page = shown("run", "page", "run_id")
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from django.utils.translation import gettext as _
 
+_WITHIN = str.maketrans("“”", "\u2018\u2019")  # or a title could end its own quotation, and go on in our voice
+
 
 def plural(count: int, one: str, many: str = "") -> str:
     """Return `one` or `many` (without it, `one` with an s), to agree with a count that is written elsewhere."""
@@ -25,4 +27,4 @@ def listed(names: Iterable[str]) -> str:
 
 def quoted(titles: Iterable[str]) -> str:
     """Join titles as a sentence quotes them: “Pay the refund” and “Reply to the customer”; each once."""
-    return listed(f"“{title}”" for title in titles)
+    return listed(f"“{title.translate(_WITHIN)}”" for title in titles)

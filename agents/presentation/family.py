@@ -45,6 +45,7 @@ class StartedRun:
     ordered: str
     held: bool
     frozen: bool
+    external: bool  # its program is elsewhere: titles and reasons are that program's words
     landed: Sequence[int] = ()
     counted_on: bool = False
     begun: bool = False
@@ -61,6 +62,11 @@ class ChildRow:
     mark: TimelineMark
     line: str
     remark: str = ""
+
+    @property
+    def quoted(self) -> bool:
+        """Tell whether the line is the words of an external program."""
+        return self.child.external and bool(self.child.reason)
 
 
 class PositionPart(NamedTuple):

@@ -93,7 +93,7 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
 
 def _held_by(program: RemoteProgram) -> str:
     """Name the external program that has the run, and tell if it is silent."""
-    facts = {"program": program.name or gettext("its program"), "time": program.heard}
+    facts = {"program": quoted([program.name]) if program.name else gettext("its program"), "time": program.heard}
     lost = gettext("claimed by %(program)s, which has sent nothing for %(time)s")
     return (lost if program.missed else gettext("claimed by %(program)s")) % facts
 

@@ -54,7 +54,7 @@ _CHILDREN = f"""
 'children', (
   SELECT jsonb_agg(to_jsonb(c)) FROM (
     SELECT r.id AS run, r.title, r.status, r.reason, r.next_step, p.agent, l.step, l.ordered, l.held,
-      r.frozen_at IS NOT NULL AS frozen,
+      r.frozen_at IS NOT NULL AS frozen, p.external,
       (SELECT coalesce(jsonb_agg(seq), '[]') FROM checkpoints_checkpoint
         WHERE id = ANY(l.landings) AND run_id = l.parent_id) AS landed,
       EXISTS (SELECT FROM checkpoints_checkpoint WHERE id = ANY(l.landings) AND run_id <> l.parent_id) AS counted_on,

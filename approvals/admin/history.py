@@ -10,19 +10,23 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
-from checkpoints.admin.base import ReadOnlyAdmin, listed, number_of, shown, since
+from checkpoints.admin.base import ReadOnlyAdmin, listed, number_of, shown, since, words_of
 
 
 @admin.register(Gate)
 class GateAdmin(ReadOnlyAdmin):
     """Gates; found by number, by run, or by the beginning of the title."""
 
-    list_display = ("id", "title", "in_run", "team", "step", "status", "risk", "opened_at", "closed_at", "page")
+    list_display = ("id", "title_words", "in_run", "team", "step", "status", "risk", "opened_at", "closed_at", "page")
     list_filter = ("status", "kind", "risk", since("opened_at"), "team")
-    list_select_related = ("team",)
+    list_select_related = ("team", "run__plan")
     search_fields = ("title",)
     search_help_text = _("A gate's number, R-7 for those of a run, or the beginning of a title")
-    readonly_fields = ("page", "proposals", "decisions", "outcome_of")
+    by_program = ("title", "resource", "terms")
+    title_words, resource_words, term_words = map(words_of, by_program)
+    readonly_fields = (
+        "title_words", "resource_words", "term_words", "page", "proposals", "decisions", "outcome_of",
+    )  # fmt: skip
     page = shown("gate", "page")
     proposals = listed("approvals_proposal", _("its proposals"), gate__id__exact="pk")
     decisions = listed("approvals_decision", _("its decisions"), gate__id__exact="pk")

@@ -13,6 +13,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from approvals.english import quoted
+
 from .facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, SavedCheckpoint, Takeover, UnknownCode
 
 GREEN, AMBER, RED = "green", "amber", "red"
@@ -134,7 +136,7 @@ def version(code: AgentCode) -> Finding:
 
 def _program(code: AgentCode, program: RemoteProgram) -> Finding:
     """Check that the external program is there to act on a decision."""
-    names = {"agent": code.agent, "name": f" ({program.name})" if program.name else "", "time": program.heard}
+    names = {"agent": code.agent, "name": f" ({quoted([program.name])})" if program.name else "", "time": program.heard}
     if program.deferred:
         said = _("%(agent)s is an external agent: its program%(name)s is paused and comes back for the outcome.")
         return Finding("program", GREEN, said % names)

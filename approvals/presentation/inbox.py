@@ -206,7 +206,7 @@ def row(
         holds=gate.reader_holds,
         said=gate.reader_decided and not lingering,
         awaits="" if ended else awaits,
-        done=tuple(say_done(each, gate.asked.resource) for each in done),
+        done=tuple(say_done(each, gate.asked.resource, outside=provenance.outside) for each in done),
         before=tuple(sentences.done(each, at=moment(each.at), here=gate.run_id) for each in repeats),
     )
 

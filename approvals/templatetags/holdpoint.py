@@ -21,7 +21,7 @@ from approvals.forms import names
 from approvals.gates.beside import OpenBeside
 from approvals.presentation import addresses, topbar
 from approvals.presentation.drawing import times
-from approvals.presentation.gate_facts.provenance import Provenance
+from approvals.presentation.gate_facts.provenance import Provenance, in_quotes
 from approvals.presentation.text import amounts, files, icons, invisible, lookalikes, spelled_out, text_diff, untrusted
 from approvals.presentation.text import state_tree as tree
 from checkpoints.models import Plan, Run
@@ -87,30 +87,41 @@ def untrusted_exact(value: object) -> SafeString:
     return untrusted.exact(str(value))
 
 
+@register.filter
+def program_words(value: object, outside: bool) -> SafeString:
+    """Render words on one line, quoted where an external program supplied them: `{{ title|program_words:outside }}`."""
+    shown = untrusted.line(str(value))
+    return format_html('<q class="theirs">{}</q>', shown) if outside else shown
+
+
+@register.filter
+def program_plain(value: object, outside: bool) -> str:
+    """Write such words for a title or an attribute."""
+    return in_quotes(untrusted.plain(str(value)), outside=outside)
+
+
 @register.simple_tag
 def agent_words(value: object, provenance: Provenance | OpenBeside) -> SafeString:
-    """Render words of the program that asks on one line, quoted where it is external."""
-    shown = untrusted.line(str(value))
-    return format_html('<q class="theirs">{}</q>', shown) if provenance.outside else shown
+    """Render words of the program that asks, as `program_words` does."""
+    return program_words(value, provenance.outside)
 
 
 @register.filter
 def run_title(run: Run) -> SafeString:
-    """Render a run's title, as `agent_title` does."""
-    return agent_title(run.title, run)
+    """Render a run's title, as `program_words` does. Needs the run's plan."""
+    return program_words(run.title, run.plan.external)
 
 
 @register.filter
-def agent_title(title: str, run: Run) -> SafeString:
-    """Render a title by the run's agent, quoted where its program is external. Needs the run's plan."""
-    shown = untrusted.line(title)
-    return format_html('<q class="theirs">{}</q>', shown) if run.plan.external else shown
+def agent_title(words: str, run: Run) -> SafeString:
+    """Render a title or reason by the run's agent, as `program_words` does. Needs the run's plan."""
+    return program_words(words, run.plan.external)
 
 
 @register.filter
-def docstring(value: object) -> SafeString:
-    """Render an agent's docstring on one line, without the backticks that mark code."""
-    return untrusted.line(CODE.sub(r"\2", str(value)))
+def docstring(value: object, outside: bool = False) -> SafeString:
+    """Render an agent's docstring as `program_words` does, without the backticks that mark code."""
+    return program_words(CODE.sub(r"\2", str(value)), outside)
 
 
 @register.filter

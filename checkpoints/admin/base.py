@@ -6,7 +6,7 @@ gives by itself: staff who may view their own team's runs do not see others' her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from checkpoints.access.permissions import VIEW_EVENT, everywhere
+from checkpoints.models import Run
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin
@@ -126,6 +127,7 @@ class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
     sortable_by = ()  # newest first, by the key: any other order would sort the whole table
     ordering = ("-pk",)
     paginator = CappedPaginator
+    by_program: Sequence[str] = ()  # columns with words that an external program may have supplied; see `words_of`
 
     @admin.display(description="run")
     def in_run(self, obj: Any) -> SafeString | str:
@@ -136,6 +138,7 @@ class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List every column that is no binary, and the links."""
         columns = [f.name for f in self.opts.fields if not isinstance(f, models.BinaryField)]
+        columns = [name for name in columns if name not in self.by_program]
         return [*columns, *self.get_readonly_fields(request, obj)]
 
 
@@ -196,6 +199,17 @@ def column(name: str, label: str | Promise, *, boolean: bool = False) -> Callabl
         return getattr(obj, name)
 
     return value
+
+
+def words_of(name: str) -> Callable[[Any, Any], SafeString]:
+    """Make a column with a row's words, quoted where the external program of its run supplied them."""
+
+    @admin.display(description=name.replace("_", " "))
+    def words(self: Any, obj: Any) -> SafeString:
+        run = obj if isinstance(obj, Run) else obj.run
+        return format_html("<q><bdi>{}</bdi></q>", text) if (text := getattr(obj, name)) and run.plan.external else text
+
+    return words
 
 
 def listed(model: str, label: str | Promise, **filters: str) -> Callable[[Any, Any], SafeString]:

@@ -19,7 +19,7 @@ from checkpoints.events.event import EventTerms
 from checkpoints.models import Checkpoint, Event, Plan, Run, Seal, Verification
 from checkpoints.values import digests
 
-from .base import ReadOnlyAdmin, having, listed, number_of, shown, since
+from .base import ReadOnlyAdmin, having, listed, number_of, shown, since, words_of
 
 
 @admin.display(description="digest")
@@ -32,12 +32,17 @@ def brief_digest(self: Any, row: Checkpoint | Plan | Seal) -> str:
 class RunAdmin(ReadOnlyAdmin):
     """Runs; found by number, key, or the beginning of the title."""
 
-    list_display = ("number", "title", "agent", "team", "status", "next_step", "created_at", "page")
+    list_display = ("number", "title_words", "agent", "team", "status", "next_step", "created_at", "page")
     list_filter = ("status", since("created_at"), "team", "plan__agent")
     list_select_related = ("team", "plan")
     search_fields = ("title",)
     search_help_text = _("R-7, a key, or the beginning of a title")
-    readonly_fields = ("page", "checkpoints", "gates", "effects", "events", "legal_holds", "holds")
+    by_program = ("title", "thread", "reason", "ending_reason")
+    title_words, thread_words, reason_words, ending_words = map(words_of, by_program)
+    readonly_fields = (
+        "title_words", "thread_words", "reason_words", "ending_words", "page", "checkpoints", "gates", "effects",
+        "events", "legal_holds", "holds",
+    )  # fmt: skip
     page = shown("run", "page")
     checkpoints = listed("checkpoints_checkpoint", _("its checkpoints"), run__id__exact="pk")
     gates = listed("approvals_gate", _("its gates"), run__id__exact="pk")

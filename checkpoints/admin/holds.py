@@ -22,7 +22,7 @@ from checkpoints.errors import CheckpointError, NoSuchCheckpoint
 from checkpoints.models import Checkpoint, Hold, Run, TechnicalHold
 from checkpoints.runs import holds
 
-from .base import ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders, having
+from .base import ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders, having, words_of
 
 # The names of this list and its pages; set here and not in Meta, so that they need no migration.
 Hold._meta.verbose_name, Hold._meta.verbose_name_plural = gettext_lazy("legal hold"), gettext_lazy("legal holds")
@@ -106,7 +106,7 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
     @admin.display(description=gettext_lazy("Run"), ordering="run")
     def of_run(self, hold: Hold) -> SafeString:
         """Show the run by its number and title: quoted if an external agent gave it."""
-        title = format_html("<q><bdi>{}</bdi></q>" if hold.run.plan.external else "<bdi>{}</bdi>", hold.run.title)
+        title = words_of("title")(self, hold.run)
         return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, title)
 
     @admin.display(description=gettext_lazy("Holds"))
@@ -145,12 +145,13 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
 class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
     """Technical holds: of open gates, forks, names and unsettled effects. Whatever made one frees it."""
 
-    list_display = ("about", "of_run", "kind", "reason", "made_by", "created_at", "freed_at")
+    reason_words = words_of("reason")
+    list_display = ("about", "of_run", "kind", "reason_words", "made_by", "created_at", "freed_at")
     list_filter = (having("kind", gettext_lazy("kind"), lambda: TECHNICAL), HoldStateFilter)
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List the columns of a hold that can be shown as text."""
-        return ["of_run", "kind", "about", "reason", "made_by", "created_at", "freed_at", "let_go_by"]
+        return ["of_run", "kind", "about", "reason_words", "made_by", "created_at", "freed_at", "let_go_by"]
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
         """Return all holds but the legal ones."""

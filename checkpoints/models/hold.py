@@ -80,7 +80,7 @@ class Hold(models.Model):
         permissions = [("set_legal_hold", "May set and free legal holds")]
 
     def __str__(self) -> str:
-        return f"{self.get_kind_display()} on R-{self.run_id}: {self.reason}"
+        return f"{self.get_kind_display()} on R-{self.run_id}"
 
 
 class TechnicalHold(Hold):

@@ -114,7 +114,7 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     before = [
         DoneBeforeAnswer(
             how=each.how, done=each.done, at=each.at, gate=each.gate or None, run=each.run or None,
-            words=say_done(each, card.resource),
+            words=say_done(each, card.resource, outside=gate.run.plan.external),
         )
         for each in done
     ]  # fmt: skip

@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND
+from approvals.english import quoted
 from approvals.models import Gate
 from approvals.presentation.text import exact_call
 from checkpoints.values import artifacts
@@ -42,6 +43,11 @@ MARKS = {
     "files": gettext_lazy("Names and types of files are as %(agent)s sent them"),
 }
 FACTS = ("for_whom", "amount", "cost_of_delay", "resource")
+
+
+def in_quotes(words: str, *, outside: bool) -> str:
+    """Return words for a line of plain text, quoted where an external program supplied them (`outside`)."""
+    return quoted([words]) if outside and words else words
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ class Provenance:
         if not self.outside or not words:
             return words
         says = self.marks["facts"] if named else _("An external program says")
-        return _("%(says)s: “%(words)s”") % {"says": says, "words": words}
+        return _("%(says)s: %(words)s") % {"says": says, "words": in_quotes(words, outside=True)}
 
     def parts(self, card: Card, namesakes: Mapping[int, str]) -> Iterator[CardPart]:
         """Yield each part of a card that words are in. `namesakes`: number of a quote -> whose name it bears here."""

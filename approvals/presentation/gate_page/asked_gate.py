@@ -235,7 +235,9 @@ class AskedGate:
     @property
     def done_words(self) -> list[tuple[int, str]]:
         """List (gate, what was done under it), the gate 0 where the reader may not see it."""
-        return [(each.gate, say_done(each, self.card.resource)) for each in (self.done_before if self.open else ())]
+        resource, outside = self.card.resource, self.provenance.outside
+        done = self.done_before if self.open else ()
+        return [(each.gate, say_done(each, resource, outside=outside)) for each in done]
 
     @property
     def same_done(self) -> bool:

@@ -8,14 +8,18 @@ from approvals.consequences.done_before import DoneBefore
 from approvals.consequences.verbs import DO, phrase
 from approvals.presentation.decision_form import send_button
 from approvals.presentation.drawing.repeats import moment
+from approvals.presentation.gate_facts.provenance import in_quotes
 
 
-def say_done(each: DoneBefore, resource: str) -> str:
-    """Say what was done, when and by which run. Titles and `resource` are an agent's own: data, never markup."""
+def say_done(each: DoneBefore, resource: str, *, outside: bool) -> str:
+    """Say what was done, when and by which run. Titles and `resource` are an agent's own: data, never markup.
+
+    `outside`: an external program named the resource.
+    """
     action = each.action
     theirs = each.external and (action is None or action.registered is None)
     titles = [each.effect, *([action.title] if action and action.title else [])]
-    verb, what = (DO, f"“{each.effect}”") if theirs else phrase(titles)
+    verb, what = (DO, in_quotes(each.effect, outside=True)) if theirs else phrase(titles)
     if verb is DO:
         words = _("%(what)s was done") if each.done else _("%(what)s may have been done")
         words %= {"what": what}
@@ -23,7 +27,9 @@ def say_done(each: DoneBefore, resource: str) -> str:
         amounts = send_button.amounts_of([action]) if action else []
         past = " ".join([verb.past, *(amounts or [what])])
         words = f"{past[:1].upper()}{past[1:]}" if each.done else _("May have %(done)s") % {"done": past}
-    about = _("for %(resource)s") % {"resource": resource} if resource and not each.same else ""
+    about = (
+        _("for %(resource)s") % {"resource": in_quotes(resource, outside=outside)} if resource and not each.same else ""
+    )
     known = {"run": each.run, "gate": each.gate}
     where = _("by R-%(run)s (gate %(gate)s)") % known if each.gate else _("by another run")
     return " ".join(filter(None, [words, about, moment(each.at), where]))

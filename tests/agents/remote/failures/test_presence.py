@@ -44,7 +44,7 @@ def test_one_that_is_there_is_not_missed() -> None:
     lost_programs.miss()
     assert said(program, "run.missed") == 0
     colour, told = words(program)
-    assert (colour, "(box:81) was last seen" in told) == ("green", True)
+    assert (colour, "(“box:81”) was last seen" in told) == ("green", True)
 
 
 def test_one_that_went_silent_is_missed_once_and_heard_again() -> None:
@@ -95,11 +95,11 @@ def test_the_runs_page_says_which_program_has_it_and_when_that_is_gone() -> None
     program.start()
     reader = signed_in(make_user("Rae Reader", program.team))
     page = reader.get(f"/runs/{program.run}/").content.decode()
-    assert ("claimed by box:81" in page, "not heard of" in page) == (True, False)
+    assert ("claimed by “box:81”" in page, "not heard of" in page) == (True, False)
     silent(program, minutes=12)
     page = reader.get(f"/runs/{program.run}/").content.decode()
-    assert "claimed by box:81, which has sent nothing for 12 min" in page
-    assert "and its program (box:81) was last seen 12 min ago" in page
+    assert "claimed by “box:81”, which has sent nothing for 12 min" in page
+    assert "and its program (“box:81”) was last seen 12 min ago" in page
 
 
 def test_one_that_said_that_it_goes_away_is_not_missed() -> None:

@@ -341,3 +341,13 @@ def test_an_inbox_row_and_gates_about_the_same_quote_a_program() -> None:
     assert f"an hour, says {program.agent}" in words(signed_in(ann(gate.team)).get("/").content.decode())
     beside = page(gate).partition('id="same"')[2].partition("</details>")[0]
     assert '<q class="theirs"><bdi>Pay it again</bdi></q>' in beside
+
+
+def test_what_waiting_costs_is_the_programs_estimate_though_its_tools_are_registered() -> None:
+    """Where a tool's registration gave the risk, the program's cost of waiting was said in our voice."""
+    program = Program()
+    make_tool(program.team)
+    gate = asked(program, cost_of_delay={"amount": "350.00", "currency": "EUR", "per": "hour"})
+    assert f"waiting costs €350.00 an hour, says {program.agent}" in words(
+        signed_in(ann(gate.team)).get("/").content.decode()
+    )
