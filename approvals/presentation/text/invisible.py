@@ -52,6 +52,9 @@ WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
 PLAIN = re.compile(r"[\n\t -~]+")  # harmless characters, which are most of most texts
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
+# Endings of files, none of which is a domain's.
+ENDINGS = re.compile("avi|csv|docx?|eml|gif|gz|heic|html?|ics|jpe?g|json|log|mp[34]|msg|od[pst]|pdf|png|pptx?|rar|rtf|"
+                     "sql|svg|tar|tiff?|tsv|txt|wav|webp|xlsx?|xml|ya?ml", re.IGNORECASE)  # fmt: skip
 BESIDE = 30  # characters on either side of a word that tell the alphabet of its neighbours
 
 
@@ -204,7 +207,7 @@ def host_in(word: str) -> tuple[int, int, str] | None:
     """Return (start, end, host) of the host name in a word such as `https://a.example/x` or `me@a.example`.
 
     Searches by hand and not by one pattern, whose time would grow with the square of a hostile word's length. Letters
-    of any alphabet make a host, but not two sentences without a space between them (`schön.Wir`).
+    of any alphabet make a host, but not two sentences without a space between them (`schön.Wir`), nor a file's name.
     """
     if "." not in word:
         return None
@@ -219,7 +222,8 @@ def host_in(word: str) -> tuple[int, int, str] | None:
         return None
     if not (labels[-1].isalpha() or labels[-1].startswith("xn--")):
         return None
-    if not host.isascii() and labels[-1].istitle() and "://" not in word[:start]:
+    by_itself = "://" not in word[:start] and "@" not in word[:start]
+    if by_itself and (ENDINGS.fullmatch(labels[-1]) or (not host.isascii() and labels[-1].istitle())):
         return None
     return start, start + len(host), host
 

@@ -6,9 +6,12 @@ digit, beside real ones; styled letters (mathematical, fullwidth, circled) that 
 one foreign alphabet that reads as a Latin one. Honest prose has such words too (the Russian for ear, the Greek for
 and), so they pass beside a word of the same alphabet that nobody would read as Latin.
 
+A name, its domain, the parts of a path and a file's ending are words of their own: "משה@x.org" mixes nothing.
+
 Hosts are checked more strictly: whatever in them is not ASCII is reported. So are amounts and identifiers, but for
-signs of currencies, the spaces and apostrophes that group digits, and words all in one alphabet with a letter that
-nobody would read as an ASCII one: a name in Hebrew is no look-alike.
+what reads as no ASCII character, the spaces and apostrophes that group digits, the dash of a range, and words of one
+alphabet with a letter that nobody would read as an ASCII one: a name in Hebrew is no look-alike. Chinese, Japanese and
+Korean are written with Latin letters in one word (UTS 39 calls that highly restrictive).
 """
 
 from __future__ import annotations
@@ -29,7 +32,11 @@ _DIGIT_AMONG = re.compile(r"[a-z][01]+[a-z]")
 _ORDINALS = "ªº"
 _PHONETIC = re.compile("[\u0237\u0250-\u02af\u1d00-\u1dbf]")  # letters of transcriptions, drawn as common ones
 _SIGNS = "\u2223\u212e"  # a bar that reads as an l, and the e on packets
-_TOGETHER = dict.fromkeys(("hiragana", "katakana", "katakana-hiragana", "hangul"), "cjk")  # written in one word
+_APART = re.compile(r"[@./\\:_ ]")  # parts words
+_RANGE = re.compile("(?<=[0-9])\u2013(?=[0-9])")
+_EAST_ASIAN = ("hiragana", "katakana", "katakana-hiragana", "hangul", "bopomofo", "ideographic", "halfwidth")
+_TOGETHER = dict.fromkeys(_EAST_ASIAN, "cjk")  # written in one word
+_STROKES = frozenset("\u4e00\u4e28\u4e36\u4e3f\u3007")  # of Chinese, which read as - | \\ / 0 among Latin letters
 _EUROPEAN = 0x17F  # the last letter of European languages, which include the Turkish dotless i
 
 
@@ -71,8 +78,8 @@ def in_word(word: str, beside: str = "") -> str:
 
 def in_exact(text: str) -> str:
     """Name the first character, in a text that has to be exact, that may be read as another; "" for none."""
-    odd = () if text.isascii() else (char for word in text.split(" ") for char in _odd_in(word))
-    return next(map(_not_plain, odd), "")
+    words = [] if text.isascii() else _APART.split(_RANGE.sub("-", text))
+    return next((_not_plain(char) for word in words for char in _odd_in(word)), "")
 
 
 def _odd_in(word: str) -> Iterator[str]:
@@ -80,8 +87,9 @@ def _odd_in(word: str) -> Iterator[str]:
     used = {_TOGETHER.get(each, each) for each in scripts(word)}
     letters = [char for char in word if char.isalpha()]
     foreign = [char for char in letters if not char.isascii()]
-    disguised = any(map(_reads_ascii, foreign)) if used == {"latin"} else all(map(_reads_ascii, foreign))
-    at_home = used if len(used) == 1 and not disguised else set()
+    disguised = any(map(_reads_ascii, foreign)) if "latin" in used else all(map(_reads_ascii, foreign))
+    disguised |= "latin" in used and not _STROKES.isdisjoint(word)
+    at_home = used if (len(used) == 1 or used == {"latin", "cjk"}) and not disguised else set()
     for char in word:
         own = _TOGETHER.get(_alphabet(char), _alphabet(char)) in at_home and unicodedata.category(char)[0] in "LMP"
         if not (own or char.isascii() or _usual(char)):
@@ -119,8 +127,15 @@ def disguised(word: str) -> str:
     """Name a character that only reads as an ASCII one in a word with ASCII letters; "" for none."""
     if not any(char.isascii() and char.isalpha() for char in word):
         return ""
-    odd = [char for char in word if ord(char) > _EUROPEAN and _reads_as_letter(char)]
+    foreign = [char for part in _APART.split(word) for char in _foreign_in(part)]
+    odd = [char for char in foreign if ord(char) > _EUROPEAN and _reads_as_letter(char)]
     return _("only looks like ASCII: %(character)s") % {"character": _named(odd[0])} if odd else ""
+
+
+def _foreign_in(part: str) -> str:
+    """Return a part of a word, if it has ASCII letters too or reads as nothing else; "" else."""
+    letters = [char for char in part if char.isalpha()]
+    return part if any(map(str.isascii, letters)) or all(map(_reads_as_letter, letters)) else ""
 
 
 def _reads_as_letter(char: str) -> bool:
@@ -154,7 +169,8 @@ def _read_as(char: str) -> str:
 
 
 def _usual(char: str) -> bool:
-    return char in GROUPING or unicodedata.category(char) == "Sc"
+    kind = unicodedata.category(char)
+    return char in GROUPING or kind == "Sc" or ((kind[0] in "PS" or kind == "No") and not flat(char).isascii())
 
 
 def _named(char: str) -> str:

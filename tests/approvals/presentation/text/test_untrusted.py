@@ -338,3 +338,35 @@ def test_a_blank_beside_a_line_break_is_still_shown_as_what_it_is() -> None:
 @pytest.mark.parametrize("value", ["ls\nrm", "ls\rrm", "\nls", "ls\n"])
 def test_every_line_break_of_a_brief_value_is_marked(value: str) -> None:
     assert untrusted_brief(value).count("line-break") == 1
+
+
+ORDINARY = [
+    "发票12.pdf", "发票 12.pdf", "T恤", "ACME株式会社", "発注書_v2_最終.docx", "東京タワー2F", "佐々木7", "ｶﾌﾞｼｷ12",
+    "משה@x.org", "имя@x.org", "Москва-12.pdf", "отчет_v2.xlsx", "\u0645\u0631\u062d\u0628\u064112.docx",
+    "e01nvoice.pdf", "5\u201310", "2019\u20132024", "1.000\u20132.000", "§5", "100‰", "10½", "№ 12",
+]  # fmt: skip
+DECEIVING = [
+    "p\u0430ypal", "g\u03bfogle", "p\u0430ypal12.pdf", "\u0430\u0440\u0440\u04cf\u0435@x.org", "pay\uff11",
+    "x@p\u0430y.org", "user_\u0430@x", "\u0441\u043e\u0440\u0443.pdf", "Москв\u0061.pdf",
+    "发票@g\u03bfogle.com", "\uff30ay12",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_a_character_that_cannot_be_taken_for_another_in_its_word_has_no_badge(text: str) -> None:
+    """An invoice's name in Chinese, a Hebrew name at a Latin domain and a range had the badge "look-alike"."""
+    for shown in (untrusted.exact(text), untrusted.line(text), untrusted.render(text), str(untrusted_brief(text))):
+        assert "codepoint" not in shown
+
+
+@pytest.mark.parametrize("text", DECEIVING)
+def test_one_that_can_be_taken_for_another_has_its_badge_wherever_words_part(text: str) -> None:
+    for shown in (untrusted.exact(text), untrusted.line(text), str(untrusted_brief(text))):
+        assert "look-alike" in shown
+
+
+@pytest.mark.parametrize(
+    "text", ["\uff11\uff12", "5\u201310\u2013", "\u20135", "INV\u20137", "1\u2212\u20132", "a\u4e28\u4e28ce7"]
+)
+def test_a_dash_is_one_of_a_range_only_between_digits_and_digits_of_another_width_are_odd(text: str) -> None:
+    assert "look-alike" in untrusted.exact(text)
