@@ -12,8 +12,9 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from approvals.models import Decision, Gate, Policy, Proposal
-from approvals.policy import authority, enough_reviewers, required, tally
+from approvals.english import listed
+from approvals.models import Decision, Gate, Proposal
+from approvals.policy import authority, authorship, enough_reviewers, required, tally
 from approvals.policy.authority import Seat
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import stage_words
@@ -125,7 +126,7 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     standings = authority.standings({user.pk, *(d.user_id for d in counting)}, gate) if turns else {}
     seats = {d.user_id: authority.seat_of(d, standings[d.user_id], gate) for d in counting} if turns else {}
     count = tally.tally(required.at(gate, needs), _votes(counting, seats)) if turns else _plain(needs, counting)
-    who, lacking, mine = reviewers(policy, needs), "", next((d for d in counting if d.user_id == user.pk), None)
+    who, lacking, mine = reviewers(gate, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
         lacking = enough_reviewers.lacking(gate, needs, deciders)
     made = Agreement(
@@ -226,8 +227,9 @@ def _words(decision: Decision) -> str:
     return outcomes.counted(list(decision.by_action.values())).capitalize()
 
 
-def reviewers(policy: Policy, needs: Requirements) -> str:
-    """Write `anyone who may decide in Finance; not the person who started it; password required`."""
+def reviewers(gate: Gate, needs: Requirements) -> str:
+    """Write `anyone who may decide in Finance; not the person who started it, nor Ann Okafor; password required`."""
+    policy = gate.policy
     if needs.staged:
         said = [stage_words.chain(needs.stages, Names.of(policy))]
     else:
@@ -237,6 +239,9 @@ def reviewers(policy: Policy, needs: Requirements) -> str:
         said = [_(" or ").join([*said, *named])]
     if policy.separation:
         said.append(_("not the person who started it or owns its token"))
+        if wrote := set(authorship.authors_of(gate)) - {gate.run.started_by_id, gate.asked_by_id}:
+            people = actors.names(f"user:{each}" for each in sorted(wrote)).values()
+            said[-1] += _(", nor %(people)s, who wrote part of it") % {"people": listed(sorted(people))}
     if needs.step_up:
         by_passkey = policy.step_up_method == policy.StepUpMethod.PASSKEY
         said.append(_("passkey required") if by_passkey else _("confirmation required"))

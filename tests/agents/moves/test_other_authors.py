@@ -17,6 +17,7 @@ from agents.waits import signals
 from approvals.models import Gate
 from approvals.policy import authority
 from approvals.presentation.gate_facts import authors
+from approvals.presentation.gate_facts.agreement import agreement
 from checkpoints import actors
 from checkpoints.models import Run
 from tests.agents.children.families import children, to_rest
@@ -48,6 +49,14 @@ def test_who_sent_a_signal_does_not_approve_what_came_of_it() -> None:
     assert is_apart(sender, run)
     assert not is_apart(bob(team), run)
     assert authors.changes(open_gate(run)) == ["Ann Okafor sent the signal “account”"]
+
+
+def test_whose_approval_is_needed_names_everybody_who_wrote_and_may_not_decide() -> None:
+    """Of those who are apart, it named the starter of the run and the token's owner alone."""
+    sender = ann(team := make_team())
+    gate = open_gate(heard(advance_to_rest(make_run("payout", team=team)), sender))
+    who = agreement(gate, gate.standing(), user=bob(team)).who
+    assert "not the person who started it or owns its token, nor Ann Okafor, who wrote part of it" in who
 
 
 def test_who_answers_for_the_program_that_sent_a_signal_is_apart() -> None:
