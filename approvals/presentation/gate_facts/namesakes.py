@@ -3,6 +3,8 @@
 A text is searched for people, not for speakers: there is no end of the ways to write who says something (a transcript,
 a forwarded mail, a chat, a signature), while the people are few. All of a name's words, in whatever order, spelling and
 characters that read alike, stand close together in one line; a name of one word stands alone in it, or before a colon.
+The database returns the accounts whose last word, or whole name written as one, is among the words of the quotes. It
+folds names as `_plain` folds texts; characters of a script that PLAIN_TO leaves out are compared as they are.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from django.contrib.auth.models import User
@@ -23,10 +25,25 @@ from approvals.models import Gate
 from approvals.presentation.text import lookalikes
 from approvals.presentation.text.unseen_characters import is_hidden
 from approvals.presentation.text.untrusted import person
+from checkpoints.postgresql.sql import run_sql
 
 BETWEEN = 2  # other words that may stand among those of a name
 NEW_LINE = 1000  # places that a new line is away: more than any name has words
 _WORD = re.compile(r"[^\W_]+")
+PLAIN_TO = range(0x80, 0x1200), range(0x2000, 0x2070)  # characters that names are folded from
+_PEOPLE = """
+SELECT u.first_name, u.last_name, u.username FROM auth_user u
+CROSS JOIN LATERAL (SELECT coalesce(nullif(btrim(u.first_name || ' ' || u.last_name), ''), u.username) AS name) n
+CROSS JOIN LATERAL (SELECT CASE WHEN octet_length(name) = length(name) THEN name
+  ELSE translate(replace(normalize(name, NFKD), '\u00df', 'ss'), $2::text, $3::text) END AS plain) f
+CROSS JOIN LATERAL (
+  SELECT array_remove(regexp_split_to_array(lower(plain COLLATE "C"), '[ -/:-@\\[-`{-~]+'), '') AS words) w
+CROSS JOIN LATERAL (
+  SELECT words[cardinality(words)] AS word UNION SELECT array_to_string(words, '')
+  UNION SELECT string_agg(part, '' ORDER BY at DESC) FROM unnest(words) WITH ORDINALITY AS parts(part, at)) k
+JOIN unnest($1::text[]) AS found(word) ON found.word = k.word
+GROUP BY u.id ORDER BY u.id
+"""
 
 
 class _Named(NamedTuple):
@@ -51,11 +68,11 @@ def namesakes_of(gate: Gate, quotes: Sequence[tuple[Quote, str]]) -> dict[int, s
     """
     if not quotes:
         return {}
-    people = _people()
+    words = [(_words_in(f"{quote.label}\n{quote.role}"), _words_in(text)) for quote, text in quotes]
+    people = _people({word for each in words for part in each for word in part.places})
     called: dict[int, str] = {}
-    for at, (quote, text) in enumerate(quotes):
-        named = min(_called(_words_in(f"{quote.label}\n{quote.role}"), people), default=None)
-        if named := named or min(_called(_words_in(text), people), default=None):
+    for at, (author, said) in enumerate(words):
+        if named := min(_called(author, people), default=None) or min(_called(said, people), default=None):
             called[at] = named.name
     if not called or gate.run.plan.external:
         return called
@@ -63,11 +80,11 @@ def namesakes_of(gate: Gate, quotes: Sequence[tuple[Quote, str]]) -> dict[int, s
     return {at: name for at, name in called.items() if (name, _squeezed(quotes[at][1])) not in written}
 
 
-def _people() -> dict[str, list[_Named]]:
+def _people(occur: Iterable[str]) -> dict[str, list[_Named]]:
     """Return word -> the people whom it may mean: the last of their name's, or all of them written as one."""
     people: dict[str, list[_Named]] = defaultdict(list)
-    names = User.objects.order_by("pk").values_list("first_name", "last_name", "username")
-    for order, (first, last, username) in enumerate(names.iterator()):
+    names = run_sql(_PEOPLE, [list(occur), *_folding()])
+    for order, (first, last, username) in enumerate(names):
         user = User(first_name=first, last_name=last, username=username)
         named = _Named(order, person(user), _words_of_name(user.get_full_name() or username))
         for word in {*named.words[-1:], "".join(named.words), "".join(reversed(named.words))}:
@@ -120,6 +137,16 @@ def _plain(text: str) -> str:
 def _plain_char(char: str) -> str:
     hidden = is_hidden(char) and not char.isspace()
     return "" if hidden or unicodedata.category(char)[0] == "M" else lookalikes.flat(char)
+
+
+@cache
+def _folding() -> tuple[str, str]:
+    """Return what PostgreSQL's `translate` takes to do what `_plain` does; what is left out of the second goes."""
+    plain = {char: _plain_char(char).casefold() for each in PLAIN_TO for char in map(chr, each)}
+    spaces = {char: " " for char, to in plain.items() if to and not _WORD.fullmatch(to)}
+    others = {char: to for char, to in plain.items() if len(to) == 1 and to != char and char not in spaces}
+    gone = [char for char, to in plain.items() if not to]
+    return "".join([*others, *spaces, *gone]), "".join([*others.values(), *spaces.values()])
 
 
 def _squeezed(text: str) -> str:
