@@ -4,7 +4,7 @@ A text is searched for people, not for speakers: there is no end of the ways to 
 a forwarded mail, a chat, a signature), while the people are few. All of a name's words, in whatever order, spelling and
 characters that read alike, stand close together in one line; a name of one word stands alone in it, or before a colon.
 The database returns the accounts whose last word, or whole name written as one, is among the words of the quotes. It
-folds names as `_plain` folds texts; characters of a script that PLAIN_TO leaves out are compared as they are.
+folds names as `_plain` folds texts; characters that FOLDED leaves out are compared as they are.
 """
 
 from __future__ import annotations
@@ -30,18 +30,22 @@ from checkpoints.postgresql.sql import run_sql
 BETWEEN = 2  # other words that may stand among those of a name
 NEW_LINE = 1000  # places that a new line is away: more than any name has words
 _WORD = re.compile(r"[^\W_]+")
-PLAIN_TO = range(0x80, 0x1200), range(0x2000, 0x2070)  # characters that names are folded from
+FOLDED = (  # characters that names are folded from, the commonest first, as each is looked for in this order
+    (0x20, 0x7F), (0x300, 0x346), (0x430, 0x460), (0x400, 0x430), (0x370, 0x400), (0x80, 0x300), (0x346, 0x370),
+    (0x460, 0x1200), (0x2000, 0x2070),
+)  # fmt: skip
+GONE = "\x01"  # in the place of what draws nothing
+# OFFSET 0: or each use of what a row computes computes it anew.
 _PEOPLE = """
 SELECT u.first_name, u.last_name, u.username FROM auth_user u
 CROSS JOIN LATERAL (SELECT coalesce(nullif(btrim(u.first_name || ' ' || u.last_name), ''), u.username) AS name) n
-CROSS JOIN LATERAL (SELECT CASE WHEN octet_length(name) = length(name) THEN name
-  ELSE translate(replace(normalize(name, NFKD), '\u00df', 'ss'), $2::text, $3::text) END AS plain) f
 CROSS JOIN LATERAL (
-  SELECT array_remove(regexp_split_to_array(lower(plain COLLATE "C"), '[ -/:-@\\[-`{-~]+'), '') AS words) w
-CROSS JOIN LATERAL (
-  SELECT words[cardinality(words)] AS word UNION SELECT array_to_string(words, '')
-  UNION SELECT string_agg(part, '' ORDER BY at DESC) FROM unnest(words) WITH ORDINALITY AS parts(part, at)) k
-JOIN unnest($1::text[]) AS found(word) ON found.word = k.word
+  SELECT array_remove(string_to_array(CASE WHEN octet_length(name) = length(name) THEN translate(name, $2, $3)
+    ELSE replace(translate(replace(normalize(name, NFKD), '\u00df', 'ss'), $2, $3), $4, '') END, ' '), '') AS words
+  OFFSET 0) w
+CROSS JOIN LATERAL unnest(ARRAY[words[cardinality(words)], array_to_string(words, ''),
+  concat(words[8], words[7], words[6], words[5], words[4], words[3], words[2], words[1])]) AS own(word)
+JOIN unnest($1::text[]) AS found(word) ON found.word = own.word
 GROUP BY u.id ORDER BY u.id
 """
 
@@ -83,7 +87,7 @@ def namesakes_of(gate: Gate, quotes: Sequence[tuple[Quote, str]]) -> dict[int, s
 def _people(occur: Iterable[str]) -> dict[str, list[_Named]]:
     """Return word -> the people whom it may mean: the last of their name's, or all of them written as one."""
     people: dict[str, list[_Named]] = defaultdict(list)
-    names = run_sql(_PEOPLE, [list(occur), *_folding()])
+    names = run_sql(_PEOPLE, [list(occur), *_folding(), GONE])
     for order, (first, last, username) in enumerate(names):
         user = User(first_name=first, last_name=last, username=username)
         named = _Named(order, person(user), _words_of_name(user.get_full_name() or username))
@@ -141,12 +145,10 @@ def _plain_char(char: str) -> str:
 
 @cache
 def _folding() -> tuple[str, str]:
-    """Return what PostgreSQL's `translate` takes to do what `_plain` does; what is left out of the second goes."""
-    plain = {char: _plain_char(char).casefold() for each in PLAIN_TO for char in map(chr, each)}
-    spaces = {char: " " for char, to in plain.items() if to and not _WORD.fullmatch(to)}
-    others = {char: to for char, to in plain.items() if len(to) == 1 and to != char and char not in spaces}
-    gone = [char for char, to in plain.items() if not to]
-    return "".join([*others, *spaces, *gone]), "".join([*others.values(), *spaces.values()])
+    """Return what PostgreSQL's `translate` takes to do what `_plain` does; a blank parts words."""
+    plain = {char: _plain_char(char).casefold() for low, high in FOLDED for char in map(chr, range(low, high))}
+    found = {char: to if not to or _WORD.fullmatch(to) else " " for char, to in plain.items() if len(to) < 2}
+    return "".join(found), "".join(to or GONE for to in found.values())
 
 
 def _squeezed(text: str) -> str:
