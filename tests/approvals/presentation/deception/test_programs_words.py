@@ -146,7 +146,7 @@ def test_runs_quote_what_their_program_says(program: Program) -> None:
 
 def test_a_child_of_a_program_is_quoted_in_its_parents_page(program: Program) -> None:
     parent = make_run(team=program.team)
-    at = parent.head
+    assert (at := parent.head)
     for run in Run.objects.filter(team=program.team, plan__external=True):
         ChildLink.objects.create(
             run=run, parent=parent, base=at, head=at, step="fan_out", input_digest=b"1", occurrence=1,
