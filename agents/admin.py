@@ -45,7 +45,7 @@ class FailureAdmin(ReadOnlyAdmin):
     list_filter = (since("at"),)
     search_fields = ("=step",)
     search_help_text = _("A step's name")
-    by_program = ("error",)
+    by_program = {"error": "error_words"}
     error_words = words_of("error")
     readonly_fields = ("error_words", "page")
     page = shown("run", "page", "run_id")

@@ -22,7 +22,7 @@ class GateAdmin(ReadOnlyAdmin):
     list_select_related = ("team", "run__plan")
     search_fields = ("title",)
     search_help_text = _("A gate's number, R-7 for those of a run, or the beginning of a title")
-    by_program = ("title", "resource", "terms")
+    by_program = {"title": "title_words", "resource": "resource_words", "terms": "term_words"}
     title_words, resource_words, term_words = map(words_of, by_program)
     readonly_fields = (
         "title_words", "resource_words", "term_words", "page", "proposals", "decisions", "outcome_of",

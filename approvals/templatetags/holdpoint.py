@@ -91,7 +91,7 @@ def untrusted_exact(value: object) -> SafeString:
 def program_words(value: object, outside: bool) -> SafeString:
     """Render words on one line, quoted where an external program supplied them: `{{ title|program_words:outside }}`."""
     shown = untrusted.line(str(value))
-    return format_html('<q class="theirs">{}</q>', shown) if outside else shown
+    return format_html('<q class="theirs">{}</q>', shown) if outside and value else shown
 
 
 @register.filter

@@ -6,7 +6,7 @@ gives by itself: staff who may view their own team's runs do not see others' her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,7 @@ class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
     sortable_by = ()  # newest first, by the key: any other order would sort the whole table
     ordering = ("-pk",)
     paginator = CappedPaginator
-    by_program: Sequence[str] = ()  # columns with words that an external program may have supplied; see `words_of`
+    by_program: Mapping[str, str] = {}  # column with words that a program may have supplied -> the `words_of` it
 
     @admin.display(description="run")
     def in_run(self, obj: Any) -> SafeString | str:
@@ -138,8 +138,8 @@ class ReadOnlyAdmin(OfAllTeams, NothingByHand, ModelAdmin[Any]):
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List every column that is no binary, and the links."""
         columns = [f.name for f in self.opts.fields if not isinstance(f, models.BinaryField)]
-        columns = [name for name in columns if name not in self.by_program]
-        return [*columns, *self.get_readonly_fields(request, obj)]
+        columns = [self.by_program.get(name, name) for name in columns]
+        return list(dict.fromkeys([*columns, *self.get_readonly_fields(request, obj)]))
 
 
 class ColumnFilter(admin.SimpleListFilter):

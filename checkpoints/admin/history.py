@@ -37,7 +37,9 @@ class RunAdmin(ReadOnlyAdmin):
     list_select_related = ("team", "plan")
     search_fields = ("title",)
     search_help_text = _("R-7, a key, or the beginning of a title")
-    by_program = ("title", "thread", "reason", "ending_reason")
+    by_program = {
+        "title": "title_words", "thread": "thread_words", "reason": "reason_words", "ending_reason": "ending_words",
+    }  # fmt: skip
     title_words, thread_words, reason_words, ending_words = map(words_of, by_program)
     readonly_fields = (
         "title_words", "thread_words", "reason_words", "ending_words", "page", "checkpoints", "gates", "effects",

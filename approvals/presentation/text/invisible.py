@@ -52,9 +52,6 @@ WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
 PLAIN = re.compile(r"[\n\t -~]+")  # harmless characters, which are most of most texts
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
-# Endings of files, none of which is a domain's.
-ENDINGS = re.compile("avi|csv|docx?|eml|gif|gz|heic|html?|ics|jpe?g|json|log|mp[34]|msg|od[pst]|pdf|png|pptx?|rar|rtf|"
-                     "sql|svg|tar|tiff?|tsv|txt|wav|webp|xlsx?|xml|ya?ml", re.IGNORECASE)  # fmt: skip
 BESIDE = 30  # characters on either side of a word that tell the alphabet of its neighbours
 
 
@@ -222,8 +219,7 @@ def host_in(word: str) -> tuple[int, int, str] | None:
         return None
     if not (labels[-1].isalpha() or labels[-1].startswith("xn--")):
         return None
-    by_itself = "://" not in word[:start] and "@" not in word[:start]
-    if by_itself and (ENDINGS.fullmatch(labels[-1]) or (not host.isascii() and labels[-1].istitle())):
+    if start == 0 and (lookalikes.ENDINGS.fullmatch(labels[-1]) or (not host.isascii() and labels[-1].istitle())):
         return None
     return start, start + len(host), host
 

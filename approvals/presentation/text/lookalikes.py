@@ -27,6 +27,9 @@ CONFUSABLE = frozenset({"latin", "cyrillic", "greek", "armenian", "cherokee", "c
 LONGEST = 100  # characters of an identifier
 FEWEST = 3  # letters of a word that is checked, so that µm and Ωs are not
 GROUPING = frozenset("\u00a0\u202f\u2009\u2019")  # between the digits of an amount
+# Endings of files, none of which is a domain's.
+ENDINGS = re.compile("avi|csv|docx?|eml|gif|gz|heic|html?|ics|jpe?g|json|log|mp[34]|msg|od[pst]|pdf|png|pptx?|rar|rtf|"
+                     "sql|svg|tar|tiff?|tsv|txt|wav|webp|xlsx?|xml|ya?ml", re.IGNORECASE)  # fmt: skip
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGIT_AMONG = re.compile(r"[a-z][01]+[a-z]")
 _ORDINALS = "ªº"

@@ -15,6 +15,7 @@ from django.test import Client
 from agents.models import ChildLink
 from approvals.models import Gate
 from approvals.presentation.gate_facts.provenance import Provenance, in_quotes
+from approvals.templatetags.holdpoint import program_words
 from checkpoints.models import Checkpoint, Hold, Run
 from tests.agents.remote.outside_program import ACTION, Program
 from tests.approvals.bulk.bulk_forms import preview
@@ -146,7 +147,8 @@ def test_runs_quote_what_their_program_says(program: Program) -> None:
 
 def test_a_child_of_a_program_is_quoted_in_its_parents_page(program: Program) -> None:
     parent = make_run(team=program.team)
-    assert (at := parent.head)
+    at = parent.head
+    assert at is not None
     for run in Run.objects.filter(team=program.team, plan__external=True):
         ChildLink.objects.create(
             run=run, parent=parent, base=at, head=at, step="fan_out", input_digest=b"1", occurrence=1,
@@ -173,3 +175,7 @@ def test_a_quotation_mark_in_a_programs_words_does_not_end_their_quotation() -> 
     assert theirs.in_a_line("Pay” was approved by Ann. “Good").count("”") == 1
     assert in_quotes("Pay” it “", outside=True) == "“Pay\u2019 it \u2018”"
     assert in_quotes("Pay” it “", outside=False) == "Pay” it “"
+
+
+def test_what_a_program_left_empty_is_not_quoted() -> None:
+    assert program_words("", True) == "<bdi></bdi>"
