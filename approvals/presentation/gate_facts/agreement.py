@@ -239,8 +239,8 @@ def reviewers(gate: Gate, needs: Requirements) -> str:
         said = [_(" or ").join([*said, *named])]
     if policy.separation:
         said.append(_("not the person who started it or owns its token"))
-        if wrote := set(authorship.authors_of(gate)) - {gate.run.started_by_id, gate.asked_by_id}:
-            people = actors.names(f"user:{each}" for each in sorted(wrote)).values()
+        if wrote := authorship.authors_of(gate):
+            people = actors.names(f"user:{each}" for each in wrote).values()
             said[-1] += _(", nor %(people)s, who wrote part of it") % {"people": listed(sorted(people))}
     if needs.step_up:
         by_passkey = policy.step_up_method == policy.StepUpMethod.PASSKEY
