@@ -1,4 +1,4 @@
-"""What is secret in a run's state, wherever it is shown but to whoever decides: see approvals.cards.card.state_veil.
+"""Secrets of a run's state, wherever it is shown but to whoever decides: see approvals.cards.card.state_veil.
 
 That is what its plan marks, and in an external program's run what people registered as secret of the tools that it has
 asked about, at the places of their arguments. The program's plan need not mark these.
