@@ -67,10 +67,11 @@ class StartedBefore:
         """Return the row that this call made before, in this or another version; None for none that is not `used`."""
         if not self.kept:
             return None
-        equal = (self.kept.get((each, call.number)) for each in self._digests(call))
-        alike = self._read_alike if self._of_older_version else {}
-        rows = [*filter(None, equal), *(alike.get(_as_read(call.known, call.input, call.config), ()) if alike else ())]
-        return next((row for row in rows if row.pk not in used), None)
+        equal = filter(None, (self.kept.get((each, call.number)) for each in self._digests(call)))
+        if (row := next((row for row in equal if row.pk not in used), None)) is not None or not self._of_older_version:
+            return row  # without reading any of the others' states
+        alike = self._read_alike.get(_as_read(call.known, call.input, call.config), ())
+        return next((row for row in alike if row.pk not in used), None)
 
     def adoptable(self, call: SpawnCall) -> ChildLink | None:
         """Take out an equal child that this step started on a branch that was left, if there is one."""
@@ -165,8 +166,8 @@ class StartedBefore:
 
     @cached_property
     def _done_for_kin(self) -> list[ChildLink]:
-        run = self.session.run
-        return child_runs.done_for_kin(run, self.spec.name) if run.forked_from is not None else []
+        run, plan = self.session.run, self.session.plan
+        return child_runs.done_for_kin(run, self.spec.name, plan) if run.forked_from is not None else []
 
     @cached_property
     def _done_in_lineage(self) -> dict[bytes, list[ChildLink]]:

@@ -104,14 +104,18 @@ def stands(row: ChildLink, path: RunPath) -> bool:
 
 
 def left_by(run_id: int, step: str, plan: PlanSpec, path: RunPath) -> list[ChildLink]:
-    """Return the children that a step started on branches which the run has left, oldest first.
-
-    Also those of steps that the plan does not have: a run that goes back to before an upgrade finds its children under
-    the names that they were given then.
-    """
-    theirs = Q(step=step) | ~Q(step__in=[each.name for each in plan.steps])
-    rows = ChildLink.objects.filter(theirs, parent=run_id).select_related("run").order_by("pk")
+    """Return the children that a step started on branches which the run has left, oldest first."""
+    rows = ChildLink.objects.filter(_of_step(step, plan), parent=run_id).select_related("run").order_by("pk")
     return [row for row in rows if not stands(row, path)]
+
+
+def _of_step(step: str, plan: PlanSpec) -> Q:
+    """Select the children of a step, and those of steps that the plan does not have.
+
+    A run that goes back to before an upgrade, and a fork into another version, find children under the names that their
+    steps were given then.
+    """
+    return Q(step=step) | ~Q(step__in=[each.name for each in plan.steps])
 
 
 def started_under_others(rows: Collection[ChildLink], plan_id: int) -> list[ChildLink]:
@@ -121,10 +125,10 @@ def started_under_others(rows: Collection[ChildLink], plan_id: int) -> list[Chil
     return [row for row in rows if row.head in heads]
 
 
-def done_for_kin(run: Run, step: str) -> list[ChildLink]:
+def done_for_kin(run: Run, step: str, plan: PlanSpec) -> list[ChildLink]:
     """Return the children of this step that completed for the other runs of the lineage, oldest first."""
     kin = Run.objects.of_lineage(run.lineage).exclude(pk=run.pk).values("pk")
-    rows = ChildLink.objects.filter(parent__in=kin, step=step, run__status=Run.Status.COMPLETED)
+    rows = ChildLink.objects.filter(_of_step(step, plan), parent__in=kin, run__status=Run.Status.COMPLETED)
     return list(rows.exclude(ordered=ChildLink.Order.UNDO).select_related("run").order_by("pk"))
 
 

@@ -73,6 +73,31 @@ class AlikeBoss(OtherBoss):
         return {"done": len(self.gather(child))}
 
 
+class RenamedBoss(Agent):
+    """Gives it what it was given, in a step of another name."""
+
+    name = "has_it_paid"
+    version = "4"
+    team = "Support"
+    signals: ClassVar[Any] = {"go": None}
+    State: ClassVar[Any] = Boss.State
+
+    @upcast("1", steps={"fan_out": "pay_out"})
+    @classmethod
+    def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return state
+
+    @step
+    def begin(self, done: int) -> dict[str, Any]:
+        return {}
+
+    @step
+    def pay_out(self, ledger: str) -> dict[str, Any]:
+        child = self.spawn("pays_and_tells", {"ledger": ledger})
+        self.wait_for_signal("go")
+        return {"done": len(self.gather(child))}
+
+
 def forked(run: Trial) -> Trial:
     """Fork the run before it starts its child."""
     with run._world():
@@ -137,3 +162,11 @@ def test_a_fork_into_a_new_version_reads_what_was_given_in_other_words(ledger: P
     run.known = registry.of_classes([AlikeBoss, Pays])
     made = forked(run).signal("go")
     assert (made.status, made.state["done"], worked(ledger)) == ("completed", 1, ONCE)
+
+
+def test_a_fork_into_a_version_that_renames_the_step_finds_what_was_done_under_the_old_name(ledger: Path) -> None:
+    """By the step's name alone nothing was found, and a second child paid."""
+    run = Trial(Boss, ledger=str(ledger), starts=[Pays]).signal("go")
+    run.known = registry.of_classes([RenamedBoss, Pays])
+    made = forked(run).signal("go")
+    assert (made.version, made.status, made.state["done"], worked(ledger)) == ("4", "completed", 1, ONCE)
