@@ -24,7 +24,7 @@ from approvals.policy_changes import changes
 from checkpoints.access.permissions import everywhere
 from checkpoints.admin.base import column, listed
 from checkpoints.admin.durations import spelled
-from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin
+from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, address_of
 
 from .policy_form import PolicyForm
 
@@ -150,8 +150,19 @@ class PolicyAdmin(VersionedAdmin[Policy]):
             kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        """Lead from a version that nobody vouches for to the newest one that is."""
+        row = self.get_object(request, object_id)
+        if row is not None and request.method != "POST":
+            newest = self.form.newest_of(row)
+            if newest.version < row.version:
+                return redirect(address_of(newest))
+        return super().change_view(request, object_id, form_url, extra_context)
+
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show what the entered policy would have asked of the last gates, where that was ordered instead of a save."""
+        """Say why no gate opens by a policy, and what the entered one would have asked of the last gates."""
+        policy = context.get("original")
+        context["doubts"] = changes.doubts(policy) if policy else []
         form: Any = context["adminform"].form
         if getattr(form, "simulated", None):
             form._errors = ErrorDict()

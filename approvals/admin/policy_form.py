@@ -19,6 +19,7 @@ from approvals.policy.rules import written
 from approvals.policy.rules.written import Directory, WrongText
 from approvals.policy_changes import changes
 from approvals.policy_changes.simulation import simulate
+from approvals.policy_changes.vouched import in_force
 from checkpoints.admin.durations import HOW, Duration
 from checkpoints.admin.versions import VersionedForm
 
@@ -219,6 +220,11 @@ class PolicyForm(VersionedForm[Policy]):
             self.initial["groups"] = list(role.teams) if apart else []
             self.initial["people"] = list(role.people) if apart else []
             self.initial["quorum"] = role.quorum if apart else 1
+
+    @classmethod
+    def newest_of(cls, row: Policy) -> Policy:
+        """Return the version that a change is measured by; the newest where nobody vouches for any."""
+        return in_force(row) or super().newest_of(row)
 
     def clean_denials(self) -> int:
         """Take an empty field as one."""

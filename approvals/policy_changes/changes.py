@@ -8,17 +8,20 @@ from datetime import timedelta
 
 from django.contrib.auth.models import Group, User
 from django.db import transaction
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Calendar, Gate, Policy, PolicyChange, versions
 from approvals.models.policy import DEFAULT, SETTINGS
 from approvals.policy import required
+from approvals.policy.rules.written import Directory
 from checkpoints import actors
 from checkpoints.access.permissions import everywhere
 from checkpoints.events import event_log
 from checkpoints.values.canonical_json import canonical, decode
 
-from .lowering import STRUCTURE, PolicyTerms, may_approve, milder
+from .lowering import STRUCTURE, PolicyTerms, differences, may_approve, milder
+from .vouched import in_force, policies_in_force
 
 MAY = "approvals.change_policy"
 
@@ -62,7 +65,7 @@ def save(policy: Policy, *, groups: Iterable[Group], people: Iterable[User], by:
     with transaction.atomic():
         Group.objects.select_for_update(no_key=True).get(pk=policy.team_id)
         base = base_of(policy, chosen, named)
-        if base and (reasons := milder(terms_of(base), terms(policy, chosen, named))):
+        if base and (reasons := _milder(base, terms(policy, chosen, named))):
             return _propose(policy, base, chosen, named, reasons, by)
         versions.write(policy, by=actors.of_user(by), groups=chosen, people=named)
         return policy
@@ -94,34 +97,59 @@ def refuse(change: PolicyChange, *, by: User) -> None:
         _record("policy.refused", change, by)
 
 
-def in_force(policy: Policy) -> Policy | None:
-    """Find the version in force of the same team and name."""
-    return Policy.objects.filter(team=policy.team_id, name=policy.name).order_by("-version").first()
-
-
 def base_of(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> Policy | None:
     """Find the policy in force that an unsaved version is measured by: the one of its name.
 
-    A program may name any policy of its team, so a new name lets pass what no policy let pass before, unless one of
-    them asks as little: it is measured by the one to which it comes nearest. While the team has only a default, gates
-    that ask for any other name are the default's. Before the team's first gate its first policies have no measure, but
-    a default that people wrote.
+    Versions that nobody vouches for are no measure, see `vouched`. A program may name any policy of its team, so a new
+    name lets pass what no policy let pass before, unless one of them asks as little: it is measured by the one to which
+    it comes nearest. While the team has only a default, gates that ask for any other name are the default's. Before the
+    team's first gate its first policies have no measure, but a default that people wrote.
     """
     if found := in_force(policy):
         return found
-    written = list(Policy.objects.filter(team=policy.team_id).current())
+    written = policies_in_force(policy.team_id)
     if not Gate.objects.filter(team=policy.team_id).exists():
         built_in = terms(Policy(team=policy.team, name=DEFAULT), [], [])
         if any(each.name != DEFAULT or terms_of(each) == built_in for each in written):
             return None
     asked = terms(policy, groups, people)
-    return min(written, key=lambda each: (len(milder(terms_of(each), asked)), each.pk), default=None)
+    return min(written, key=lambda each: (len(_milder(each, asked)), each.pk), default=None)
 
 
 def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) -> list[str]:
     """List in words how an unsaved version is milder than its base; [] where it is not, or has none."""
     base = base_of(policy, groups, people)
-    return milder(terms_of(base), terms(policy, groups, people)) if base else []
+    return _milder(base, terms(policy, groups, people)) if base else []
+
+
+def _milder(base: Policy, after: PolicyTerms) -> list[str]:
+    if base.proven:
+        return milder(terms_of(base), after)
+    words = _("Version %(version)s was altered in the database, so nobody can tell what it asked.")
+    return [words % {"version": base.version}]
+
+
+def doubts(policy: Policy) -> list[str]:
+    """Say why no gate opens by the policies of this name, and how what is in the table differs; [] where gates do."""
+    newest, known = versions.newest(policy), in_force(policy)
+    if newest.proven:
+        return []
+    if newest == known:
+        words = _(
+            "Version %(newest)s was altered in the database. The audit has what was written. No gate opens by this "
+            "policy until somebody saves it as it should be, and a second person confirms that."
+        )
+        return [words % {"newest": newest.version}]
+    words = _(
+        "Nobody vouches for version %(newest)s: it was written into the database past Holdpoint, or by a release that "
+        "is being replaced. No gate opens by this policy until somebody saves it as it should be."
+    )
+    said = [words % {"newest": newest.version}]
+    if known is None:
+        return [*said, _("No other version is vouched for, so what you save is compared as a new policy is.")]
+    words = _("Version %(known)s is vouched for, so the next one starts from that. If version %(newest)s counted:")
+    before, after, names = terms_of(known), terms_of(newest), Directory.now().names
+    return [*said, words % {"known": known.version, "newest": newest.version}, *differences(before, after, names)]
 
 
 def approving_by(calendar: Calendar) -> list[str]:

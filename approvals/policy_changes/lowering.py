@@ -17,6 +17,8 @@ from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy
 from approvals.policy.requirements import ENDS, Requirements, Rule, Stage
+from approvals.policy.rules import stage_words
+from approvals.policy.rules.stage_words import Names
 from checkpoints.admin.durations import spelled
 
 Milder = Callable[[Any, Any], bool]  # the value before, and the one after
@@ -122,6 +124,16 @@ def milder(before: PolicyTerms, after: PolicyTerms) -> list[str]:
         found.append(_("Other people, or fewer, have to approve."))
     if not _rules_stricter(before, after):
         found.append(_("The rules changed, and may ask less of some proposals."))
+    return found
+
+
+def differences(before: PolicyTerms, after: PolicyTerms, names: Names) -> list[str]:
+    """List in words how `after` differs from `before`, milder or not."""
+    settings = [(name, before.settings[name], value) for name, value in after.settings.items()]
+    found = [_changed(*each) for each in settings if each[1] != each[2]]
+    if (before.own.stages, before.rules) != (after.own.stages, after.rules):
+        asked = " ".join(stage_words.policy_lines(after.own, after.rules, names))
+        found.append(_("It would ask: %(asked)s") % {"asked": asked})
     return found
 
 

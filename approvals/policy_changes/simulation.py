@@ -19,8 +19,9 @@ from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy.rules.written import Directory
 
-from .changes import decided_by, in_force
+from .changes import decided_by
 from .lowering import covers
+from .vouched import in_force
 
 LAST = 200  # gates
 LISTED = 20

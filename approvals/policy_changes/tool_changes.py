@@ -12,11 +12,13 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from approvals.models import Gate, Policy, Tool, versions
+from approvals.models import Gate, Tool, versions
 from approvals.policy import required
 from approvals.policy.requirements import RISKS
 from checkpoints import actors
 from checkpoints.models import Event
+
+from .vouched import policies_in_force
 
 SAME = ("title", "schema", "pinned", "risk", "irreversible", "undo", "used")
 
@@ -56,7 +58,7 @@ def milder(before: Tool | None, after: Tool) -> list[str]:
 
 
 def _approved_by_rules(tool: Tool) -> list[str]:
-    policies = Policy.objects.filter(team=tool.team_id).current()
+    policies = policies_in_force(tool.team_id)
     named = [each.name for each in policies if any(rule.require.get("auto") for rule in required.rules_of(each.rules))]
     words = _("A rule of %(policy)s could approve it by itself.")
     return [words % {"policy": name} for name in sorted(named)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.db.models.signals import m2m_changed, post_save
 
 from approvals.models import Policy
@@ -17,6 +18,7 @@ from approvals.models.policy import PolicyQuerySet
 from checkpoints.actors import SYSTEM
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import ROWS
+from tests.harness.altered_rows import owner
 
 _update = PolicyQuerySet.update
 _on = True
@@ -39,6 +41,19 @@ def as_written() -> Iterator[None]:
         yield
     finally:
         _on = True
+
+
+@contextmanager
+def slipped_in(team: Group, **columns: Any) -> Iterator[Policy]:
+    """Write the next version of a policy as the application's role can, a row and no event, for as long as it lasts."""
+    with as_written():
+        made = Policy.objects.create(team=team, **{"name": "refunds", "version": 2, "quorum": 1, **columns})
+    try:
+        yield made
+    finally:
+        with owner() as database:
+            database.execute("DELETE FROM checkpoints_event WHERE subject = %s", [f"policy:{made.pk}"])
+            database.execute("DELETE FROM approvals_policy WHERE id = %s", [made.pk])
 
 
 def _vouch(number: int) -> None:

@@ -8,14 +8,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from approvals.admin.policy_form import PolicyForm
-from approvals.models import Policy, PolicyChange
+from approvals.models import Policy, PolicyChange, versions
 from approvals.models.policy import SETTINGS
 from approvals.policy import required
 from approvals.policy.rules.written import Directory
 from approvals.policy_changes import changes, policy_file
-from approvals.policy_changes.lowering import milder
 from approvals.policy_changes.policy_file import WrongFile
 from approvals.policy_changes.simulation import simulate
+from approvals.policy_changes.vouched import in_force, opens_gates, policies_in_force
 from checkpoints.access.permissions import everywhere
 
 
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         try:
             for table in policy_file.tables(text):
                 data = policy_file.form_data(table, directory)
-                stored = changes.in_force(Policy(team_id=data["team"], name=data["name"]))
+                stored = in_force(Policy(team_id=data["team"], name=data["name"]))
                 form = PolicyForm(data, instance=stored)
                 if form.is_valid():
                     said = form.cleaned_data
@@ -78,19 +78,23 @@ class Command(BaseCommand):
     def _told(self, draft: Policy, groups: list[Group], people: list[User]) -> None:
         """Print what becomes of one policy of the file."""
         named = f"{draft.team.name}: {draft.name}"
-        stored = changes.in_force(draft)
+        stored = in_force(draft)
         if stored is None:
             self.stdout.write(f"{named}: new")
             self._milder(changes.compared(draft, groups, people))
             self._asked(draft, groups, people)
             return
-        before, after = changes.terms_of(stored), changes.terms(draft, groups, people)
-        if before == after:
+        if self._unchanged(stored, draft, groups, people):
             self.stdout.write(f"{named}: unchanged")
             return
-        self.stdout.write(f"{named}: changed, would be version {stored.version + 1}")
-        self._milder(milder(before, after))
+        self.stdout.write(f"{named}: changed, would be version {versions.newest(stored).version + 1}")
+        for sentence in changes.doubts(stored):
+            self.stdout.write(f"  {sentence}")
+        self._milder(changes.compared(draft, groups, people))
         self._asked(draft, groups, people)
+
+    def _unchanged(self, stored: Policy, draft: Policy, groups: list[Group], people: list[User]) -> bool:
+        return opens_gates(stored) and changes.terms_of(stored) == changes.terms(draft, groups, people)
 
     def _asked(self, draft: Policy, groups: list[Group], people: list[User]) -> None:
         for rule in required.rules_of(draft.rules):
@@ -105,8 +109,8 @@ class Command(BaseCommand):
             self.stdout.write(f"  milder, a second person has to confirm: {reason}")
 
     def _write(self, draft: Policy, groups: list[Group], people: list[User], by: User) -> None:
-        stored = changes.in_force(draft)
-        if stored and changes.terms_of(stored) == changes.terms(draft, groups, people):
+        stored = in_force(draft)
+        if stored and self._unchanged(stored, draft, groups, people):
             return
         written = changes.save(draft, groups=groups, people=people, by=by)
         if isinstance(written, PolicyChange):
@@ -118,6 +122,6 @@ class Command(BaseCommand):
     def _export(self, team: str) -> None:
         if team and not Group.objects.filter(name=team).exists():
             raise CommandError(f"There is no team “{team}”.")
-        found = Policy.objects.current().select_related("team")
-        policies = [each for each in found if team in ("", each.team.name)]
+        teams = Group.objects.filter(policies__isnull=False, **({"name": team} if team else {})).distinct()
+        policies = [policy for each in teams.order_by("pk") for policy in policies_in_force(each.pk)]
         self.stdout.write(policy_file.text_of(policies, Directory.now()), ending="")

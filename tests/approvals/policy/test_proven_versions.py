@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
 from django.db import ProgrammingError, connection
 
 from agents.testing import people
@@ -25,35 +25,18 @@ from checkpoints.models import Event
 from tests.agents.remote.outside_program import WIRE, Program
 from tests.factories import ann, decide, make_gate, make_policy, make_team
 from tests.harness.altered_rows import altered, owner
-from tests.harness.vouched_policies import as_written
+from tests.harness.vouched_policies import as_written, slipped_in
 
 
 def faults(*numbers: int) -> list[str]:
     return [str(problem) for problem in evidence.OF_POLICIES.check(numbers)]
 
 
-@pytest.fixture(autouse=True)
-def forged() -> Iterator[list[Policy]]:
-    """What was slipped in, which goes again."""
-    forged: list[Policy] = []
-    yield forged
-    with owner() as made:
-        for each in forged:
-            made.execute("DELETE FROM checkpoints_event WHERE subject = %s", [f"policy:{each.pk}"])
-            made.execute("DELETE FROM approvals_policy WHERE id = %s", [each.pk])
-
-
 @pytest.fixture
-def slip_in(forged: list[Policy]) -> Callable[..., Policy]:
+def slip_in() -> Iterator[Callable[..., Policy]]:
     """The next version of a policy as the application's role writes one: a row, and no event."""
-
-    def slip(team: Group, **columns: Any) -> Policy:
-        with as_written():
-            made = Policy.objects.create(team=team, **{"name": "refunds", "version": 2, "quorum": 1, **columns})
-        forged.append(made)
-        return made
-
-    return slip
+    with ExitStack() as slipped:
+        yield lambda team, **columns: slipped.enter_context(slipped_in(team, **columns))
 
 
 def test_a_version_that_only_the_table_knows_is_named_and_opens_no_gate(slip_in: Callable[..., Policy]) -> None:
