@@ -127,14 +127,14 @@ class CalendarForm(ModelForm[Calendar]):
         return country
 
     def clean(self) -> dict[str, Any]:
-        """Refuse to move deadlines that approve: a policy's new version may, which a second person confirms."""
+        """Refuse to move deadlines that approve, or escalations: a new version may, which a second person confirms."""
         said = super().clean() or self.cleaned_data
         moved = {"zone", "hours", "country", "days_off"} & set(self.changed_data)
-        used = changes.approving_by(self.instance) if self.instance.pk and moved else []
+        used = changes.acting_by(self.instance) if self.instance.pk and moved else []
         if used:
             words = _(
-                "%(policies)s would approve at another time, in force, with open gates or in a change that waits. Make "
-                "a new calendar and name it in a new version of the policy, which a second person confirms."
+                "%(policies)s would approve or escalate at another time, in force, with open gates or in a change that "
+                "waits. Make a new calendar and name it in a new version of the policy, which a second person confirms."
             )
             raise forms.ValidationError(words % {"policies": ", ".join(used)})
         return said

@@ -161,7 +161,7 @@ def combined(one: Requirements, other: Requirements) -> Requirements:
     """Return requirements that meet both."""
     deadlines = [each for each in (one.deadline, other.deadline) if each is not None]
     return Requirements(
-        stages=_chained(one.stages, other.stages),
+        stages=chain_stages(one.stages, other.stages),
         denials=min(one.denials, other.denials),
         step_up=one.step_up or other.step_up,
         second_look=one.second_look or other.second_look,
@@ -175,7 +175,7 @@ def combined(one: Requirements, other: Requirements) -> Requirements:
     )
 
 
-def _chained(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def chain_stages(one: tuple[Stage, ...], other: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Return the stages of `one`, and after them the roles of `other` that those do not cover.
 
     A role of `one` covers one of `other`, so that nobody is counted for two; one for the same people is raised.

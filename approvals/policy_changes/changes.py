@@ -20,7 +20,7 @@ from checkpoints.access.permissions import everywhere
 from checkpoints.events import event_log
 from checkpoints.values.canonical_json import canonical, decode
 
-from .lowering import STRUCTURE, PolicyTerms, differences, may_approve, milder
+from .lowering import STRUCTURE, PolicyTerms, acts_in_time, differences, milder
 from .vouched import in_force, policies_in_force
 
 MAY = "approvals.change_policy"
@@ -152,8 +152,8 @@ def doubts(policy: Policy) -> list[str]:
     return [*said, words % {"known": known.version, "newest": newest.version}, *differences(before, after, names)]
 
 
-def approving_by(calendar: Calendar) -> list[str]:
-    """List the policies that count by this calendar and approve at a deadline, for all proposals or some.
+def acting_by(calendar: Calendar) -> list[str]:
+    """List the policies that count by this calendar, and approve at a deadline or escalate.
 
     Those in force, or with open gates, and those that wait for a second person. Joins the caller's transaction, until
     whose end no policy of the team is written.
@@ -165,7 +165,7 @@ def approving_by(calendar: Calendar) -> list[str]:
         proposed = Policy(team=change.team, name=change.name, **change.values)
         if proposed.calendar_id == calendar.pk:
             found.append(decided_by(proposed, change.teams(), change.people()))
-    return sorted({each.name for each in found if may_approve(terms_of(each))})
+    return sorted({each.name for each in found if acts_in_time(terms_of(each))})
 
 
 def terms_of(policy: Policy) -> PolicyTerms:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, product, zip_longest
 from typing import Any
 
 from django.utils.functional import Promise
@@ -16,12 +17,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy
-from approvals.policy.requirements import ENDS, Requirements, Rule, Stage
+from approvals.policy.requirements import ENDS, RISKS, Requirements, Rule, Stage, chain_stages
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
 from checkpoints.admin.durations import spelled
 
 Milder = Callable[[Any, Any], bool]  # the value before, and the one after
+Stages = tuple[Stage, ...]
+RANKS = ("", *RISKS)
+MOST_TOGETHER = 64  # different requirements, alone and together; of more it cannot be told in good time
 
 
 def _lower(before: Any, after: Any) -> bool:
@@ -88,7 +92,7 @@ SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
     "on_expiry": (gettext_lazy("After the deadline"), _ends),
     "hourly": (gettext_lazy("Gates per hour"), _more_or_none),
     "pause": (gettext_lazy("Pause before a third attempt"), _less_or_none),
-    "deadline": (gettext_lazy("Deadline"), _never),  # see `milder`: only where it approves
+    "deadline": (gettext_lazy("Deadline"), _never),  # see `_deadline_milder`
     "auto_sample": (gettext_lazy("Sample of automatic approvals"), _lower),
     "leaves": (gettext_lazy("Messages may say"), _says_more),
     "remind_before": (gettext_lazy("Remind before the deadline"), _never),
@@ -118,12 +122,12 @@ def milder(before: PolicyTerms, after: PolicyTerms) -> list[str]:
         for name, value in after.settings.items()
         if before.settings[name] != value and _is_milder(name, before.settings[name], value)
     ]
-    if may_approve(after) and _less_or_none_first(before, after):
+    if _deadline_milder(before.settings["deadline"], after.settings["deadline"], after):
         found.append(_changed("deadline", before.settings["deadline"], after.settings["deadline"]))
     if not covers(after.own.stages, before.own.stages):
         found.append(_("Other people, or fewer, have to approve."))
-    if not _rules_stricter(before, after):
-        found.append(_("The rules changed, and may ask less of some proposals."))
+    if not _rules_cover(before, after):
+        found.append(_("By its rules it may ask less of some proposals."))
     return found
 
 
@@ -151,22 +155,54 @@ def covers(after: Sequence[Stage], before: Sequence[Stage]) -> bool:
     return True
 
 
-def _rules_stricter(before: PolicyTerms, after: PolicyTerms) -> bool:
-    """Tell whether the rules are as they were, followed by none but stricter ones."""
-    kept, added = after.rules[: len(before.rules)], after.rules[len(before.rules) :]
-    return list(kept) == list(before.rules) and all(_stricter(rule.applied(after.own), after.own) for rule in added)
+def _rules_cover(before: PolicyTerms, after: PolicyTerms) -> bool:
+    """Tell whether the rules' conditions are as they were, followed by new ones, and no proposal is asked less.
+
+    What a rule asks depends on the policy's own stages. Where a new rule holds, the policy's own requirements did. A
+    rule with another deadline is taken for milder.
+    """
+    known, added = after.rules[: len(before.rules)], after.rules[len(before.rules) :]
+    if [(rule.name, rule.when) for rule in known] != [(rule.name, rule.when) for rule in before.rules]:
+        return False
+    pairs = [(before.own, after.own)] if before.rules or added else []
+    for was, rule in zip_longest(before.rules, after.rules):
+        if rule.require.get("deadline") != (was.require.get("deadline") if was else None):
+            return False
+        pairs.append((was.applied(before.own) if was else before.own, rule.applied(after.own)))
+    alone = all(asks_as_much(now, was) for was, now in pairs)
+    return alone and _covers_together({(was.stages, now.stages) for was, now in pairs})
 
 
-def _stricter(one: Requirements, own: Requirements) -> bool:
-    ends = not one.on_expiry or not own.on_expiry or not _ends(own.on_expiry, one.on_expiry)
-    approves = one.on_expiry == "approve" or bool(one.deadline)
+def _covers_together(pairs: set[tuple[Stages, Stages]]) -> bool:
+    """Tell whether what is asked after covers what was asked before, however many of the requirements count together.
+
+    They do for a proposal of several actions, and where a condition cannot be evaluated. Less may be asked then though
+    each asks more: two of Finance stand for two of Finance or Legal, where one of Finance was asked beside them.
+    """
+    known = set[tuple[Stages, Stages]]()
+    new = pairs if any(was != now for was, now in pairs) else known
+    while new:
+        if len(known | new) > MOST_TOGETHER or not all(covers(now, was) for was, now in new):
+            return False
+        known = known | new
+        chains = {
+            (chain_stages(was, other_was), chain_stages(now, other))
+            for (was, now), (other_was, other) in chain(product(known, new), product(new, known))
+        }
+        new = chains - known
+    return True
+
+
+def asks_as_much(after: Requirements, before: Requirements) -> bool:
+    """Tell whether a proposal is asked no less; deadlines aside."""
     return (
-        covers(one.stages, own.stages)
-        and one.denials <= own.denials
-        and one.step_up >= own.step_up
-        and one.second_look >= own.second_look
-        and ends
-        and not (approves or one.auto)
+        covers(after.stages, before.stages)
+        and after.denials <= before.denials
+        and after.step_up >= before.step_up
+        and after.second_look >= before.second_look
+        and after.auto <= before.auto
+        and RANKS.index(after.risk) >= RANKS.index(before.risk)
+        and not _ends(before.on_expiry, after.on_expiry)
     )
 
 
@@ -174,14 +210,22 @@ def _is_milder(name: str, before: Any, after: Any) -> bool:
     return SETTINGS[name][1](before, after) if name in SETTINGS else True
 
 
-def may_approve(terms: PolicyTerms) -> bool:
-    """Tell whether the deadline approves, for all proposals or by a rule for some."""
+def acts_in_time(terms: PolicyTerms) -> bool:
+    """Tell whether time alone approves some proposal, or lets another team decide."""
+    return _may_approve(terms) or bool(terms.settings["escalation"])
+
+
+def _may_approve(terms: PolicyTerms) -> bool:
     return "approve" in (terms.settings.get("on_expiry"), *(each.require.get("on_expiry") for each in terms.rules))
 
 
-def _less_or_none_first(before: PolicyTerms, after: PolicyTerms) -> bool:
-    was, now = before.settings.get("deadline"), after.settings.get("deadline")
-    return now is not None and (was is None or now < was)
+def _deadline_milder(before: timedelta | None, now: timedelta | None, terms: PolicyTerms) -> bool:
+    """Tell whether another deadline approves sooner, or lets another team decide sooner or at all."""
+    levels = [each["after"] for each in terms.settings["escalation"]]
+    if _more_or_none(now, before):  # it comes sooner
+        return _may_approve(terms) or None in levels
+    reached = before is not None and any(each is not None and timedelta(seconds=each) >= before for each in levels)
+    return before != now and reached
 
 
 def _changed(name: str, before: Any, after: Any) -> str:

@@ -20,7 +20,7 @@ from approvals.policy.rules.stage_words import Names
 from approvals.policy.rules.written import Directory
 
 from .changes import decided_by
-from .lowering import covers
+from .lowering import asks_as_much
 from .vouched import in_force
 
 LAST = 200  # gates
@@ -43,13 +43,7 @@ class SimulatedGate:
     @property
     def milder(self) -> bool:
         """Tell whether less would have been needed."""
-        return self.changed and not (
-            covers(self.after.stages, self.before.stages)
-            and self.after.denials <= self.before.denials
-            and self.after.step_up >= self.before.step_up
-            and self.after.second_look >= self.before.second_look
-            and self.after.auto <= self.before.auto
-        )
+        return self.changed and not asks_as_much(self.after, self.before)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,19 +116,23 @@ def test_calendars_are_of_those_who_write_policies() -> None:
     assert signed_in(writer).get("/admin/approvals/calendar/").status_code == 200
 
 
-def test_nobody_alone_moves_a_deadline_that_approves_by_changing_its_calendar() -> None:
+@pytest.mark.parametrize("by", ["approving", "escalating"])
+def test_nobody_alone_moves_a_deadline_or_an_escalation_by_changing_its_calendar(by: str) -> None:
+    """Escalations were moved: another team decided the next day and not the next week."""
     team, browser = make_team(), root()
     ann(team)
     calendar = Calendar.objects.create(team=team, name="office")
     policy = make_policy(team)
-    Policy.objects.filter(pk=policy.pk).update(on_expiry="approve", calendar=calendar)
+    level = {"team": make_team("Others").pk, "after": 3600, "extend": None}
+    moved: dict[str, Any] = {"on_expiry": "approve"} if by == "approving" else {"escalation": [level]}
+    Policy.objects.filter(pk=policy.pk).update(calendar=calendar, **moved)
     address = f"/admin/approvals/calendar/{calendar.pk}/change/"
     said = {"name": "office", "zone": calendar.zone, "hours": "mon-sun 00:00-23:00", "country": "", "days_off": ""}
     answer = browser.post(address, said)
-    assert f"{policy.name} would approve at another time, " in answer.content.decode()
+    assert f"{policy.name} would approve or escalate at another time, " in answer.content.decode()
     calendar.refresh_from_db()
     assert "sun" not in calendar.hours
-    Policy.objects.filter(pk=policy.pk).update(on_expiry="expire")
+    Policy.objects.filter(pk=policy.pk).update(on_expiry="expire", escalation=[])
     assert browser.post(address, said).status_code == 302
 
 

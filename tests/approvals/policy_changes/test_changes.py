@@ -145,6 +145,16 @@ def test_once_gates_were_opened_under_the_built_in_default_it_is_a_measure() -> 
     assert isinstance(named(team, writer("Ann"), "own", separation=False), PolicyChange)
 
 
+def test_an_escalation_at_the_deadline_comes_no_sooner_by_one_person_alone(team: Group) -> None:
+    level = {"team": make_team("Others").pk, "after": None, "extend": 86400}
+    waiting = saved(team, writer("Ann"), deadline=48 * HOUR, escalation=[level])
+    assert isinstance(waiting, PolicyChange)
+    changes.confirm(waiting, by=writer("Mira"))
+    sooner = saved(team, writer("Ann"), deadline=timedelta(minutes=1), escalation=[level])
+    assert isinstance(sooner, PolicyChange)
+    assert sooner.reasons == ["Deadline: 2 days, would be 1 min."]
+
+
 def test_who_may_not_write_policies_confirms_none(team: Group) -> None:
     change = saved(team, writer("Ann"), quorum=1)
     assert isinstance(change, PolicyChange)

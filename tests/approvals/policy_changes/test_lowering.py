@@ -9,7 +9,7 @@ import pytest
 
 from approvals.models import Policy
 from approvals.models.policy import SETTINGS
-from approvals.policy.requirements import Requirements, Role, Rule, Stage
+from approvals.policy.requirements import Requirements, Role, Rule, Stage, stages_json
 from approvals.policy_changes import lowering
 from approvals.policy_changes.lowering import PolicyTerms, covers, milder
 
@@ -123,3 +123,76 @@ def test_a_stricter_rule_may_be_added_at_the_end_alone() -> None:
 @pytest.mark.parametrize("require", [{"deadline": 60}, {"on_expiry": "approve"}, {"denials": 2}])
 def test_a_rule_that_may_let_something_through_is_milder(require: dict[str, Any]) -> None:
     assert milder(terms(), terms(rules=(Rule(name="a", when="true", require=require),)))
+
+
+LARGE = Rule(name="large", when="amount > 1000", require={"quorum": 2})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (stage((1, FINANCE)), stage((1, LEGAL), (1, FINANCE))),
+        (stage((1, FINANCE), (1, LEGAL)), stage((1, LEGAL), (1, FINANCE))),
+    ],
+    ids=["another team before it", "another order"],
+)
+def test_a_rule_that_stays_as_it_was_may_ask_less_of_other_stages(before: Stage, after: Stage) -> None:
+    """A rule's number is of the first team: two of Finance became two of Legal and one of Finance, at once."""
+    assert milder(terms(before), terms(after)) == []
+    found = milder(terms(before, rules=(LARGE,)), terms(after, rules=(LARGE,)))
+    assert found == ["By its rules it may ask less of some proposals."]
+
+
+def test_rules_that_count_together_may_ask_less_though_each_asks_more() -> None:
+    """Two of Finance are taken for the two of either, so that two people approve what three had to."""
+    mail = Rule(name="mail", when="tool == 'mail'", require={"stages": stages_json([stage((1, FINANCE))])})
+    more = Rule(name="mail", when="tool == 'mail'", require={"stages": stages_json([stage((2, FINANCE))])})
+    either = Stage(roles=(Role(quorum=2, teams=(FINANCE, LEGAL)),))
+    pay = Rule(name="pay", when="tool == 'pay'", require={"stages": stages_json([either])})
+    assert milder(terms(rules=(mail,)), terms(rules=(more,))) == []
+    assert milder(terms(rules=(mail, pay)), terms(rules=(more, pay)))
+
+
+@pytest.mark.parametrize(
+    ("require", "less"),
+    [
+        ({"quorum": 4}, False), ({"quorum": 2}, True), ({"quorum": 3, "step_up": True}, False),
+        ({"quorum": 3, "denials": 2}, True), ({"quorum": 3, "auto": True}, True),
+        ({"quorum": 3, "risk": "high"}, False), ({"quorum": 3, "on_expiry": "approve"}, True),
+        ({"quorum": 3, "deadline": 60}, True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_rule_that_changes_in_its_place_is_milder_where_it_asks_less(require: dict[str, Any], less: bool) -> None:
+    before, after = (Rule(name="a", when="amount > 9", require=each) for each in ({"quorum": 3}, require))
+    assert bool(milder(terms(rules=(before,)), terms(rules=(after,)))) is less
+    other = Rule(name="a", when="amount > 10", require=require)
+    assert milder(terms(rules=(before,)), terms(rules=(other,))), "what the condition is true of cannot be told"
+
+
+AT_DEADLINE = {"team": LEGAL, "after": None, "extend": 86400}
+AFTER_TWO_HOURS = {"team": LEGAL, "after": 7200, "extend": None}
+
+
+@pytest.mark.parametrize(
+    ("level", "before", "after"),
+    [
+        (AT_DEADLINE, 2 * HOUR, HOUR),
+        (AT_DEADLINE, None, HOUR),
+        (AFTER_TWO_HOURS, HOUR, 3 * HOUR),
+        (AFTER_TWO_HOURS, HOUR, None),
+    ],
+    ids=["sooner", "at all", "before it expires", "as it never expires"],
+)
+def test_a_deadline_that_brings_an_escalation_nearer_is_milder(
+    level: dict[str, Any], before: timedelta | None, after: timedelta | None
+) -> None:
+    """The other team decided after a minute instead of two days, and nobody had confirmed that."""
+    one, other = (terms(escalation=[level], deadline=each) for each in (before, after))
+    assert len(milder(one, other)) == 1
+    assert milder(other, one) == []
+
+
+def test_a_deadline_after_an_escalation_by_time_does_not_move_it() -> None:
+    one, other = (terms(escalation=[AFTER_TWO_HOURS], deadline=each * HOUR) for each in (3, 4))
+    assert milder(one, other) == milder(other, one) == []
