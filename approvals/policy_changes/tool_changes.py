@@ -2,7 +2,8 @@
 
 A tool's risk and schema decide which rule of a policy holds, what a rule may approve by itself and what reviewers see.
 So a change that one person makes alone may not lower them. A tool that was not registered is measured by what the
-team's policies could do with it: of an external program's actions, a rule approves only those of registered tools.
+team's policies could do with it, as of an external program's actions a rule approves only those of registered tools,
+and by what it hides of them: what a program marks as secret is shown to whoever decides, what a tool marks is not.
 Before the team's first gate nothing can be made milder.
 """
 
@@ -15,6 +16,7 @@ from django.utils.translation import gettext as _
 from approvals.models import Gate, Tool, versions
 from approvals.policy import required
 from approvals.policy.requirements import RISKS
+from approvals.schema import redact
 from checkpoints import actors
 from checkpoints.models import Event
 
@@ -40,7 +42,7 @@ def milder(before: Tool | None, after: Tool) -> list[str]:
     if not Gate.objects.filter(team=after.team_id).exists():
         return []
     if before is None or not before.used:
-        return _approved_by_rules(after) if after.used else []
+        return [*_approved_by_rules(after), *_hidden(after)] if after.used else []
     if not after.used:
         return [_("It would count as not registered.")]
     found = []
@@ -62,6 +64,11 @@ def _approved_by_rules(tool: Tool) -> list[str]:
     named = [each.name for each in policies if any(rule.require.get("auto") for rule in required.rules_of(each.rules))]
     words = _("A rule of %(policy)s could approve it by itself.")
     return [words % {"policy": name} for name in sorted(named)]
+
+
+def _hidden(tool: Tool) -> list[str]:
+    hides = redact.veil_marks(tool.schema).hides
+    return [_("Reviewers would no longer see the arguments that it marks as secret.")] if hides else []
 
 
 def _confirms(waiting: Tool, tool: Tool, actor: str) -> bool:

@@ -78,6 +78,23 @@ def test_a_new_tool_waits_where_a_rule_could_approve_it(team: Group) -> None:
     assert in_force(other) is None
 
 
+@pytest.mark.parametrize(
+    "mark", [{"writeOnly": True}, {"format": "password"}, {"items": {"$ref": "#/$defs/key"}}], ids=str
+)
+def test_a_new_tool_that_hides_what_reviewers_saw_waits(team: Group, mark: dict[str, Any]) -> None:
+    """One person registered it, and whoever decided saw dots where the account had been."""
+    schema = {"type": "object", "properties": {"iban": mark}, "$defs": {"key": {"writeOnly": True}}}
+    new = Tool(team=team, name="bank.wire", title="Wire", schema=schema, risk="high")
+    why = "Reviewers would no longer see the arguments that it marks as secret."
+    assert changed(new, ann(team)) == [why]
+    assert in_force(new) is None
+    assert changed(new, bob(team)) == []
+    assert in_force(new) is not None
+    unused = Tool(team=team, name="bank.recall", title="Recall", schema=schema, risk="high", used=False)
+    assert changed(unused, ann(team)) == []
+    assert changed(unused, ann(team), used=True) == [why]
+
+
 def test_before_the_first_gate_a_team_sets_its_tools_up_alone() -> None:
     tool = make_tool(make_team(), risk="high")
     assert changed(tool, ann(tool.team), risk="low") == []
