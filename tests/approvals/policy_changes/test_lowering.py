@@ -153,6 +153,24 @@ def test_rules_that_count_together_may_ask_less_though_each_asks_more() -> None:
     assert milder(terms(rules=(mail, pay)), terms(rules=(more, pay)))
 
 
+def test_so_may_more_of_them_though_each_two_ask_as_much_as_before() -> None:
+    one, two = (Role(quorum=count, teams=(FINANCE, LEGAL)) for count in (1, 2))
+    own, alone = (
+        Stage(roles=(two,)),
+        Rule(name="alone", when="a", require={"stages": stages_json([stage((1, FINANCE))])}),
+    )
+    before, after = (
+        Rule(
+            name="both",
+            when="b",
+            require={"stages": stages_json([Stage(roles=(one, Role(quorum=count, teams=(LEGAL,))))])},
+        )
+        for count in (1, 2)
+    )
+    assert milder(terms(own, rules=(before,)), terms(own, rules=(after,))) == []
+    assert milder(terms(own, rules=(alone, before)), terms(own, rules=(alone, after)))
+
+
 @pytest.mark.parametrize(
     ("require", "less"),
     [
