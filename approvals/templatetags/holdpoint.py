@@ -60,19 +60,21 @@ def untrusted_code(value: str) -> SafeString:
     inside = value.lstrip(" \t")
     indentation = value[: len(value) - len(inside)]
     if len(indentation) > INDENTED:
-        return untrusted.render(value)
+        return untrusted.render(value, value=True)
     return format_html("{}{}", indentation, untrusted.render(inside, value=True))
 
 
 @register.simple_tag
-def words(value: object, whole: str = "", at: str = "", action: str = "", runs: bool = False) -> SafeString:
+def words(
+    value: object, whole: str = "", at: str = "", action: str = "", runs: bool = False, part: bool = False
+) -> SafeString:
     """Render untrusted words, with a link to all of them: `{% words text whole=address at="/proposal/reply" %}`.
 
     `action`: the id of the action in whose arguments `at` is. `runs`: they are a value that runs as it is, so that
-    blanks at its ends are named.
+    odd spaces, and blanks at its ends, are named; `part`: they are a part of one.
     """
     within = f"action={quote(action)}&" if action else ""
-    return untrusted.render(str(value), whole=f"{whole}?{within}at={quote(at)}" if whole else "", value=runs)
+    return untrusted.render(str(value), whole=f"{whole}?{within}at={quote(at)}" if whole else "", value=runs, part=part)
 
 
 @register.filter
@@ -152,7 +154,7 @@ def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
         return files.render(value)
     if isinstance(value, (dict, list)) and value:
         text = json.dumps(value, ensure_ascii=False, indent=2)
-        return untrusted.folded(text, address) if address else untrusted.render(text)
+        return untrusted.folded(text, address) if address else untrusted.render(text, value=True)
     return tree.scalar(value, address)
 
 
@@ -189,7 +191,7 @@ def untrusted_whole(value: Any) -> SafeString:
     if files.is_plain(value):
         return files.render(value)
     if isinstance(value, (dict, list)) and value:
-        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False)
+        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False, value=True)
     return tree.scalar(value, clamp=False)
 
 
@@ -214,7 +216,7 @@ def is_rewording(row: Mapping[str, Any]) -> bool:
 @register.filter
 def hides(value: object) -> bool:
     """Tell whether a text hides something from a reader, so that it is shown once more, with badges."""
-    return any(invisible.badge_count(str(value))) or invisible.has_blank_ends(str(value))
+    return any(invisible.badge_count(str(value), value=True)) or invisible.has_blank_ends(str(value))
 
 
 @register.filter

@@ -164,7 +164,7 @@ def value(request: HttpRequest, gate_id: int) -> HttpResponse:
     last = min(first + PART, len(text))
     context = {
         "gate": page.gate, "at": at, "action": action, "total": f"{len(text):,}",
-        "shown": untrusted.render(text[first:last], clamp=False),
+        "shown": untrusted.render(text[first:last], clamp=False, value=True, part=True),
         "first": f"{first + 1:,}", "last": f"{last:,}", "before": max(first - PART, 0) if first else None,
         "after": last if last < len(text) else None,
     }  # fmt: skip

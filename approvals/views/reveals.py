@@ -34,7 +34,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
 def shown(request: HttpRequest, at: str, value: Any, *, back: str, of: str) -> HttpResponse:
     """Show the secret: as a fragment for a page that inserts it, else on a page of its own."""
     text = value if isinstance(value, str) else as_json(value)
-    drawn = untrusted.render(text, clamp=False)
+    drawn = untrusted.render(text, clamp=False, value=True)
     if request.headers.get("HX-Request") == "true":
         return HttpResponse(drawn)
     return render(request, "approvals/values/revealed.html", {"at": at, "shown": drawn, "back": back, "of": of})

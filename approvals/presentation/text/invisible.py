@@ -3,7 +3,8 @@
 Escaping stops markup, not deceit. A mail may push its one dangerous line below five thousand blank
 ones, reverse the order of letters, or hide whole sentences in characters that draw nothing. So:
 
-- a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point;
+- a character that cannot be seen, or that reorders its neighbours, becomes a badge with its code point, and so does a
+  space that is not the plain one (`unseen_characters`);
 - a stretch of blanks becomes one line with its length, and the text after it is always shown;
 - blanks at the ends of a text, where no letter beyond shows their width, are named: in a value, which runs with them,
   each of them; in words, those that are not plain spaces and line breaks;
@@ -28,16 +29,8 @@ from typing import Literal
 from django.utils.translation import ngettext
 
 from . import lookalikes, size_limit
-from .unseen_characters import (
-    EMOJI_STYLE,
-    JOINER,
-    in_emoji,
-    is_hidden,
-    is_mark,
-    is_overlay,
-    marks_name,
-    repeated_name,
-)
+from .character_names import marks_name, repeated_name
+from .unseen_characters import PILE, PLAIN, TAGS, is_hidden, is_mark, is_odd_space, is_ordinary, is_overlay, unseen
 
 HEAD = 6_000  # characters shown before the middle is folded away
 TAIL = 1_500
@@ -50,8 +43,6 @@ BLANKS = 24
 GAP = re.compile(rf"(?:[^\S\n]*\n){{{BLANK_LINES + 1},}}|[^\S\n]{{{BLANKS},}}")
 WORD = re.compile(r"[^\s<>()\[\]{}\"'|,;]{3,}")
 AUTHORITY = re.compile(r"[^/?#]*")
-PLAIN = re.compile(r"[\n\t -~]+")  # harmless characters, which are most of most texts
-TAGS = re.compile("[\U000e0000-\U000e007f]+")
 BESIDE = 30  # characters on either side of a word that tell the alphabet of its neighbours
 
 
@@ -65,15 +56,16 @@ class TextPiece:
     count: int = 0
 
 
-def pieces(text: str, *, clamp: bool = True, value: bool = False) -> Iterator[TextPiece]:
+def pieces(text: str, *, clamp: bool = True, value: bool = False, part: bool = False) -> Iterator[TextPiece]:
     """Cut `text` into plain pieces and pieces with notes. With `clamp`, the middle of a long text is one piece.
 
-    `value`: it runs as it is, so that each blank at its ends counts. A 10 MB text costs what its shown part costs:
+    `value`: it runs as it is, so that each odd space counts, and each blank at its ends; `part`: it is a part of a
+    text, whose ends are somewhere else. A 10 MB text costs what its shown part costs:
     stretches are found lazily and the middle is only counted. In a text full of places to mark, the first are marked
     and the others counted.
     """
-    first, middle, last = without_ends(text, value=value)
-    yield from noted(chain(blanks(first), cut(middle, clamp=clamp), blanks(last)))
+    first, middle, last = without_ends(text, value=value and not part)
+    yield from noted(chain(blanks(first), cut(middle, clamp=clamp, value=value), blanks(last)))
     yield from unnormal(text)
 
 
@@ -123,7 +115,7 @@ def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
         yield TextPiece("hidden", note=said % {"count": f"{places:,}"})
 
 
-def cut(text: str, *, clamp: bool) -> Iterator[TextPiece]:
+def cut(text: str, *, clamp: bool, value: bool) -> Iterator[TextPiece]:
     """Yield the pieces in the order of the text."""
     text = text.replace("\r\n", "\n")
     budget = HEAD if clamp else sys.maxsize
@@ -132,13 +124,13 @@ def cut(text: str, *, clamp: bool) -> Iterator[TextPiece]:
         gap = next_gap(text, at, at + budget + TAIL + 1)
         stop = gap.start() if gap else len(text)
         if stop - at > budget and len(text) - at - budget > TAIL:
-            yield from readable(text[at : at + budget])
+            yield from readable(text[at : at + budget], value=value)
             tail = len(text) - TAIL
             middle = text[at + budget : tail]
             yield TextPiece("more", text=middle, count=len(middle))
-            yield from cut(text[tail:], clamp=False)
+            yield from cut(text[tail:], clamp=False, value=value)
             return
-        yield from readable(text[at:stop])
+        yield from readable(text[at:stop], value=value)
         budget = max(budget - (stop - at) - 80, 0)
         if gap:
             rest = text[gap.end() :] if len(text) - gap.end() < TAIL else None
@@ -172,7 +164,7 @@ def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
     return TextPiece("blank", note=note, count=len(blank))
 
 
-def readable(text: str) -> Iterator[TextPiece]:
+def readable(text: str, *, value: bool) -> Iterator[TextPiece]:
     """Cut a short text at hosts, look-alikes and invisible characters."""
     at = 0
     for match in WORD.finditer(text):
@@ -186,7 +178,7 @@ def readable(text: str) -> Iterator[TextPiece]:
         beside = "" if word.isascii() else text[max(match.start() - BESIDE, 0) : match.end() + BESIDE]
         if not found:
             if wrong := lookalikes.in_word(word, beside):
-                yield from visible(text[at : match.end()])
+                yield from visible(text[at : match.end()], value=value)
                 yield TextPiece("letters", note=wrong)
                 at = match.end()
             continue
@@ -194,10 +186,10 @@ def readable(text: str) -> Iterator[TextPiece]:
         wrong = lookalikes.in_host(host) or lookalikes.in_word(word, beside)
         if not (wrong or "://" in word[:start] or word[start:].startswith("www.")):
             continue
-        yield from visible(text[at : match.start()])
-        yield TextPiece("lookalike" if wrong else "host", text=word[:stop], note=wrong)
+        yield from visible(text[at : match.start() + start], value=value)
+        yield TextPiece("lookalike" if wrong else "host", text=word[start:stop], note=wrong)
         at = match.start() + stop
-    yield from visible(text[at:])
+    yield from visible(text[at:], value=value)
 
 
 def host_in(word: str) -> tuple[int, int, str] | None:
@@ -224,42 +216,23 @@ def host_in(word: str) -> tuple[int, int, str] | None:
     return start, start + len(host), host
 
 
-def visible(text: str) -> Iterator[TextPiece]:
-    """Cut a text at invisible characters, runs of the same one together."""
-    start = at = 0
-    while at < len(text):
-        if plain := PLAIN.match(text, at):
-            at = plain.end()
-            continue
-        char = text[at]
-        end = at + 1
-        piece: TextPiece | None = None
-        if tags := TAGS.match(text, at):
-            end = tags.end()
-            said = "".join(chr(ord(tag) - 0xE0000) for tag in tags.group() if 0x20 <= ord(tag) - 0xE0000 < 0x7F)
-            count = end - at
+def visible(text: str, *, value: bool) -> Iterator[TextPiece]:
+    """Cut a text at what is not seen in it."""
+    at = 0
+    for start, end in unseen(text, value=value):
+        if at < start:
+            yield TextPiece("text", text=text[at:start])
+        at, part, count = end, text[start:end], end - start
+        if TAGS.match(part):
+            said = "".join(chr(ord(tag) - 0xE0000) for tag in part if 0x20 <= ord(tag) - 0xE0000 < 0x7F)
             note = ngettext("%(count)s tag character: “%(text)s”", "%(count)s tag characters: “%(text)s”", count)
-            note %= {"count": count, "text": said}
-            piece = TextPiece("hidden", text=tags.group(), note=note, count=end - at)
-        elif is_hidden(char) and not in_emoji(text, at):
-            while end < len(text) and text[end] == char:
-                end += 1
-            note = repeated_name(char, end - at)
-            piece = TextPiece("hidden", text=text[at:end], note=note, count=end - at)
-        elif is_mark(char):
-            while end < len(text) and is_mark(text[end]):
-                end += 1
-            # A pile of marks covers the lines around it, and an overlay strikes out its character.
-            if end - at > 3 or any(map(is_overlay, text[at:end])):
-                piece = TextPiece("marks", text=text[at:end], note=marks_name(text[at:end]), count=end - at)
-        if piece:
-            if start < at:
-                yield TextPiece("text", text=text[start:at])
-            yield piece
-            start = end
-        at = end
-    if start < len(text):
-        yield TextPiece("text", text=text[start:])
+            yield TextPiece("hidden", text=part, note=note % {"count": count, "text": said}, count=count)
+        elif is_mark(part[0]) and not is_hidden(part[0]):
+            yield TextPiece("marks", text=part, note=marks_name(part), count=count)
+        else:
+            yield TextPiece("hidden", text=part, note=repeated_name(part[0], count), count=count)
+    if at < len(text):
+        yield TextPiece("text", text=text[at:])
 
 
 def unnormal(text: str) -> Iterator[TextPiece]:
@@ -278,7 +251,7 @@ def unnormal(text: str) -> Iterator[TextPiece]:
         yield TextPiece("unnormal", note=said % {"count": f"{places:,}"}, count=places)
 
 
-def badge_count(text: str) -> tuple[int, int]:
+def badge_count(text: str, *, value: bool = False) -> tuple[int, int]:
     """Return (invisible characters, blank lines in long stretches) of a text; both 0 for honest text.
 
     Counts kinds of characters and not pieces, since a page counts all texts of a state, and each may be hostile.
@@ -288,13 +261,15 @@ def badge_count(text: str) -> tuple[int, int]:
     if PLAIN.fullmatch(text):
         return 0, blank
     counts = Counter(text)
-    hidden = sum(number for char, number in counts.items() if is_hidden(char))
+    odd = {char for char in counts if is_hidden(char) or is_odd_space(char)}
+    hidden = sum(counts[char] for char in odd)
     first, _, last = without_ends(text, value=False)
-    hidden += sum(not is_hidden(char) for char in first + last)
-    if JOINER in counts or EMOJI_STYLE in counts:
-        hidden -= sum(in_emoji(text, found.start()) for found in re.finditer(f"[{JOINER}{EMOJI_STYLE}]", text))
-    marks = "".join(char for char in counts if is_mark(char) and not is_hidden(char))
+    hidden += sum(char not in odd for char in first + last)
+    if odd:
+        found = re.finditer(f"[{''.join(odd)}]", text)
+        hidden -= sum(is_ordinary(text, each.start(), value=value) for each in found)
+    marks = "".join(char for char in counts if is_mark(char) and char not in odd)
     if marks:
         piles = (pile[0] for pile in re.finditer(f"[{marks}]+", text))
-        hidden += sum(len(pile) for pile in piles if len(pile) > 3 or any(map(is_overlay, pile)))
+        hidden += sum(len(pile) for pile in piles if len(pile) > PILE or any(map(is_overlay, pile)))
     return hidden, blank

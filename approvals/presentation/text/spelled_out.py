@@ -32,7 +32,7 @@ def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
         link = format_html(' <a href="{}">Show all of it</a>', whole) if whole else ""
         return format_html("{}{}", hint(_("%(size)s, not shown here") % {"size": state_tree.measure(value)}), link)
     if depth >= DEPTH:
-        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False, whole=whole)
+        return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False, whole=whole, value=True)
     if isinstance(value, dict):
         return named(value, whole, depth)
     columns = columns_of(value)

@@ -36,7 +36,7 @@ def render(before: str, after: str) -> SafeString:
 
 
 def _html(each: words.Stretch) -> SafeString:
-    text = untrusted.render(each.text)
+    text = untrusted.render(each.text, value=True, part=True)
     if each.kind == "gone":
         return format_html("<del>{}</del>", text)
     if each.kind == "put":
@@ -44,11 +44,11 @@ def _html(each: words.Stretch) -> SafeString:
     if not each.cut:
         return text
     label = _("%(count)s characters as they were") % {"count": f"{len(each.cut):,}"}
-    return format_html("{}{}{}", text, _folded(label, each.cut), untrusted.render(each.tail))
+    return format_html("{}{}{}", text, _folded(label, each.cut), untrusted.render(each.tail, value=True, part=True))
 
 
 def _folded(label: str, text: str) -> SafeString:
     return format_html(
         '<details class="more"><summary class="collapsed">{}<b>{}</b></summary>{}</details>',
-        icon("fold", "s"), label, untrusted.render(text),
+        icon("fold", "s"), label, untrusted.render(text, value=True, part=True),
     )  # fmt: skip

@@ -25,8 +25,8 @@ BREAK = re.compile(r"([ \t]*[\r\n][ \t\r\n]*)")  # no other blanks: those are sh
 FOLDED = 100_000  # a longer middle is not in the page, but linked where there is an address
 
 
-def html_of(piece: TextPiece, *, whole: str) -> SafeString:
-    """Render one piece as HTML."""
+def html_of(piece: TextPiece, *, whole: str, value: bool = False) -> SafeString:
+    """Render one piece as HTML; of a value, if `value`."""
     if piece.kind == "text":
         return escape(piece.text)
     if piece.kind == "host":
@@ -46,67 +46,68 @@ def html_of(piece: TextPiece, *, whole: str) -> SafeString:
         what, _, rest = piece.note.partition("|")
         follows = format_html(" <span>{}</span>", rest) if rest else ""
         return format_html('<span class="collapsed">{}<b>{}</b>{}</span>', icon("fold", "s"), what, follows)
-    return middle(piece, whole=whole)
+    return middle(piece, whole=whole, value=value)
 
 
-def middle(piece: TextPiece, *, whole: str) -> SafeString:
+def middle(piece: TextPiece, *, whole: str, value: bool) -> SafeString:
     """Render the folded middle of a long text: its length, and its text or a link to it."""
     said = format_html("{}<b>{} characters are not shown here</b>", icon("fold", "s"), f"{piece.count:,}")
     carried = piece.count <= FOLDED and bool(piece.text) and size_limit.takes(piece.count)
     if not carried:
         link = format_html(' <a href="{}">Show all of it</a>', whole) if whole else ""
         return format_html('<span class="collapsed">{}{}</span>', said, link)
-    inside = render(piece.text, clamp=False)
+    inside = render(piece.text, clamp=False, value=value, part=True)
     return format_html('<details class="more"><summary class="collapsed">{}</summary>{}</details>', said, inside)
 
 
-def render(text: str, *, clamp: bool = True, whole: str = "", value: bool = False) -> SafeString:
+def render(text: str, *, clamp: bool = True, whole: str = "", value: bool = False, part: bool = False) -> SafeString:
     """Render `text` as HTML that is safe and hides nothing. `whole`: the address that shows all of it, if any.
 
-    `value`: it runs as it is, so that blanks at its ends are named.
+    `value`: it runs as it is, so that each odd space and the blanks at its ends are named; `part`: its ends are none.
     """
     drawn = min(len(text), HEAD + TAIL) if clamp else len(text)
     if drawn > size_limit.SHORT and not size_limit.takes(drawn if text.isascii() else drawn * STRANGE):
-        more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole)
-        return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False), more)
-    return drawn_of(text, clamp=clamp, whole=whole, value=value)
+        more = middle(TextPiece("more", count=len(text) - size_limit.SHORT), whole=whole, value=value)
+        return format_html("{}{}", render(text[: size_limit.SHORT], clamp=False, value=value, part=part), more)
+    return drawn_of(text, clamp=clamp, whole=whole, value=value, part=part)
 
 
-def drawn_of(text: str, *, clamp: bool, whole: str = "", value: bool = False) -> SafeString:
+def drawn_of(text: str, *, clamp: bool, whole: str = "", value: bool = False, part: bool = False) -> SafeString:
     """Render the pieces of a text; a short one in which nothing is marked, which most are, from memory."""
-    if len(text) <= size_limit.SHORT and (known := unmarked(text, value)) is not None:
+    if len(text) <= size_limit.SHORT and (known := unmarked(text, value, part)) is not None:
         return known
-    return SafeString("".join(html_of(piece, whole=whole) for piece in pieces(text, clamp=clamp, value=value)))
+    found = pieces(text, clamp=clamp, value=value, part=part)
+    return SafeString("".join(html_of(piece, whole=whole, value=value) for piece in found))
 
 
 @lru_cache(KNOWN)
-def unmarked(text: str, value: bool) -> SafeString | None:
+def unmarked(text: str, value: bool, part: bool) -> SafeString | None:
     """Render a short text in which nothing is marked; None for others, as marks take room on the page that shows them.
 
     Depends on the text alone, so it is the same for every reader.
     """
-    first, middle, last = without_ends(text, value=value)
-    found = [*blanks(first), *cut(middle, clamp=False), *blanks(last), *unnormal(text)]
+    first, middle, last = without_ends(text, value=value and not part)
+    found = [*blanks(first), *cut(middle, clamp=False, value=value), *blanks(last), *unnormal(text)]
     if any(piece.kind not in ("text", "host") for piece in found):
         return None
     return SafeString("".join(html_of(piece, whole="") for piece in found))
 
 
 def folded(text: str, address: str) -> SafeString:
-    """Render the first lines of a long text, the others folded away; `address` is where it is shown in full.
+    """Render the first lines of a long value, the others folded away; `address` is where it is shown in full.
 
     What was unfolded stays so as long as the address is the same.
     """
     lines = text.split("\n")
     if len(lines) <= LINES:
-        return render(text, whole=address)
+        return render(text, whole=address, value=True, part=True)
     return format_html(
         '{}<details class="value-rest" id="rest-{}"><summary>Show {} more line{}</summary>{}</details>',
-        render("\n".join(lines[:LINES]), whole=address),
+        render("\n".join(lines[:LINES]), whole=address, value=True, part=True),
         blake2s(address.encode(), digest_size=8).hexdigest(),
         f"{len(lines) - LINES:,}",
         "" if len(lines) == LINES + 1 else "s",
-        render("\n".join(lines[LINES:]), whole=address),
+        render("\n".join(lines[LINES:]), whole=address, value=True, part=True),
     )
 
 
@@ -126,7 +127,7 @@ def brief(text: str, *, limit: int = 300) -> SafeString:
     """
     first, middle, last = without_ends(text[:limit], value=True)
     parts = BREAK.split(middle)
-    drawn = [_break(part) if at % 2 else drawn_of(part, clamp=False) for at, part in enumerate(parts)]
+    drawn = [_break(part) if at % 2 else drawn_of(part, clamp=False, value=True) for at, part in enumerate(parts)]
     ends = [SafeString("".join(html_of(piece, whole="") for piece in blanks(each))) for each in (first, last)]
     drawn = [each for each in (ends[0], *drawn, ends[1]) if each]
     rest = f' <span class="hint">and {len(text) - limit:,} more characters</span>' if len(text) > limit else ""
@@ -175,7 +176,7 @@ def plain(text: str, *, limit: int = 200, value: bool = False) -> str:
     `value`: as in `render`.
     """
     first, middle, last = without_ends(text[:limit], value=value)
-    found = (*blanks(first), *visible(middle), *blanks(last), *unnormal(text))
+    found = (*blanks(first), *visible(middle, value=value), *blanks(last), *unnormal(text))
     shown = "".join(f"[{piece.note}]" if piece.note else piece.text for piece in found)
     shown = re.sub(r"\s+", " ", shown).strip()
     if len(text) <= limit:

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import pointers
 from .lines import GO, HOLD, PLAIN, SOFT, STOP, Line, Span, line, said
+from .safe import spell_unseen
 
 DRAWN = 1000  # lines of a text at most
 COST = 2_000_000  # pairs of equal lines, times lines: more take longer than people wait, and are drawn as replaced
@@ -34,8 +35,9 @@ def draw_diff(drawing: Mapping[str, Any], arguments: Any, mark: str = "") -> Ite
         yield from _folded(group[0][3] - shown)
         for verb, a, b, c, d in group:
             old_style, new_style = ("", PLAIN) if verb == "equal" else (STOP, GO)
-            yield from (line("    ", Span(f"-{text}", old_style)) for text in was[a:b] if old_style)
-            yield from (line("    ", Span(f"{'+' if old_style else ' '}{text}", new_style)) for text in now[c:d])
+            yield from (line("    ", Span(f"-{spell_unseen(text)}", old_style)) for text in was[a:b] if old_style)
+            sign = "+" if old_style else " "
+            yield from (line("    ", Span(f"{sign}{spell_unseen(text)}", new_style)) for text in now[c:d])
         shown = group[-1][4]
     yield from _folded(len(now) - shown)
 

@@ -49,7 +49,7 @@ def quoted(text: object, *, indent: str = "", style: str = QUOTE) -> list[Line]:
 
 def value(found: Any, style: str = PLAIN) -> Span:
     """Return a JSON value on one line, as it would run: a text as it is, anything else as JSON."""
-    return said(as_it_runs(found) if isinstance(found, str) and found else json.dumps(found, ensure_ascii=False), style)
+    return said(as_it_runs(found if isinstance(found, str) and found else json.dumps(found, ensure_ascii=False)), style)
 
 
 def plain(lines: Iterable[Line], *, colour: bool = False) -> str:
