@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, NamedTuple, TypedDict
 
 SIGNS = {"€": "EUR", "£": "GBP", "$": "USD", "¥": "JPY"}
@@ -14,6 +14,7 @@ CODE = re.compile(r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])")
 FIGURES = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f ]*", re.ASCII)
 GROUPS = re.compile(r"[,'\u2019\u00a0\u202f ]")
 DECIMAL_COMMA = re.compile(r"\d{1,3}(?:\.\d{3})*,\d{1,2}", re.ASCII)
+PLAIN = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 
 
 class Delay(TypedDict):
@@ -41,7 +42,8 @@ def read(text: str) -> Amount:
     """
     found = FIGURES.findall(text[:100])
     units = [code for sign, code in SIGNS.items() if sign in text] or CODE.findall(text[:100])
-    if len(found) != 1 or len(set(units)) != 1:
+    foreign = any(char.isdecimal() and not char.isascii() for char in text)
+    if len(found) != 1 or len(set(units)) != 1 or foreign:
         return NONE
     figures = found[0].strip().rstrip(".,")
     if DECIMAL_COMMA.fullmatch(figures):
@@ -72,8 +74,6 @@ def of_delay(delay: Mapping[str, Any] | None) -> Amount:
 
 
 def _number(text: str) -> Decimal | None:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
+    if not PLAIN.fullmatch(text) or abs(value := Decimal(text)) >= LARGEST:
         return None
-    return value.quantize(FINEST) if value.is_finite() and abs(value) < LARGEST else None
+    return value.quantize(FINEST)

@@ -2,8 +2,9 @@
 
 Standard names come first, and the action's arguments stand beside them under their own: `amount`, `customer.tier`. An
 argument that is called like a standard name is read as `arguments.risk`. A decimal that is a text is a number here,
-where the action's schema says that it is one; `amount` is one without a schema too. approvals.policy.rules.expressions
-says how it stays exact.
+where the action's schema says that it is one; `amount` is one without a schema too. Written in any other way, such as
+in digits of another alphabet, it is left out, so that people decide. approvals.policy.rules.expressions says how a
+number stays exact.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STANDARD = (
     "irreversible",
 )  # fmt: skip
 AMOUNT = "amount"
-_DECIMAL = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?")
+_DECIMAL = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?", re.ASCII)
 _LEFT_OUT = object()
 
 
@@ -114,7 +115,7 @@ def _plain(value: Any, schema: Mapping[str, Any], at: str, seen: _Seen) -> Any:
         return _LEFT_OUT if _LEFT_OUT in items else items  # without one, the others would stand in its place
     if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, str) and not (_DECIMAL.fullmatch(value) and _is_number(schema, at)):
+    if isinstance(value, str) and not _is_number(schema, at):
         return value
     exact = _number(value)
     seen.partial |= exact is _LEFT_OUT
@@ -128,7 +129,7 @@ def _is_number(schema: Mapping[str, Any], at: str) -> bool:
 def _number(said: Any) -> Any:
     """Return a number that can be compared exactly: at most `DIGITS` significant digits."""
     written = str(said)
-    if not _DECIMAL.fullmatch(written):  # 1e300, nan, inf
+    if not _DECIMAL.fullmatch(written):  # 1e300, nan, inf, a text that is no number
         return _LEFT_OUT
     whole, _, rest = written.lstrip("+-").partition(".")
     digits = (whole + rest.rstrip("0")).lstrip("0")

@@ -68,8 +68,11 @@ def grouped(value: Any) -> SafeString | None:
 
 
 def _amount(value: Any) -> Decimal | None:
+    text = str(value)
+    if isinstance(value, bool) or not text.isascii() or "_" in text:  # a receiver may read other digits otherwise
+        return None
     try:
-        amount = Decimal(str(value))
+        amount = Decimal(text)
     except InvalidOperation:
         return None
-    return None if isinstance(value, bool) or not amount.is_finite() or abs(amount) >= LARGEST else amount
+    return None if not amount.is_finite() or abs(amount) >= LARGEST else amount

@@ -75,6 +75,7 @@ def test_amounts_of_two_currencies_are_not_compared_but_stand_in_two_groups() ->
     ("1.264,10 EUR", Amount("EUR", Decimal("1264.1"))), ("$ 5", Amount("USD", Decimal(5))),
     ("CHF 1'200", Amount("CHF", Decimal(1200))), ("-£3", Amount("GBP", Decimal(3))),
     ("", NONE), ("3 files", NONE), ("€5 and $7", NONE), ("€5 or €7", NONE), ("€" + "9" * 30, NONE), ("NaN EUR", NONE),
+    ("€4\u0669", NONE), ("4\u0669 EUR", NONE), ("\uff14\uff19 EUR", NONE), ("\u0669 €4", NONE),
 ])  # fmt: skip
 def test_an_amount_is_one_number_with_one_currency(text: str, found: Amount) -> None:
     assert amount.read(text) == found
@@ -84,6 +85,7 @@ def test_an_amount_is_one_number_with_one_currency(text: str, found: Amount) -> 
     {"amount": "5", "currency": "EUR"}, {"amount": "x", "currency": "EUR", "per": "hour"},
     {"amount": "-1", "currency": "EUR", "per": "hour"}, {"amount": "5", "currency": "euro", "per": "hour"},
     {"amount": "5", "currency": "EUR", "per": "day"}, ["5"],
+    {"amount": "4\u0669", "currency": "EUR", "per": "hour"}, {"amount": "1_000", "currency": "EUR", "per": "hour"},
 ])  # fmt: skip
 def test_a_cost_of_delay_that_cannot_be_read_is_no_card(delay: object) -> None:
     with pytest.raises(CardRefused, match=r"cost of delay|currency"):

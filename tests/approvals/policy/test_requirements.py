@@ -97,6 +97,13 @@ def test_what_cannot_be_evaluated_may_match_or_not_so_both_are_required() -> Non
         ("amount < 50", {"amount": "0.12345678901234567890"}, None),
         ("amount < 50", {"amount": 10**20}, None),
         ("amount < 50", {"amount": "1e1"}, None),
+        ("amount < 50", {"amount": "4\u0669"}, None),
+        ("amount < 50", {"amount": "\uff14\uff19"}, None),
+        ("amount < 50", {"amount": "4\u0669.00"}, None),
+        ("amount != 49", {"amount": "4\u0669"}, None),
+        ("amount != 1000", {"amount": "1,000"}, None),
+        ("amount != 49", {"amount": "49\n"}, None),
+        ("arguments.amount < 50", {"amount": "\u0664\u0669"}, None),
         ("amount < 50", {"amount": True}, None),
         ("amount < 50", {"amount": None}, None),
         ("total < 50", {"total": "12.00"}, None),  # a text, as no schema says that it is a number

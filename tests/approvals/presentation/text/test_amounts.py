@@ -29,6 +29,8 @@ from tests.harness.signed_in_clients import form_of, signed_in
         (None, "EUR", ""),
         ("1e400", "EUR", ""),
         ("100.0000000001", "EUR", ""),
+        ("4\u0669", "EUR", ""),
+        ("1_000", "EUR", ""),
     ],
 )
 def test_an_amount_is_said_in_words(value: object, currency: str, words: str) -> None:
