@@ -186,8 +186,9 @@ def readable(text: str, *, value: bool) -> Iterator[TextPiece]:
         wrong = lookalikes.in_host(host) or lookalikes.in_word(word, beside)
         if not (wrong or "://" in word[:start] or word[start:].startswith("www.")):
             continue
-        yield from visible(text[at : match.start() + start], value=value)
-        yield TextPiece("lookalike" if wrong else "host", text=word[start:stop], note=wrong)
+        begin = start if any(unseen(word[:start], value=value)) else 0  # of what is drawn as an address
+        yield from visible(text[at : match.start() + begin], value=value)
+        yield TextPiece("lookalike" if wrong else "host", text=word[begin:stop], note=wrong)
         at = match.start() + stop
     yield from visible(text[at:], value=value)
 
