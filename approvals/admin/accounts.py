@@ -25,6 +25,7 @@ from django.utils.translation import gettext_lazy
 
 from approvals.accounts import factors, sign_ins
 from approvals.policy import step_up
+from approvals.presentation.names import normal_form
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
 from checkpoints.admin.base import TakesOrders
@@ -73,6 +74,12 @@ class AccountForm(ChangeForm):
         super().__init__(*args, **kwargs)
         if self.instance.pk and "may" in self.fields:
             self.fields["may"].initial = ticked(held(self.instance.user_permissions), OFFERED)
+
+    def clean_first_name(self) -> str:
+        return normal_form(self.cleaned_data["first_name"])
+
+    def clean_last_name(self) -> str:
+        return normal_form(self.cleaned_data["last_name"])
 
 
 @admin.register(User)

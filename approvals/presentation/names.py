@@ -5,8 +5,10 @@ Others decide by the names they read, so nobody takes a colleague's, or one that
 
 from __future__ import annotations
 
+import unicodedata
+
 from django.contrib.auth.models import User
-from django.db.models import Q, Value
+from django.db.models import CharField, Func, Q, Value
 from django.db.models.functions import Concat, Trim
 from django.utils.translation import gettext as _
 
@@ -18,20 +20,26 @@ LONGEST = 150  # characters of a name, as Django's columns hold
 _IN_TURN = "SELECT pg_advisory_xact_lock(hashtextextended('names of people', 0))"
 
 
+def normal_form(name: str) -> str:
+    """Return a name as it is stored: its words apart by one blank, each letter and its marks as one character."""
+    return " ".join(unicodedata.normalize("NFC", name).split())
+
+
 def fault(user: User, *, first_name: str, last_name: str) -> str:
     """Say what is wrong with a name for this person; "" for nothing.
 
     Until the end of the caller's transaction, which then writes the name, nobody else's is checked.
     """
-    whole = f"{first_name} {last_name}".strip()
+    whole = normal_form(f"{first_name} {last_name}")
     if not whole or max(len(first_name), len(last_name)) > LONGEST:
         return _("Write your name, at most %(most)s characters each.") % {"most": LONGEST}
-    if "\0" in whole or any(piece.note for piece in invisible.visible(whole)) or lookalikes.in_word(whole):
+    if "\0" in whole or any(piece.note for piece in invisible.visible(whole, value=True)) or lookalikes.in_word(whole):
         return _("This name has characters that are invisible or look like others. Write it in plain letters.")
     if (first_name, last_name) == (user.first_name, user.last_name):
         return ""
     run_sql(_IN_TURN, [])
-    others = User.objects.exclude(pk=user.pk).alias(whole=Trim(Concat("first_name", Value(" "), "last_name")))
+    name = Trim(Concat("first_name", Value(" "), "last_name"))
+    others = User.objects.exclude(pk=user.pk).alias(whole=Func(name, function="NORMALIZE", output_field=CharField()))
     if others.filter(Q(username__iexact=whole) | Q(whole__iexact=whole)).exists():
         return _("Somebody else has this name. Add to yours what tells you apart.")
     return ""

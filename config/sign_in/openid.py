@@ -155,6 +155,7 @@ class SocialAdapter(DefaultSocialAccountAdapter):
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
         """Make the account, with its event. A name that people may not give themselves is left out."""
         user = sociallogin.user
+        user.first_name, user.last_name = map(names.normal_form, (user.first_name, user.last_name))
         with transaction.atomic():
             if names.fault(User(), first_name=user.first_name, last_name=user.last_name):
                 user.first_name = user.last_name = ""

@@ -38,7 +38,7 @@ def save(request: HttpRequest) -> HttpResponse:
     chosen.zone = zone if (zone := form.get("zone", "")) in known() else ""
     chosen.theme = theme if (theme := form.get("theme", "")) in Profile.Theme.values else ""
     chosen.hotkeys = form.get("hotkeys") == "on"
-    names = {name: " ".join(form.get(name, "").split()) for name in ("first_name", "last_name")}
+    names = {name: person_names.normal_form(form.get(name, "")) for name in ("first_name", "last_name")}
     with transaction.atomic():
         if wrong := person_names.fault(reader, **names):
             return _show(request, chosen, typed=names, wrong=wrong, status=422)

@@ -53,11 +53,14 @@ def test_junk_is_no_choice() -> None:
     assert (kept.zone, kept.theme, kept.hotkeys) == ("", "", False)
 
 
-@pytest.mark.parametrize("wrong", ["taken", "split", "alike", "hidden", "empty", "long"])
+@pytest.mark.parametrize("wrong", ["taken", "split", "apart", "alike", "hidden", "empty", "long"])
 def test_a_name_by_which_others_would_take_them_for_somebody_else_is_refused(wrong: str) -> None:
+    """A colleague's name with a letter and its mark in two characters was accepted."""
     make_user("Bob Lindqvist")
+    make_user("Zo\u00eb Sandoval")
     user = make_user("Ann Okafor")
     typed = {
+        "apart": ("Zoe\u0308", "Sandoval"),
         "taken": ("bob", "LINDQVIST"), "split": ("Bob Lindqvist", ""),
         "alike": ("B\u043eb", "Lindqvist"), "hidden": ("Bob\u200b", "Lindqvist"),
         "empty": (" ", ""), "long": ("x" * 151, ""),
@@ -68,6 +71,16 @@ def test_a_name_by_which_others_would_take_them_for_somebody_else_is_refused(wro
     user.refresh_from_db()
     assert user.get_full_name() == "Ann Okafor"
     assert not Profile.objects.filter(user=user).exists()
+
+
+def test_a_name_is_stored_in_one_form() -> None:
+    user = make_user("Ann Okafor")
+    signed_in(user).post("/account/changes/", {**FORM, "first_name": "Zoe\u0308  Q", "last_name": "Sandoval"})
+    user.refresh_from_db()
+    assert user.first_name == "Zo\u00eb Q"
+    make_user("Zoe\u0301 Reyes")
+    form = {**FORM, "first_name": "Zo\u00e9", "last_name": "Reyes"}
+    assert signed_in(user).post("/account/changes/", form).status_code == 422
 
 
 def test_of_two_who_take_one_name_at_the_same_time_one_is_told_so() -> None:
