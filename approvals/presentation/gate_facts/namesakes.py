@@ -143,8 +143,8 @@ def _words_in(text: str) -> _Words:
         start = at + NEW_LINE
         for address in _ADDRESS.findall(lines[0]) if "@" in lines[0] else ():
             places[address].append(start)
-        for at, words in enumerate(zip_longest(*map(_WORD.findall, lines), fillvalue=""), start):
-            for word in filter(None, set(words)):
+        for at, folded in enumerate(zip_longest(*map(_WORD.findall, lines), fillvalue=""), start):
+            for word in filter(None, set(folded)):
                 places[word].append(at)
     return _Words(places, frozenset(alone))
 
