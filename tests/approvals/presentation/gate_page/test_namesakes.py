@@ -142,10 +142,8 @@ def test_every_account_counts_and_one_statement_reads_only_those_whose_names_occ
 ) -> None:
     """A page of a gate with quotes read all accounts."""
     gate, read = reread(make_gate()), list[int]()
-    for at in range(201):
-        make_user(f"Ann Nobody{at}")
     name = f"Ann {unique('O').replace('-', '')}"
-    make_user(name)
+    quotes = [(Quote(label="Customer", pointer=f"/{at}"), f"Ann said so.\n{name}: ok") for at in range(50)]
 
     def reading(sql: str, values: Sequence[object]) -> list[tuple[object, ...]]:
         rows = run_sql(sql, values)
@@ -153,8 +151,12 @@ def test_every_account_counts_and_one_statement_reads_only_those_whose_names_occ
         return rows
 
     monkeypatch.setattr(namesakes, "run_sql", reading)
-    quotes = [(Quote(label="Customer", pointer=f"/{at}"), f"Ann said so.\n{name}: ok") for at in range(50)]
+    assert 49 not in namesakes_of(gate, quotes)
+    for at in range(201):
+        make_user(f"Ann Nobody{at}")
+    make_user(name)
     with sent() as statements:
         assert namesakes_of(gate, quotes)[49] == name
     assert len([each for each in statements if "auth_user" in each]) == 1
-    assert read == [1]
+    others, now = read
+    assert now == others + 1
