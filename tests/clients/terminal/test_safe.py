@@ -33,7 +33,7 @@ DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
         ("z" + "\u0301" * 9, "z" + "<U+0301>" * 9),
         ("\u0e01" + "\u0e31" * 5, "\u0e01" + "\u0e31" * 3 + "<U+0E31>" * 2),
         ("one\ntwo\r\nthree", "one ⏎ two ⏎ three"),
-        ("a\tb\u00a0c 5\u00a0km", "a b<U+00A0>c 5 km"),
+        ("a\tb\u2003c 5\u00a0km", "a b<U+2003>c 5 km"),
         ("Grüße, 日本 ❤️ 👩\u200d💻", "Grüße, 日本 ❤️ 👩\u200d💻"),
     ],
 )

@@ -28,15 +28,16 @@ UNSEEN = [
     "5[\ufe0f\ufe0f]\u20e3", "\u2764[\ufe0f\ufe0f]", "\U0001f600[\ufe0f]", "\u2190[\ufe0f]", "[\ufe0f]\u2764",
     "1[\u200d]\u2764", "/[\u200d]\u2714 x", "\u2764[\u200d]1", "\u00b0[\u200d]\u2764", "\u2764[\u200d\u200d]\u2764",
     "\U0001f469[\u200d]", "[\u200d]\U0001f469", "\u2764[\ufe0e]", "^[\u200d]\u2764", "\U0001f469[\u200b]\U0001f469",
-    "/srv/tmp[\u00a0]/srv/keep", "a[\u3000]b", "Tokyo[\u3000]\u6771\u4eac", "a[\u00a0\u00a0]!", "5[\u3000]000",
-    "\u6771[\u00a0]\u4eac", "a\n[\u2003]b", "x[\u202f]y",
+    "a[\u3000]b", "Tokyo[\u3000]\u6771\u4eac", "a[\u00a0\u00a0]!", "5[\u3000]000",
+    "a\n[\u2003]b", "x[\u2003]y", "a[\u00a0\u00a0]b",
     "https://[\u202e]user@www.shop.example/", "https://us[\u200b]er@www.shop.example", "www[\u200b]://www.shop.example",
 ]  # fmt: skip
 # As a value alone: in prose they are ordinary.
 PROSE = [
     "12[\u202f]000[\u00a0]\u20ac", "bonjour[\u00a0]!", "\u00ab[\u00a0]bonjour[\u202f]\u00bb", "5[\u00a0]%",
     "5[\u00a0]km", "\u5c71\u7530[\u3000]\u592a\u90ce", "\u306f\u3044\u3002[\u3000]\u4eca\u65e5",
-    "Hello,\n[\u00a0]\nyours",
+    "Hello,\n[\u00a0]\nyours", "/srv/tmp[\u00a0]/srv/keep", "broken[\u00a0]\u2013 it", "x[\u202f]y", "a.[\u00a0] B",
+    "a. [\u00a0]B", "1[\u2009]000",
 ]  # fmt: skip
 SEEN = [
     "\u2764\ufe0f", "5\ufe0f\u20e3", "#\ufe0f\u20e3 *\ufe0f\u20e3", "\u00a9\ufe0f \u2122\ufe0f \u231a\ufe0f",

@@ -62,9 +62,8 @@ _EAST_ASIAN = _characters(  # not translated: code points
     "3001-3003 3005-3011 3014-301b 3041-30ff 31f0-31ff 3400-4dbf 4e00-9fff f900-faff ff01 ff08-ff09 ff0c ff0e "
     "ff1a-ff1b ff1f ff66-ff9f 20000-3fffd"
 )
-_IN_PROSE = re.compile(  # a figure and its unit, French punctuation, Chinese and Japanese, a blank line of a mail
-    r"(?<=[0-9])[\u00a0\u202f](?=[\w%\u2030$\u00a3\u00a5\u20a0-\u20cf])"
-    r"|(?<![\u00a0\u202f])[\u00a0\u202f](?=[\u00ab\u00bb:;!?%])|(?<=\u00ab)[\u00a0\u202f](?=\S)"
+_IN_PROSE = re.compile(  # beside a word, as a blank is; between Chinese or Japanese; a blank line of a mail
+    r"(?<=\S)[\u00a0\u2009\u202f](?= ?\S)|(?<=\S )\u00a0(?=\S)"
     rf"|(?<=[{_EAST_ASIAN}])\u3000(?=[{_EAST_ASIAN}])|(?<=\n)\u00a0(?=\n)"
 )
 
