@@ -186,8 +186,10 @@ def decided_by(policy: Policy, groups: Iterable[Group], people: Iterable[User]) 
     """Return a copy of an unsaved version that says who decides, as a stored one does."""
     drafted = copy.copy(policy)
     drafted.named = list(people)
-    drafted.reviewers = list(groups) or ([] if drafted.named else [policy.team])
-    drafted.person_ids = [each.pk for each in drafted.named]
+    # In the order of a stored version, since the two are compared.
+    asked = sorted(groups, key=lambda team: team.name)
+    drafted.reviewers = asked or ([] if drafted.named else [policy.team])
+    drafted.person_ids = sorted(each.pk for each in drafted.named)
     drafted.reviewer_ids = [each.pk for each in drafted.reviewers]
     return drafted
 

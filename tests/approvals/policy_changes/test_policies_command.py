@@ -129,8 +129,14 @@ def test_only_somebody_who_may_write_policies_applies_a_file(team: Group, tmp_pa
 def test_what_is_exported_changes_nothing_when_it_is_applied(team: Group, tmp_path: Path) -> None:
     ann, legal = writer("Ann"), make_team("Legal")
     make_user("Lee", legal)
+    earlier = make_team("Accounts")
     text = FILE.format(team=team.name, quorum=2)
     text += f"""
+[[policy]]
+team = "{team.name}"
+name = "several"
+groups = ["{earlier.name}", "{team.name}"]
+
 [[policy]]
 team = "{team.name}"
 name = "staged"
@@ -147,7 +153,8 @@ calendar = "office"
     assert Policy.objects.get(team=team, name="staged").bulk_risk == "none"  # it was taken for an empty field
     exported = run("export", "--team", team.name)
     file = written(tmp_path, exported)
-    assert run("check", file) == f"{team.name}: refunds: unchanged\n{team.name}: staged: unchanged\n"
+    names = ("refunds", "several", "staged")
+    assert run("check", file) == "".join(f"{team.name}: {name}: unchanged\n" for name in names)
     with pytest.raises(CommandError, match="There is no team"):
         run("export", "--team", "Nowhere")
 
