@@ -23,7 +23,10 @@ Status = Escalation.Status
 
 
 def escalate(level: Escalation) -> bool:
-    """Take the gate of a level whose time has come to its team; False where the gate closed, or it was done before."""
+    """Take the gate of a level whose time has come to its team; False where the gate closed, or it was done before.
+
+    Raises NotVerified, and leaves the level as it is, where the gate is not as its last event tells.
+    """
     with transaction.atomic():
         reading = read(level.gate_id)
         if not _is_planned(level, reading) or not reading.gate.move():
@@ -36,13 +39,16 @@ def escalate(level: Escalation) -> bool:
 
 
 def pass_deadline(gate: Gate) -> bool:
-    """Take a gate past its deadline to its next level, or expire it; False where it is closed or not due."""
+    """Take a gate past its deadline to its next level, or expire it; False where it is closed or not due.
+
+    Raises NotVerified as `escalate` does.
+    """
     with transaction.atomic():
         reading = read(gate.pk)
         level = Escalation.objects.at_deadline().filter(gate=gate.pk).first()
         if level is not None:
             if not _is_planned(level, reading):
-                return bool(Escalation.objects.filter(pk=level.pk).update(status=Status.DROPPED))
+                return bool(Escalation.objects.at_deadline().filter(pk=level.pk).update(status=Status.DROPPED))
             if not reading.gate.move(due=True):
                 return False
             until = calendars.after(reading.gate.policy, reading.now, level.extend) if level.extend else None
@@ -53,9 +59,8 @@ def pass_deadline(gate: Gate) -> bool:
 
 
 def _is_planned(level: Escalation, reading: GateReading) -> bool:
-    """Tell whether the gate is as its events tell, and its policy plans this level: a row by itself asks nobody."""
-    if not evidence.sound(reading.proposal):
-        return False
+    """Tell whether the gate's policy plans this level: a row by itself asks nobody. Raises NotVerified."""
+    evidence.check(reading.proposal)
     known = dict(enumerate(escalation.levels(reading.gate.policy), 1)).get(level.number)
     return known is not None and (known.team, known.after is None, known.extend) == (
         level.team_id, level.due_at is None, level.extend

@@ -132,11 +132,10 @@ def pass_deadline(gate: Gate) -> None:
     with transaction.atomic():
         reading = read(gate.pk)
         evidence.check(reading.proposal)
-        gate = reading.gate
         gate.move()
         Gate.objects.filter(pk=gate.pk).update(deadline=Now() - timedelta(seconds=1))
-        gate.refresh_from_db(fields=["deadline"])
-        gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(gate, reading.proposal))
+        reading.gate.refresh_from_db(fields=["deadline", "version"])
+        reading.gate.say("gate.rescheduled", by=SYSTEM, data=evidence.opened(reading.gate, reading.proposal))
 
 
 def deadline_approves(gate: Gate, standing: Proposal) -> bool:
