@@ -85,6 +85,7 @@ def test_batches_neither_repeat_nor_skip() -> None:
     start = commit_order.newest()
     with transaction.atomic():
         subjects = [say() for _ in range(7)]
+    horizon.reached()
     read: list[str] = []
     at = start
     while batch := commit_order.after(at, limit=2)[0]:
