@@ -73,7 +73,7 @@ def lapse(gate_id: int) -> bool:
     """End a claim whose holder has been away for too long; False where it has not lapsed after all."""
     with transaction.atomic():
         reading = read(gate_id)
-        evidence.sound(reading.proposal)
+        evidence.vouch(reading.proposal)
         if not reading.gate.move():
             return bool(GateClaim.objects.filter(gate=gate_id).delete()[0])
         gone = GateClaim.objects.lapsed().filter(gate=gate_id).first()

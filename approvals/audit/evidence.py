@@ -151,8 +151,8 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     standing.gate.vouched = True
 
 
-def sound(standing: Proposal) -> bool:
-    """Tell whether `check` finds nothing."""
+def vouch(standing: Proposal) -> bool:
+    """Vouch for a gate in which `check` finds nothing; tell whether it does. For a gate that is moved either way."""
     try:
         check(standing)
     except NotVerified:

@@ -109,7 +109,7 @@ def expire(gate: Gate, *, by: Actor = SYSTEM) -> Outcome | None:
     """
     with transaction.atomic():
         reading = read(gate.pk)
-        gate, sound = reading.gate, evidence.sound(reading.proposal)
+        gate, sound = reading.gate, evidence.vouch(reading.proposal)
         if not gate.move(due=True):
             return None
         standing = gate.standing()
@@ -173,7 +173,7 @@ def withdraw(gate: Gate, *, by: Actor, reason: str) -> Outcome | None:
     with transaction.atomic():
         reading = read(gate.pk)
         gate = reading.gate
-        evidence.sound(reading.proposal)  # it is withdrawn anyway, and vouched for where it is
+        evidence.vouch(reading.proposal)
         if not gate.move():
             return None
         end = GateEnd(kind=Kind.WITHDRAWN, by=by, reason=reason)

@@ -15,7 +15,7 @@ def policies_in_force(team: int, *names: str) -> list[Policy]:
     newest: dict[str, Policy] = {}
     stored = Policy.objects.filter(team=team, name__in=names) if names else Policy.objects.filter(team=team)
     for version in stored.select_related("team").order_by("name", "-version"):
-        if version.name not in newest and is_vouched(version):
+        if version.name not in newest and _is_vouched(version):
             newest[version.name] = version
     return list(newest.values())
 
@@ -30,6 +30,6 @@ def opens_gates(policy: Policy) -> bool:
     return policy.proven and versions.newest(policy) == policy
 
 
-def is_vouched(policy: Policy) -> bool:
+def _is_vouched(policy: Policy) -> bool:
     """Tell whether Holdpoint wrote this version, though it may have been altered since."""
     return policy.proven or any(event.holds for event in covered_rows.told(list(policy.rows)))

@@ -380,7 +380,7 @@ def test_an_event_that_was_written_without_the_key_covers_nothing(settings: Any)
 
     settings.HOLDPOINT_SEAL_KEY, settings.HOLDPOINT_OLD_SEAL_KEYS = "another key", [key]
     assert covered_rows.check_run(gate.run_id) == []
-    assert evidence.sound(read(gate.pk).proposal)
+    assert evidence.vouch(read(gate.pk).proposal)
 
 
 def slip_in_vote(gate: Gate, voter: Any, **columns: Any) -> Decision:
@@ -438,7 +438,7 @@ def test_a_proven_event_that_is_written_once_more_is_not_the_last_word() -> None
     closed = Gate.objects.get(pk=gate.pk)
     opened = Event.objects.get(subject=gate.subject, kind="gate.opened")
     with altered(closed, status="open", version=0), repeated(opened) as copy:
-        assert not evidence.sound(read(gate.pk).proposal)
+        assert not evidence.vouch(read(gate.pk).proposal)
         assert f"event {copy.pk}: (gate.opened of {gate.subject}) repeats event {opened.pk}" in faults(gate.run)
         assert any(fault.startswith(f"gate {gate.pk}: differs") for fault in faults(gate.run))
     assert faults(gate.run) == []

@@ -90,7 +90,7 @@ def test_who_altered_a_gate_gets_no_proof_of_it(
     row = Gate.objects.get(pk=gate.pk)
     with altered(row, **{column: forged}):
         moves(gate, other)
-        assert not evidence.sound(read(gate.pk).proposal)
+        assert not evidence.vouch(read(gate.pk).proposal)
         assert any(f"gate {gate.pk}" in str(each) for each in covered_rows.check_run(gate.run_id))
         with pytest.raises(NotVerifiable):
             say(fresh(gate), ann(gate.team))
