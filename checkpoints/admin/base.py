@@ -206,8 +206,8 @@ def words_of(name: str) -> Callable[[Any, Any], SafeString]:
 
     @admin.display(description=name.replace("_", " "))
     def words(self: Any, obj: Any) -> SafeString:
-        run = obj if isinstance(obj, Run) else obj.run
-        return format_html("<q><bdi>{}</bdi></q>", text) if (text := getattr(obj, name)) and run.plan.external else text
+        run, text = obj if isinstance(obj, Run) else obj.run, getattr(obj, name)
+        return format_html("<q><bdi>{}</bdi></q>" if text and run.plan.external else "<bdi>{}</bdi>", text)
 
     return words
 
