@@ -121,7 +121,7 @@ class InProcess:
             yield from map(_stored, page)
             if len(page) < reading.PAGE:
                 return
-            before, below = None, page[-1].cursor
+            below = page[-1].cursor
             limit = None if limit is None else limit - len(page)
 
     @_lending

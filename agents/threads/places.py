@@ -91,10 +91,7 @@ class ThreadRun(NamedTuple):
 
     def stored(self, id: str) -> UUID:
         """Return the store's id of a checkpoint of the graph. Raises ThreadRefused."""
-        try:
-            return UUID(int=UUID(id).int ^ self.mask.int)
-        except (ValueError, AttributeError, TypeError) as error:
-            raise ThreadRefused(f"A checkpoint's id is a UUID, as LangGraph makes them; {id!r} is none.") from error
+        return UUID(int=parsed(id).int ^ self.mask.int)
 
     def shown(self, id: UUID) -> str:
         """Return the graph's id of a checkpoint."""
@@ -107,6 +104,14 @@ class ThreadRun(NamedTuple):
     def standing(self, *, lock: bool = False) -> Standing:
         """Return the run as it is now; with `lock`, once nobody is writing it, and until the transaction ends."""
         return Standing._make(run_sql(_LOCKED if lock else _STANDING, [Int8(self.run_id)])[0])
+
+
+def parsed(id: str) -> UUID:
+    """Return the id of a checkpoint of a graph. Raises ThreadRefused."""
+    try:
+        return UUID(id)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ThreadRefused(f"A checkpoint's id is a UUID, as LangGraph makes them; {id!r} is none.") from error
 
 
 # Nothing of it changes once it is there but the mask, which is compared when the run is read.

@@ -32,17 +32,12 @@ WHERE c.id = ANY($1::uuid[])
 _LIST = """
 SELECT id, run_id, at, seq FROM checkpoints_checkpoint
 WHERE run_id = ANY($1::bigint[]) AND step <> ALL($2) AND (at, run_id, seq) < ($3, $4, $5)
+  AND id < CASE get_byte(uuid_send(id), 6) / 16 WHEN 7 THEN $8::uuid ELSE $7::uuid END
 ORDER BY at DESC, run_id DESC, seq DESC LIMIT $6
 """
 _IN_ORDER = "SELECT id, run_id, at, seq FROM checkpoints_checkpoint WHERE run_id = $1 AND step <> ALL($2) ORDER BY seq"
-_PLACE = "SELECT at, run_id, seq FROM checkpoints_checkpoint WHERE id = $1"
-_MADE_BEFORE = """
-SELECT at, run_id, seq + 1 FROM checkpoints_checkpoint
-WHERE run_id = ANY($1::bigint[]) AND step <> ALL($2)
-  AND id < CASE get_byte(uuid_send(id), 6) / 16 WHEN 7 THEN $4::uuid ELSE $3::uuid END
-ORDER BY at DESC, run_id DESC, seq DESC LIMIT 1
-"""
 _EPOCH = 0x01B21DD213814000  # the 100 ns from the first moment of a UUIDv6 to that of a UUIDv7
+_ABOVE_ALL = (UUID(int=2**128 - 1),) * 2
 
 
 class ListPlace(NamedTuple):
@@ -127,7 +122,8 @@ def listed(
 ) -> Iterator[Found]:
     """Yield a thread's checkpoints, or those of all threads, the newest first.
 
-    `before`: below the checkpoint of this id; `below`: below this place in that list; `only`: what their metadata hold.
+    `before`: whose ids are less than this one, as of every saver; `below`: below this place in that list; `only`: what
+    their metadata hold.
     Raises as `get` does.
     """
     asked = _each(owner, thread, namespace, before=before, below=below, at_once=None if only else limit)
@@ -172,49 +168,41 @@ def _each(
     at_once: int | None,
 ) -> Iterator[Found]:
     runs = {each.run_id: each for each in places.of_thread(owner, thread) if namespace in (None, each.namespace)}
-    if before is not None and below is None:
-        below = _before(list(runs.values()), before)
-        if below is None:
-            return
+    bounds = _bounds(before)
     size = PAGE if at_once is None else max(1, min(at_once, PAGE))
-    while portion := _portion(runs, below, size):
+    while portion := _portion(runs, below, size, bounds):
         yield from portion
         below = portion[-1].cursor
 
 
-def _before(runs: Sequence[ThreadRun], id: str) -> ListPlace | None:
-    """Return the place of a checkpoint in the list of these runs; of one elsewhere, the place where it was made."""
-    for run in runs:
-        found = run_sql(_PLACE, [run.stored(id)])
-        if found and found[0][1] == run.run_id:
-            return ListPlace._make(found[0])
-    if not runs:
-        return None
-    found = run_sql(_MADE_BEFORE, [[Int8(run.run_id) for run in runs], list(places.NOTHING), *_least_ids(UUID(id))])
-    return ListPlace._make(found[0]) if found else None
+def _bounds(before: str | None) -> tuple[UUID, UUID]:
+    """Return the ids below which a checkpoint comes before this one: LangGraph's, and the store's of that moment.
 
-
-def _least_ids(id: UUID) -> tuple[UUID, UUID]:
-    """Return the least ids of the moment at which an id was made: a UUIDv6 as LangGraph's, a UUIDv7 as the store's."""
+    A graph's checkpoint may be compared with those of another namespace, so it need not be in the list. LangGraph makes
+    UUIDv6, the store UUIDv7 where a person edits or rewinds. A copy's ids differ from the shown ones in the last bits,
+    which say nothing of the time.
+    """
+    if before is None:
+        return _ABOVE_ALL
+    id = places.parsed(before)
+    most = id.int >> 64 << 64  # without those bits
     if id.version == 6:
         ticks = (id.int >> 80) << 12 | (id.int >> 64) & 0xFFF
-        return id, UUID(int=(ticks - _EPOCH) // 10_000 << 80)
+        return UUID(int=most), UUID(int=(ticks - _EPOCH) // 10_000 << 80)
     if id.version == 7:
         ticks = (id.int >> 80) * 10_000 + _EPOCH
-        return UUID(int=(ticks >> 12) << 80 | 6 << 76 | (ticks & 0xFFF) << 64), id
-    return id, id
+        return UUID(int=(ticks >> 12) << 80 | 6 << 76 | (ticks & 0xFFF) << 64), UUID(int=most)
+    return UUID(int=most), UUID(int=most)
 
 
-def _portion(runs: Mapping[int, ThreadRun], below: ListPlace | None, most: int) -> list[Found]:
+def _portion(
+    runs: Mapping[int, ThreadRun], below: ListPlace | None, most: int, bounds: tuple[UUID, UUID]
+) -> list[Found]:
     after = below or ListPlace(datetime.max, 2**62, 0)
     params = [
-        [Int8(run) for run in runs],
-        list(places.NOTHING),
-        after.at,
-        Int8(after.run_id),
-        Int8(after.seq),
-        Int8(most),
-    ]
+        [Int8(run) for run in runs], list(places.NOTHING), after.at, Int8(after.run_id), Int8(after.seq), Int8(most),
+        *bounds,
+    ]  # fmt: skip
     rows = run_sql(_LIST, params)
     with store.reading():
         return list(_read(runs, rows))

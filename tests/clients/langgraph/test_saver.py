@@ -15,7 +15,10 @@ from holdpoint.langgraph import SaverError, ThreadEnded, ThreadMoved, Unsaveable
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
+from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from agents.errors import RewindRefused
 from agents.models import GraphThread
@@ -181,6 +184,48 @@ def test_a_person_rewinds_the_run_and_the_graph_goes_on_from_there(make: Made) -
 
 def _count(row: Any) -> int:
     return int(load_checkpoint(row.id).state.get("count") or 0)
+
+
+def test_a_thread_whose_versions_another_saver_gave_goes_on(make: Made) -> None:
+    """LangGraph could not compare them: they are texts, and the saver's own were numbers."""
+    theirs, saver, thread = InMemorySaver(), make(), config(unique("chat"))
+    talker(theirs).invoke({"messages": [HumanMessage("one", id="h1")]}, thread)
+    place: Any = config(thread["configurable"]["thread_id"], checkpoint_ns="")
+    for found in reversed(list(theirs.list(thread))):
+        place = saver.put(place, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
+    again: Any = {"messages": [HumanMessage("two", id="h2")]}
+    assert talker(saver).invoke(again, thread)["count"] == talker(theirs).invoke(again, thread)["count"]
+
+
+class Order(BaseModel):
+    number: int
+
+
+class Refund(Order):
+    pass
+
+
+class Ordering(TypedDict):
+    order: Order
+
+
+def _next(state: Ordering) -> Ordering:
+    return {"order": Order(number=state["order"].number + 1)}
+
+
+def test_under_langgraphs_strict_setting_the_classes_of_a_graphs_schema_are_allowed(
+    make: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LangGraph names them to its checkpointer when the graph is compiled; without the setting it names none."""
+    builder = StateGraph(Ordering).add_node("next", _next).add_edge(START, "next")
+    thread, first = config(unique("chat")), Order(number=1)
+    with pytest.raises(Unsaveable, match=r"allow=\[Order\]"):
+        builder.compile(checkpointer=make()).invoke({"order": first}, thread)
+    monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", True)
+    assert builder.compile(checkpointer=make()).invoke({"order": first}, thread) == {"order": Order(number=2)}
+    assert builder.compile(checkpointer=make()).get_state(thread).values == {"order": Order(number=2)}
+    with pytest.raises(Unsaveable, match="Refund"):
+        builder.compile(checkpointer=make()).invoke({"order": Refund(number=3)}, thread)
 
 
 def test_a_person_edits_the_state_and_the_graph_reads_the_edit(make: Made) -> None:

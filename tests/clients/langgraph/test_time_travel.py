@@ -114,6 +114,26 @@ def test_a_subgraph_that_is_sent_back_has_the_memory_of_then(make: Made) -> None
     assert len({len(each) for each in found}) > 3
 
 
+def test_before_a_checkpoint_are_those_with_lesser_ids_in_whatever_order_they_were_saved(make: Made) -> None:
+    """The id was looked up among the thread's, and its place in the list counted: two programs' clocks differ."""
+
+    def before_each(saver: Any) -> list[set[int]]:
+        place: Any = config(unique("chat"), checkpoint_ns="")
+        ids = sorted(str(uuid6()) for _ in range(4))
+        for number in (0, 2, 1, 3):
+            versions = {"count": number + 1}
+            state: Any = {"v": 4, "ts": "", "id": ids[number], "channel_values": {"count": number},
+                          "channel_versions": versions, "versions_seen": {}, "updated_channels": None}  # fmt: skip
+            place = saver.put(place, state, {"source": "fork", "step": number}, versions)
+        return [
+            {each.checkpoint["channel_values"]["count"] for each in saver.list(
+                config(place["configurable"]["thread_id"], checkpoint_ns=""), before=config("", checkpoint_id=id))}
+            for id in ids
+        ]  # fmt: skip
+
+    assert before_each(make()) == before_each(InMemorySaver()) == [set(), {0}, {0, 1}, {0, 1, 2}]
+
+
 def test_what_a_person_has_edited_since_is_not_what_the_subgraph_had_then(make: Made) -> None:
     thread, saver = unique("chat"), make()
     asked(saver, thread)

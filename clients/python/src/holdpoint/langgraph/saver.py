@@ -26,7 +26,16 @@ from .awaited import AwaitedSaver
 from .backend import Backend, Change, New, Stored, Write
 from .http import HttpBackend
 from .memory import KnownState, Memory, known_state
-from .state import POSITION, channel_of, field_of, from_fields, to_field, to_position
+from .state import (
+    POSITION,
+    channel_of,
+    field_of,
+    from_fields,
+    newest_version,
+    next_version,
+    to_field,
+    to_position,
+)
 from .values import Allowed, decode, encode
 
 RUNTIME = "__pregel_runtime"  # where a configuration has LangGraph's Runtime
@@ -215,9 +224,9 @@ class HoldpointSaver(AwaitedSaver):
             self._backend.prune(thread) if strategy == "keep_latest" else self._backend.delete(thread)
             self._memory.forget(thread)
 
-    def get_next_version(self, current: Any, channel: None = None) -> int:
-        """Return the version after `current`; of a thread that another saver began, a number too."""
-        return int(str(current).split(".")[0]) + 1 if current is not None else 1
+    def get_next_version(self, current: Any, channel: None = None) -> Any:
+        """Return the version after `current`, in its form."""
+        return next_version(current)
 
 
 def _changes(base: KnownState | None, checkpoint: Checkpoint, allow: Allowed) -> tuple[dict[str, Change], KnownState]:
@@ -255,7 +264,7 @@ def _holds(metadata: Mapping[str, Any], only: Mapping[str, Any]) -> bool:
 def _tuple(stored: Stored, allow: Allowed) -> CheckpointTuple:
     checkpoint, metadata = from_fields(stored.fields, stored.id, allow=allow)
     if stored.edited:
-        raised = max((int(str(each).split(".")[0]) for each in checkpoint["channel_versions"].values()), default=0) + 1
+        raised = next_version(newest_version(checkpoint["channel_versions"]))
         for field in stored.edited:
             if (channel := channel_of(field)) in checkpoint["channel_versions"]:
                 checkpoint["channel_versions"][channel] = raised

@@ -56,3 +56,16 @@ def field_of(channel: str) -> str:
 def channel_of(field: str) -> str:
     """Return the channel's name of a field other than `langgraph`."""
     return field[:-1] if field.rstrip("_") == POSITION else field
+
+
+def next_version(current: Any) -> Any:
+    """Return a channel's version after `current`, in its form: LangGraph compares it with those of other savers."""
+    if not isinstance(current, str):
+        return 1 if current is None else int(current) + 1
+    number, dot, rest = current.partition(".")
+    return f"{int(number) + 1:0{len(number)}}{dot}{rest}"
+
+
+def newest_version(versions: Mapping[str, Any]) -> Any:
+    """Return the greatest of the channels' versions; None without any."""
+    return max(versions.values(), key=lambda each: int(str(each).partition(".")[0]), default=None)
