@@ -121,16 +121,13 @@ def refuse_junk(variables: dict[str, str]) -> None:
 
 
 def reset() -> int:
-    """Delete everything under HOLDPOINT_HOME, unless a stack runs on it."""
+    """Delete HOLDPOINT_HOME, if it is marked as a home and no stack runs on it."""
     home = Home.chosen(ROOT)
     if not home.path.exists():
         return 0
-    if any(home.path.iterdir()) and not (home.path / "lock").exists():
-        raise StackRefused(f"{home.path} is not a folder of Holdpoint's; nothing was deleted.")
-    with home.locked():
-        sockets = home.sockets()
-        shutil.rmtree(sockets, ignore_errors=True)
-        shutil.rmtree(home.path)
+    with home.locked(new=False):
+        shutil.rmtree(home.sockets(), ignore_errors=True)
+        home.delete()
     print(f"{home.path} is gone")
     return 0
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from config.local.errors import StackRefused
-from config.local.home import Home
+from config.local.home import LOCK, Home
 
 FILE = "environment.json"
 # And whatever begins with HOLDPOINT_.
@@ -61,7 +61,7 @@ def join(root: Path) -> None:
 def runs(home: Home) -> bool:
     """Tell whether a running stack holds the folder's lock; the file of a killed one is of no use."""
     try:
-        with (home.path / "lock").open() as file:
+        with (home.path / LOCK).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from config.local.home import MARK
 from config.local.static_files import fingerprint
 from tests.harness.postgresql_clusters import migrated_copy
 from tests.harness.services import Service, free_port, wait_for_http
@@ -38,6 +39,7 @@ def environment(home: Path, port: int, **more: str) -> dict[str, str]:
 def started_before(home: Path, session: Session, *, database: bool = True) -> Path:
     """Make a home as an earlier start leaves it, with its tables and static files: making them takes the longest."""
     home.mkdir(parents=True)
+    (home / MARK).touch()
     if database:
         migrated_copy(session, home / "postgres")
     shutil.copytree(session.home / "static", home / "static")
@@ -54,6 +56,7 @@ class Stack:
         self.base = f"http://127.0.0.1:{self.port}"
         if not seeded:
             self.home.mkdir(parents=True, exist_ok=True)
+            (self.home / MARK).touch()
             (self.home / "seeded").touch()
         self.service = Service("stack", [*COMMAND, *words], folder, environment(self.home, self.port, **more))
 

@@ -284,12 +284,6 @@ def test_junk_in_the_settings_is_said_before_anything_starts(tmp_path: Path) -> 
     assert not (tmp_path / "postgres").exists()
 
 
-def test_a_reset_deletes_no_folder_that_is_not_its_own(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("years of work")
-    assert "is not a folder of Holdpoint's" in refused(tmp_path, command="reset")
-    assert (tmp_path / "thesis.txt").exists()
-
-
 def test_sigterm_while_starting_leaves_nothing_behind(tmp_path: Path) -> None:
     stack = Stack(tmp_path)
     until(lambda: (stack.home / "postgres" / "PG_VERSION").exists())

@@ -1,0 +1,195 @@
+"""`make run` and `make reset` act on folders of Holdpoint's alone.
+
+`make reset` deleted whatever folder held a file `lock`, and `make run` took the rights of everybody else away from, and
+wrote into, whatever folder HOLDPOINT_HOME named.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+
+import pytest
+
+from config.local.errors import StackRefused
+from config.local.home import MARK, Home
+from tests.config.local.started_stack import environment
+from tests.harness.services import free_port, run
+from tests.harness.session import ROOT
+
+
+def home_before(path: Path) -> Path:
+    """Make what a start of the version before left: no mark, and the files that each start wrote first."""
+    path.mkdir(mode=0o700)
+    (path / "lock").write_text("4711")
+    (path / "secret-key").write_text(secrets.token_hex(24))
+    (path / "secret-key").chmod(0o600)
+    (path / "postgres").mkdir()
+    (path / "beat-schedule").touch()
+    return path
+
+
+def look(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return all that a command could change: each path with its rights, and what is in it."""
+    paths = [folder, *folder.rglob("*")]
+    return {str(path): (path.lstat().st_mode, path.read_text() if path.is_file() else "") for path in paths}
+
+
+def commanded(command: str, home: Path, **more: str) -> tuple[int, str]:
+    """Run what `make run` or `make reset` runs; return its exit code and what it says."""
+    variables = environment(home, free_port(), PYTHONDONTWRITEBYTECODE="1", **more)
+    done = run(sys.executable, "-m", "config.local", command, env=variables)
+    return done.returncode, done.stderr.strip()
+
+
+@pytest.mark.parametrize("command", ["run", "reset"])
+def test_a_folder_of_somebody_elses_is_refused_and_stays_as_it_was(command: str, tmp_path: Path) -> None:
+    folder = tmp_path / "my papers"
+    folder.mkdir(mode=0o755)
+    (folder / "lock").write_text("of another program")
+    (folder / "thesis.txt").write_text("years of work")
+    before = look(folder)
+    code, sentence = commanded(command, folder)
+    assert (code, look(folder)) == (1, before), sentence
+    assert sentence == (
+        f"{folder} is not marked as a home of Holdpoint's and holds lock, thesis.txt: nothing in it was touched. Set "
+        "HOLDPOINT_HOME to a new or an empty folder. If `make reset` may delete all that is in this one, mark it: "
+        f"touch '{folder}/.holdpoint-home'"
+    )
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_empty_folder_or_a_new_one_becomes_a_home_and_a_reset_deletes_it(there: bool, tmp_path: Path) -> None:
+    home = Home(tmp_path / "a" / "home", ROOT)
+    if there:
+        home.path.mkdir(parents=True)
+    with home.locked():
+        assert (home.path / MARK).read_text().startswith("`make run` keeps its data in this folder")
+        assert home.path.stat().st_mode & 0o066 == 0
+    (home.path / "postgres").mkdir()
+    with home.locked():
+        pass
+    assert commanded("reset", home.path) == (0, "")
+    assert not home.path.exists()
+
+
+def test_a_reset_deletes_no_empty_folder_that_was_never_a_home(tmp_path: Path) -> None:
+    code, sentence = commanded("reset", tmp_path)
+    assert code == 1
+    assert sentence == f"{tmp_path} is not marked as a home of Holdpoint's: nothing in it was touched."
+    assert tmp_path.exists()
+
+
+def test_a_home_of_before_is_marked_once_and_goes_on(tmp_path: Path) -> None:
+    home = Home(home_before(tmp_path / ".holdpoint"), ROOT)
+    with home.locked():
+        assert (home.path / MARK).is_file()
+    (home.path / "of an agent").touch()
+    with home.locked():
+        assert (home.path / "secret-key").is_file()
+
+
+def test_a_home_of_before_is_deleted_by_a_reset(tmp_path: Path) -> None:
+    home = home_before(tmp_path / ".holdpoint")
+    assert commanded("reset", home) == (0, "")
+    assert not home.exists()
+
+
+def without(path: Path) -> None:
+    path.unlink()
+
+
+def as_a_link(path: Path) -> None:
+    elsewhere = path.rename(path.parent.parent / path.name)
+    path.symlink_to(elsewhere)
+
+
+def readable_by_all(path: Path) -> None:
+    path.chmod(0o644)
+
+
+@pytest.mark.parametrize("name", ["lock", "secret-key"])
+@pytest.mark.parametrize("change", [without, as_a_link])
+def test_what_does_not_look_like_a_home_of_before_is_not_taken_for_one(
+    name: str, change: object, tmp_path: Path
+) -> None:
+    folder = home_before(tmp_path / ".holdpoint")
+    assert callable(change)
+    change(folder / name)
+    not_taken(folder)
+
+
+def test_a_secret_that_others_may_read_is_of_no_home_of_before(tmp_path: Path) -> None:
+    folder = home_before(tmp_path / ".holdpoint")
+    readable_by_all(folder / "secret-key")
+    not_taken(folder)
+
+
+def test_a_home_of_before_with_files_of_somebody_elses_is_not_taken(tmp_path: Path) -> None:
+    """The version before started in any folder, so that one may be full of papers."""
+    folder = home_before(tmp_path / "papers")
+    (folder / "thesis.txt").write_text("years of work")
+    assert "holds thesis.txt: nothing in it was touched" in not_taken(folder)
+
+
+def not_taken(folder: Path) -> str:
+    before = look(folder)
+    with pytest.raises(StackRefused) as refused, Home(folder, ROOT).locked():
+        pass
+    assert look(folder) == before
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("command", ["run", "reset"])
+def test_a_link_is_refused_with_the_folder_that_it_leads_to(command: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(home_before(tmp_path / "there"))
+    before = look(tmp_path / "there")
+    code, sentence = commanded(command, tmp_path / "link")
+    assert (code, look(tmp_path / "there")) == (1, before)
+    assert sentence == f"{tmp_path}/link is a link: set HOLDPOINT_HOME to the folder itself, {tmp_path}/there."
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("command", ["run", "reset"])
+def test_the_checkout_a_persons_home_and_all_above_them_are_refused(
+    command: str, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even one that is marked: a mark can be copied."""
+    person, checkout = tmp_path / "people" / "ann", tmp_path / "code" / "holdpoint"
+    for folder in (person, checkout):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(person))
+    for path in (person, person.parent, checkout, checkout.parent, tmp_path):
+        if marked:
+            (path / MARK).touch()
+        with pytest.raises(StackRefused, match=f"{path} is or holds .*: set HOLDPOINT_HOME to a folder of its own"):
+            with Home(path, checkout).locked(new=command == "run"):
+                pass
+        assert not (path / "lock").exists()
+
+
+@pytest.mark.parametrize("path", ["/", str(ROOT), str(ROOT.parent), "~", "~/.."])
+def test_the_command_refuses_them_too(path: str) -> None:
+    code, sentence = commanded("reset", Path(path))
+    assert code == 1
+    assert "is or holds" in sentence
+
+
+def test_a_reset_that_was_interrupted_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mark went with the rest, in any order, and what was left was nobody's."""
+    home = Home(tmp_path / "home", ROOT)
+    with home.locked():
+        (home.path / "run").mkdir()
+        (home.path / "run" / "socket").touch()
+        monkeypatch.setattr("shutil.rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            home.delete()
+    monkeypatch.undo()
+    with home.locked(new=False):
+        home.delete()
+    assert not home.path.exists()
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
