@@ -13,9 +13,8 @@ from config.local.authoring import Author, modules_named, variables
 from config.local.console import Console
 from config.local.errors import StackRefused
 from config.local.home import Home
-from config.local.stack import ROOT, Stack, Stopping, any_port, port_is_free
+from config.local.stack import ROOT, Stack, Stopping, any_port
 from config.local.static_files import collect
-from config.web.__main__ import GRACE
 
 PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira (Finance), eve (an outsider), admin"
 
@@ -28,12 +27,15 @@ def run(modules: list[str]) -> int:
     home, console = Home.chosen(ROOT), Console()
     with home.locked():
         stack = Stack(home, console, chosen_port())
+        stack.listen()
         author = Author(stack, modules)
         stack.listen_for_signals()
         try:
             stack.environment = environment(stack) | variables(modules, os.environ)
             author.begin()
-            bring_up(stack)
+            with console.start():
+                bring_up(stack)
+            tell_addresses(stack)
             stack.supervise(author.look)
         except Stopping:
             return 0
@@ -44,17 +46,15 @@ def run(modules: list[str]) -> int:
 
 
 def chosen_port() -> int:
-    """Return PORT, or 8000. Raises StackRefused where it is junk or taken."""
+    """Return PORT, or 8000. Raises StackRefused where it is junk."""
     text = os.environ.get("PORT") or "8000"
     if not text.isdigit() or not 1 <= int(text) <= 65535:
         raise StackRefused(f"PORT is {text!r}; write a number from 1 to 65535.")
-    if not port_is_free(int(text)):
-        raise StackRefused(f"Port {text} is taken: stop what listens there, or set PORT to another one.")
     return int(text)
 
 
 def bring_up(stack: Stack) -> None:
-    """Start servers, migrate, start the application, seed a first start, and print the addresses."""
+    """Start servers, migrate, start the application, seed a first start."""
     refuse_junk(stack.environment)
     stack.start_servers()
     attach.publish(stack.home, stack.environment)
@@ -67,14 +67,20 @@ def bring_up(stack: Stack) -> None:
     stack.start("worker", "manage.py", "worker", within=20.0)
     stack.start("sweeper", "manage.py", "sweeper")
     stack.start("beat", "-m", "celery", "-q", "-A", "config", "beat", "--pidfile=")
-    stack.start("web", "-m", "config.web", "--port", str(stack.port), within=GRACE + 5)
+    stack.start_web()
     stack.wait_for_pages(stack.check_children)
+    for child in stack.children:
+        stack.console.line(child.name, "is up")
     seed(stack)
+
+
+def tell_addresses(stack: Stack) -> None:
+    """Print how to use and stop the stack; where it is, and how to sign in, come last."""
     stack.console.say(
-        f"Holdpoint is at {stack.url}\n"
-        f"Sign in as {PEOPLE}; the password of each is {stack.environment['HOLDPOINT_DEMO_PASSWORD']}\n"
+        "Ctrl-C stops everything; `make reset` wipes it\n"
         f"The payment sandbox's ledger is at {stack.environment['SANDBOX_URL']}/\n"
-        "Ctrl-C stops everything; `make reset` wipes it"
+        f"Sign in as {PEOPLE}; the password of each is {stack.environment['HOLDPOINT_DEMO_PASSWORD']}\n"
+        f"Holdpoint is at {stack.url}"
     )
 
 

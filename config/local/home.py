@@ -1,7 +1,7 @@
 """HOLDPOINT_HOME: the one folder of the local stack's files.
 
-A home is a folder that was new or empty when it was marked. Any other is refused before anything in it is touched, since
-a start takes the folder away from other accounts, and a reset deletes all of it.
+A home is a folder that was new or empty when it was marked. Any other is refused before anything in it is touched: a
+start takes the folder away from other accounts, and a reset deletes all of it.
 
 The stack holds its lock as long as it runs; it is a kernel lock (flock), not the presence of a file, so a `kill -9`
 leaves nothing to clean up by hand. Sockets are in `run/`; where the path is too long for a unix socket
@@ -58,7 +58,9 @@ class Home:
         Raises StackRefused, and touches nothing, where it is somebody else's, or is not marked though it is not `new`.
         """
         if self.path.is_symlink():
-            raise StackRefused(f"{self.path} is a link: set HOLDPOINT_HOME to the folder itself, {self.path.resolve()}.")
+            raise StackRefused(
+                f"{self.path} is a link: set HOLDPOINT_HOME to the folder itself, {self.path.resolve()}."
+            )
         for precious, what in ((self.root, "this checkout"), (Path(os.path.expanduser("~")), "your home folder")):
             if precious.resolve().is_relative_to(self.path):
                 raise StackRefused(f"{self.path} is or holds {what}: set HOLDPOINT_HOME to a folder of its own.")
@@ -135,7 +137,7 @@ class Home:
 
 
 def is_own_file(path: Path, pattern: str) -> bool:
-    """Tell whether `path` is a file of this account's, no link, that reads as `pattern`; a secret is its owner's alone."""
+    """Tell whether `path` is this account's file, no link, and reads as `pattern`; a secret is its owner's alone."""
     try:
         status = path.lstat()
         own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()

@@ -90,7 +90,12 @@ def tied(
 
 
 def spawn(
-    command: Sequence[str], *, env: Mapping[str, str] | None = None, out: int | IO[bytes], cwd: Path
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    out: int | IO[bytes],
+    cwd: Path,
+    inherits: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own, so that a terminal's Ctrl-C reaches the supervisor alone."""
     return subprocess.Popen(
@@ -101,6 +106,7 @@ def spawn(
         stdout=out,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        pass_fds=inherits,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,8 +27,10 @@ from config.local.restarts import Revival
 from config.local.servers import embedded as servers
 from config.local.servers.postgres import Postgres
 from config.local.servers.redis_server import Redis
+from config.web.__main__ import GRACE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+WAITING = 2048  # connections that wait to be taken
 ANSWERS_WITHIN = 60.0  # seconds for the web server to answer
 REPEATED = 1.0  # seconds in which a signal that comes again is the same Ctrl-C, by way of `make`
 
@@ -38,12 +41,13 @@ class Stopping(Exception):
 
 @dataclass
 class Child:
-    """One process of the application, with its command and the seconds that it has to stop."""
+    """One process of the application, with its command, the seconds that it has to stop, and what it inherits open."""
 
     name: str
     process: subprocess.Popen[bytes]
     within: float
     command: tuple[str, ...]
+    inherits: tuple[int, ...] = ()
 
 
 class Stack:
@@ -57,6 +61,7 @@ class Stack:
         self.servers: list[tuple[str, Postgres | Redis]] = []
         self.revivals: defaultdict[str, Revival] = defaultdict(Revival)
         self.environment: dict[str, str] = {}
+        self.listener: socket.socket | None = None
         self.asked_at = 0.0
         self.hurry = False
 
@@ -64,6 +69,21 @@ class Stack:
     def url(self) -> str:
         """Return the address of the pages."""
         return f"http://localhost:{self.port}"
+
+    def listen(self) -> None:
+        """Listen on the port, from now on: the web processes inherit the socket, so that none that ends frees the port.
+
+        Raises StackRefused where the port is taken.
+        """
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self.listener.bind(("127.0.0.1", self.port))
+            self.listener.listen(WAITING)
+        except OSError:
+            raise StackRefused(
+                f"Port {self.port} is taken: stop what listens there, or set PORT to another one."
+            ) from None
 
     def listen_for_signals(self) -> None:
         """Take Ctrl-C and SIGTERM: the first stops in order, a second one hurries."""
@@ -91,11 +111,13 @@ class Stack:
             self.servers.append(("postgres", postgres))
             with self.console.wait("Starting PostgreSQL"):
                 self.serve("postgres", postgres)
+            self.console.line("postgres", "is up")
             servers.make_database(postgres)
             self.environment |= servers.embedded_urls(postgres)
         if redis is not None:
             self.servers.append(("redis", redis))
             self.serve("redis", redis)
+            self.console.line("redis", "is up")
             self.environment |= {"REDIS_URL": redis.url}
 
     def serve(self, name: str, server: Postgres | Redis) -> None:
@@ -103,20 +125,48 @@ class Stack:
         self.revivals[name].started(time.monotonic())
         self.console.pump(name, server.start(subprocess.PIPE).stdout)
 
-    def start(self, name: str, *command: str, within: float = 5.0) -> Child:
+    def start(self, name: str, *command: str, within: float = 5.0, inherits: Sequence[int] = ()) -> Child:
         """Start one of the application's processes; it has `within` seconds to stop when asked."""
         self.revivals[name].started(time.monotonic())
-        process = spawn(tied([sys.executable, *command]), env=self.environment, out=subprocess.PIPE, cwd=ROOT)
+        tied_command = tied([sys.executable, *command])
+        process = spawn(tied_command, env=self.environment, out=subprocess.PIPE, cwd=ROOT, inherits=inherits)
         self.console.pump(name, process.stdout)
-        child = Child(name, process, within, command)
+        child = Child(name, process, within, command, tuple(inherits))
         self.children.append(child)
         return child
+
+    def start_web(self, *more: str, inherits: Sequence[int] = ()) -> Child:
+        """Start the web process, on the socket that listens."""
+        assert self.listener is not None  # noqa: S101 - the stack listens before it starts anything
+        listener = self.listener.fileno()
+        command = ("-m", "config.web", "--fd", str(listener))
+        child = self.start("web", *command, *more, within=GRACE + 5, inherits=[listener, *inherits])
+        child.command, child.inherits = command, (listener,)  # `more` is of this start alone
+        return child
+
+    def replace_web(self) -> None:
+        """Start a web process beside the one that runs, which is asked to end once the new one answers."""
+        before = [child for child in self.children if child.name == "web"]
+        answers, answering = os.pipe()
+        with open(answers, "rb", buffering=0) as news:
+            try:
+                new = self.start_web("--ready-fd", str(answering), inherits=[answering])
+            finally:
+                os.close(answering)
+            with self.console.wait("Waiting for the new pages"):
+                ready = select.select([news], [], [], ANSWERS_WITHIN)[0] and news.read(1)
+        if not ready:
+            self.console.say("The new web process does not answer: the one before goes on.")
+        for child in before if ready else [new]:
+            self.end(child)
+            self.children.remove(child)
 
     def restart(self, name: str) -> None:
         """Stop one process of the application and start it anew, by the same command."""
         child = next(each for each in self.children if each.name == name)
         self.end(child)
-        self.start(name, *child.command, within=child.within)  # where this fails, the old one is left to be revived
+        # Where this fails, the old one is left to be revived.
+        self.start(name, *child.command, within=child.within, inherits=child.inherits)
         self.children.remove(child)
 
     def complete(self, name: str, title: str, *command: str) -> None:
@@ -198,6 +248,8 @@ class Stack:
 
     def stop(self) -> None:
         """Stop the application's processes in the order of their dependencies, then the servers."""
+        if self.listener is not None:
+            self.listener.close()
         self.revivals.clear()
         self.keep_restarts()
         self.asked_at = self.asked_at or time.monotonic()

@@ -163,9 +163,9 @@ def test_the_checkout_a_persons_home_and_all_above_them_are_refused(
     for path in (person, person.parent, checkout, checkout.parent, tmp_path):
         if marked:
             (path / MARK).touch()
-        with pytest.raises(StackRefused, match=f"{path} is or holds .*: set HOLDPOINT_HOME to a folder of its own"):
-            with Home(path, checkout).locked(new=command == "run"):
-                pass
+        refusal = f"{path} is or holds .*: set HOLDPOINT_HOME to a folder of its own"
+        with pytest.raises(StackRefused, match=refusal), Home(path, checkout).locked(new=command == "run"):
+            pass
         assert not (path / "lock").exists()
 
 

@@ -1,0 +1,137 @@
+"""Agents that are being written are reloaded while pages are answered.
+
+The web process ended before the next one began to load: pages were refused for half a minute at each save of any module
+beside the agent, such as of its tests.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from config.local.authoring import Author
+from config.local.console import Console
+from config.local.stack import Stack
+from tests.agents.testing.documents import block
+from tests.config.local import started_stack
+from tests.config.local.started_stack import START, started_before
+from tests.harness.services import free_port
+from tests.harness.session import Session
+from tests.harness.waiting import PATIENCE, until
+
+GREETER = block("README.md", "class Greeter")
+
+
+class Visitors(threading.Thread):
+    """People who ask for a page again and again, each on a connection of its own."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__(daemon=True)
+        self.base, self.over = base, threading.Event()
+        self.answers: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        while not self.over.is_set():
+            try:
+                self.answers.append(str(httpx.get(f"{self.base}/healthz", timeout=PATIENCE).status_code))
+            except httpx.HTTPError as error:
+                self.answers.append(repr(error))
+
+    def answered(self) -> set[str]:
+        """Return the different answers, once there were more."""
+        many = len(self.answers) + 20
+        until(lambda: len(self.answers) >= many, what="more answers")
+        self.over.set()
+        self.join(PATIENCE)
+        return set(self.answers)
+
+
+@pytest.fixture
+def own(tmp_path: Path, servers: Session) -> Iterator[Stack]:
+    """A stack with a web process alone."""
+    home: Any = SimpleNamespace(path=tmp_path)
+    stack = Stack(home, Console(), free_port())
+    stack.environment = dict(os.environ)
+    stack.listen()
+    stack.start_web()
+    stack.wait_for_pages(stack.check_children)
+    yield stack
+    stack.stop()
+
+
+def test_pages_are_answered_while_the_web_process_is_replaced(own: Stack) -> None:
+    visitors = Visitors(f"http://127.0.0.1:{own.port}")
+    [before] = own.children
+    own.replace_web()
+    [after] = own.children
+    assert visitors.answered() == {"200"}
+    assert before.process.poll() is not None
+    assert after.process.poll() is None
+    assert (after.command, after.inherits) == (before.command, before.inherits), "it is started again as any other"
+
+
+def test_a_web_process_that_does_not_come_up_leaves_the_one_before(
+    own: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [before] = own.children
+    own.environment["HOLDPOINT_LEASE"] = "soon"
+    own.replace_web()
+    assert own.children == [before]
+    assert httpx.get(f"http://127.0.0.1:{own.port}/healthz").status_code == 200
+    assert "The new web process does not answer: the one before goes on." in capsys.readouterr().out
+
+
+def test_only_what_the_agent_imports_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_agent.py").write_text("import my_words\n")
+    (tmp_path / "my_words.py").write_text("")
+    stack: Any = SimpleNamespace(environment={"PYTHONPATH": str(tmp_path)})
+    author, taken = Author(stack, ["my_agent"]), []
+    monkeypatch.setattr(Author, "take_up", lambda self: taken.append(set(self.taken)))
+    author.begin()
+
+    def save(name: str, text: str) -> int:
+        (tmp_path / name).write_text(text)
+        for _ in range(2):  # it changes, and it is settled
+            author.looked = -1e9
+            author.look()
+        return len(taken)
+
+    assert save("test_my_agent.py", "import my_agent\n") == 0
+    assert save("scratch.py", "import my_agent\n") == 0
+    assert save("my_words.py", "import my_others\n") == 1
+    assert save("my_others.py", "GREETING = 'Hello'\n") == 2, "it had still to be written"
+    assert save("my_agent.py", "class (:\n") == 3
+    assert save("my_agent.py", "import my_words, my_others\n") == 4
+    assert save("test_my_agent.py", "import my_others\n") == 4
+
+
+@pytest.mark.long
+def test_an_author_saves_beside_a_stack_that_answers_all_the_time(tmp_path: Path, servers: Session) -> None:
+    """On one stack, since each start takes half a minute of a processor."""
+    file = tmp_path / "my_agent.py"
+    file.write_text(GREETER)
+    home = started_before(tmp_path / "home", servers)
+    stack = started_stack.Stack(tmp_path, "my_agent", home=home, PYTHONPATH=str(tmp_path))
+    try:
+        stack.wait()
+        visitors = Visitors(stack.base)
+        first = stack.child("-m config.web").pid
+        file.write_text(GREETER.replace("class State(BaseModel):", "class State(BaseModel)"))
+        stack.service.says("The code before is still served; save the file again when it is mended.", within=START)
+        assert stack.child("-m config.web").pid == first
+        (tmp_path / "test_my_agent.py").write_text("def test_nothing():\n    pass\n")
+        file.write_text(GREETER.replace("Good morning", "Good day"))
+        stack.service.says("Took up the changed code of my_agent", within=START)
+        assert visitors.answered() == {"200"}
+        assert stack.child("-m config.web").pid != first
+    finally:
+        stack.interrupt(within=START)
+        stack.service.kill()
