@@ -22,13 +22,13 @@ from typing import IO
 from urllib.parse import quote
 
 import psutil
-import psycopg
 
 from config.local.errors import StackRefused
 from config.local.process import spawn, stop, tied, unprivileged
 
 SUPERUSER = "postgres"
 SOCKET_NAME = ".s.PGSQL.5432"
+STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, from 0
 START_WITHIN = 60.0  # seconds; recovery after a crash may take a while
 STOP_WITHIN = 20.0
 
@@ -119,24 +119,29 @@ class Postgres:
             name.unlink(missing_ok=True)
 
     def wait_until_up(self) -> None:
-        """Return when the server answers. Raises StackRefused when it ends or stays silent."""
+        """Return when the server takes connections. Raises StackRefused when it ends or stays silent.
+
+        It is not asked by a connection before it says so in its lock file, as `pg_ctl` reads it: it would log each try
+        as FATAL.
+        """
         assert self.process is not None  # noqa: S101 - called by start() alone
         until = time.monotonic() + START_WITHIN
-        while True:
-            try:
-                psycopg.connect(self.url("postgres"), connect_timeout=5).close()
-                return
-            except psycopg.OperationalError as error:
-                if self.process.poll() is not None:
-                    raise StackRefused(
-                        f"PostgreSQL ended while starting (exit code {self.process.returncode}): {self.data}"
-                    ) from None
-                if time.monotonic() > until:
-                    self.stop()
-                    raise StackRefused(
-                        f"PostgreSQL did not answer within {START_WITHIN:.0f} s: {str(error).strip()}"
-                    ) from None
-                time.sleep(0.05)
+        while not self.says_ready():
+            if self.process.poll() is not None:
+                raise StackRefused(
+                    f"PostgreSQL ended while starting (exit code {self.process.returncode}): {self.data}"
+                )
+            if time.monotonic() > until:
+                self.stop()
+                raise StackRefused(f"PostgreSQL did not start within {START_WITHIN:.0f} s: {self.data}")
+            time.sleep(0.05)
+
+    def says_ready(self) -> bool:
+        """Tell whether the server has written into its lock file that it takes connections."""
+        try:
+            return (self.data / "postmaster.pid").read_text().splitlines()[STATUS_LINE].strip() == "ready"
+        except (FileNotFoundError, IndexError):  # it is being written
+            return False
 
     def stop(self, *, by: signal.Signals = signal.SIGINT) -> None:
         """Stop the server: SIGINT ends sessions and writes a checkpoint, SIGQUIT leaves recovery to the next start."""
