@@ -30,8 +30,8 @@ reset: ## wipe what `make run` keeps under HOLDPOINT_HOME
 	@$(INSTALL) requirements-local.txt && exec $(PY) -m config.local reset
 
 trial: ## run the tests of agents of yours, on a database of their own: TESTS=test_my_agent.py
-	@$(INSTALL) requirements-dev.txt
-	@exec $(PY) -m pytest $(or $(TESTS),$(wildcard test_*.py))
+	@$(INSTALL) requirements-trial.txt
+	@exec $(PY) -m config.local.trials $(or $(TESTS),$(wildcard test_*.py))
 
 test: browser node frameworks ## test each behaviour once, on real servers, processes and a real browser
 	@exec $(PY) -m pytest $(IN_PARALLEL) $(ARGS)
@@ -68,6 +68,7 @@ pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the
 	@$(PIN) $(ARGS) requirements-examples.in -c requirements.txt -o requirements-examples.txt
 	@$(PIN) $(ARGS) requirements-local.in -c requirements-examples.txt -o requirements-local.txt
 	@$(PIN) $(ARGS) requirements-dev.in -c requirements-local.txt -o requirements-dev.txt
+	@$(PIN) $(ARGS) requirements-trial.in -c requirements-dev.txt -o requirements-trial.txt
 	@$(PIN) $(ARGS) requirements-frameworks.in -o requirements-frameworks.txt
 
 bench: browser ## print the figures, with this machine's floor from the same run

