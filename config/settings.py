@@ -1,4 +1,7 @@
-"""All settings, from the environment. Every name is in .env.example; junk is refused at start, in plain words."""
+"""All settings, from the environment; junk is refused at start, in plain words.
+
+A name is in .env.example if a deployment may set it, else in a table of docs/operations.md.
+"""
 
 from __future__ import annotations
 
