@@ -24,6 +24,13 @@ class TokenNotAllowed(AgentError):
         self.scope = scope
 
 
+class OwnerLacksFactor(AgentError):
+    """This token's owner needs a second factor and has none. Add one at /account/security/ and send the token again."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
 class PlanRefused(InputRefused):
     """The plan of an external agent cannot work; `errors` lists the faults by JSON Pointer into it."""
 

@@ -18,7 +18,7 @@ from ninja.operation import Operation
 from agents.api.protocol.auth import AnyToken, Bearer, session
 from agents.api.protocol.throttling import Throttle
 from agents.errors import DeviceRefused, InputRefused, RewindRefused, UnknownAgent
-from agents.work_errors import TokenNotAllowed, WorkRefused
+from agents.work_errors import OwnerLacksFactor, TokenNotAllowed, WorkRefused
 from approvals.assignments.errors import DeskRefused
 from approvals.errors import DecisionRefused
 from checkpoints.errors import NotVerified, PlanChanged
@@ -200,6 +200,7 @@ for prefix, routers in ROUTERS.items():
 REFUSALS: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     AuthenticationError: problems.not_signed_in,
     TokenNotAllowed: problems.not_for_this,
+    OwnerLacksFactor: problems.lacks_factor,
     DeviceRefused: problems.not_granted,
     WorkRefused: problems.not_worked,
     InputRefused: problems.not_taken,

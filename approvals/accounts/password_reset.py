@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from allauth.account.utils import user_pk_to_url_str
 from django.contrib.auth.models import User
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.db.models import Max
 from django.urls import reverse
+
+from checkpoints.models import Event
+
+
+class LinkKeys(PasswordResetTokenGenerator):
+    """Makes the keys of links.
+
+    Django's are void once their person signs in, or their password or address changes. These are too once the
+    administration changes the account: one that was switched off is shut for links of before when it is on again.
+    """
+
+    def _make_hash_value(self, user: Any, timestamp: int) -> str:
+        changed = Event.objects.filter(kind="user.changed", subject=f"user:{user.pk}").aggregate(last=Max("pk"))["last"]
+        return f"{super()._make_hash_value(user, timestamp)}{changed or ''}{'' if user.is_active else 'off'}"
 
 
 def path(user: User) -> str:
-    """Return the path of a new link; it is void once the person signs in, or their password or address changes."""
-    named = {"uidb36": user_pk_to_url_str(user), "key": default_token_generator.make_token(user)}
+    """Return the path of a new link."""
+    named = {"uidb36": user_pk_to_url_str(user), "key": LinkKeys().make_token(user)}
     return reverse("account_reset_password_from_key", kwargs=named)

@@ -1,7 +1,8 @@
 """HOLDPOINT_MFA_REQUIRED: who must have signed in with a second factor.
 
 A session says by which methods its person signed in. One that lacks a second factor opens no page but those on which
-to add one, for people of whom it is required; it hears nothing on the live socket, and the API refuses it.
+to add one, for people of whom it is required; it hears nothing on the live socket, and the API refuses it. A token has
+no session: the API refuses a person's own where that person has no second factor at all. An agent's decides nothing.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase, HttpResponseForbidden
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from approvals.middleware import PROBED, Respond
+from approvals.models import Delegation, Gate, Policy
 from checkpoints.access.permissions import DECIDE_GATE, teams_where
 
+from . import factors
 from .methods import SECOND_FACTORS, of_records
 
 NOBODY, STAFF, DECIDERS, EVERYBODY = CHOICES = ("", "staff", "deciders", "everybody")
@@ -62,4 +67,26 @@ def of_whom(user: User) -> bool:
     wanted = settings.HOLDPOINT_MFA_REQUIRED
     if wanted == EVERYBODY or (wanted and (user.is_staff or user.is_superuser)):
         return True
-    return wanted == DECIDERS and teams_where(user, DECIDE_GATE).exists()
+    return wanted == DECIDERS and _decides(user)
+
+
+def has_none(user: User) -> bool:
+    """Tell whether this person must have a second factor and has none at all, so that their own tokens open nothing."""
+    if not settings.HOLDPOINT_MFA_REQUIRED or factors.has_any(user) or not of_whom(user):
+        return False
+    vouching = [each.name for each in settings.HOLDPOINT_OIDC.values() if each.vouches]
+    return not SocialAccount.objects.filter(user=user.pk, provider__in=vouching).exists()
+
+
+def _decides(user: User) -> bool:
+    """Tell whether this person may decide gates: in a team, as one whom a policy names, or for somebody who is away.
+
+    A gate keeps the version of its policy that it was opened under.
+    """
+    named = Policy.objects.decided_by(user)
+    asks = Q(pk__in=Policy.objects.current().values("pk")) | Q(gates__status=Gate.Status.OPEN)
+    return (
+        teams_where(user, DECIDE_GATE).exists()
+        or named.filter(asks).exists()
+        or Delegation.objects.now().filter(delegate=user.pk).exists()
+    )

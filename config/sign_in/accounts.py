@@ -1,17 +1,14 @@
 """Adapts allauth: people sign in, sign out, change and reset their password. Only an administrator creates accounts, or
 a provider of single sign-on where the settings say so.
 
-Wrong passwords are counted by address, and by account and address together: counted by account alone, anybody anywhere
-could lock somebody out. An account that is guessed from very many addresses is locked all the same. A browser in which
-its owner has signed in has a signed cookie and is counted by itself, whatever others try (OWASP's device cookies).
+Wrong passwords are counted by `tries`: by account and place, and where the place is strange to the account, by address
+and by account too.
 """
 
 from __future__ import annotations
 
-import secrets
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from allauth.account import views
 from allauth.account.adapter import DefaultAccountAdapter
@@ -33,11 +30,10 @@ from approvals.notifications import email, notifying
 from approvals.notifications.message import NoticeKind, Urgency
 from checkpoints import actors
 
-from . import openid
+from . import openid, tries
 from .addresses import accounts_of
 from .attempts import confirmation_failed
 
-DEVICE, DEVICE_LASTS = "hp-device", 90 * 24 * 60 * 60  # the cookie, and seconds
 # Wrong passwords: of one account from one place, of all accounts from one address, of one account from all of them.
 WRONG, WRONG_THERE, WRONG_ANYWHERE = "5/5m/key", "10/m/key", "100/h/key"
 
@@ -48,19 +44,12 @@ class Adapter(DefaultAccountAdapter):
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Refuse another guess after too many; an attempt with the right password is not counted."""
         name = str(credentials.get("username", "")).lower()
-        device, address = device_of(request, name), ratelimit.get_ip(request)
-        self._login_failed_rl_usage = ratelimit.RateLimitUsage([])
-        self._count(request, WRONG, f"{name}:{device or address}")
-        if not device:
-            self._count(request, WRONG_THERE, f"from {address}")
-            self._count(request, WRONG_ANYWHERE, f"of {name}")
-
-    def _count(self, request: HttpRequest, rate: str, key: str) -> None:
-        action = "login_failed"
-        used = ratelimit.consume(request, app="allauth.account", action=action, config={action: rate}, key=key)
-        if used is None:
+        device, address = tries.device_of(request, name), ratelimit.get_ip(request)
+        strange = [] if device else [(WRONG_THERE, f"from {address}"), (WRONG_ANYWHERE, f"of {name}")]
+        counted = tries.count(request, "login_failed", (WRONG, f"{name}:{device or address}"), *strange)
+        if counted is None:
             raise self.validation_error("too_many_login_attempts")
-        self._login_failed_rl_usage.usage += used.usage
+        self._login_failed_rl_usage = counted
 
     def post_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse:
         """List the session, and set the cookie that marks the browser as one in which this person has signed in."""
@@ -72,12 +61,8 @@ class Adapter(DefaultAccountAdapter):
             proved = methods.of_records(get_authentication_records(request, user))
             sign_ins.begin(request, user, methods=proved, by=by, address=address_of(request)[:60])
         preferences.hand_over(response, preferences.of(user))
-        name = user.get_username().lower()
-        device = device_of(request, name) or f"{_named(name)}:{secrets.token_hex(16)}"
-        response.set_signed_cookie(
-            DEVICE, device, salt=DEVICE, max_age=DEVICE_LASTS, path="/accounts/", httponly=True, samesite="Lax",
-            secure=settings.SESSION_COOKIE_SECURE,
-        )  # fmt: skip
+        factor = any(method in methods.SECOND_FACTORS for method in proved)
+        tries.mark_device(request, response, user.get_username().lower(), proved=factor)
         return response
 
     def logout(self, request: HttpRequest) -> None:
@@ -97,17 +82,6 @@ class Adapter(DefaultAccountAdapter):
         """Tell whether a redirect stays within this very origin: another port of the host is another site."""
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
-
-
-def device_of(request: HttpRequest, name: str) -> str:
-    """Return the id of this person's browser from its cookie; "" where they have not signed in there."""
-    said = str(request.get_signed_cookie(DEVICE, default="", salt=DEVICE, max_age=DEVICE_LASTS))
-    return said if said.rpartition(":")[0] == _named(name) else ""
-
-
-def _named(name: str) -> str:
-    """Write a name as a cookie can hold it: a header of other letters than ASCII is never sent."""
-    return quote(name, safe="@+")
 
 
 class SignIn(views.LoginView):

@@ -30,10 +30,12 @@ from django.utils.translation import gettext as _
 from approvals.accounts import factors, sealing
 from approvals.accounts.methods import FACTORS, ProofMethod
 
+from . import tries
 from .attempts import factor_refused
 
-# Codes tried for one account: a guess has three in a million, so that none succeeds in a year of trying.
-TRIES, TRIES_A_DAY = "5/5m/key", "60/d/key"
+# Wrong codes at one place, and of one account at all strange places together: of a million codes three are right at a
+# time, so that whoever knows the password and has any number of addresses finds one in a day with a chance of 0.02 %.
+WRONG_CODES, WRONG_CODES_A_DAY, WRONG_CODES_AT_STRANGERS = "5/5m/key", "20/d/key", "60/d/key"
 
 # Parts of a passkey's answer that stand for bytes, as base64url.
 BINARY = ("clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle", "publicKey")
@@ -86,19 +88,23 @@ def check_sound(user: User) -> None:
         )
 
 
-def check_tries(user: User) -> None:
-    """Count one more try of a code or a passkey; refuse too many."""
-    for rate in (TRIES, TRIES_A_DAY):
-        counted = {"factor": rate}
-        key = f"{user.pk} {rate}"
-        if ratelimit.consume(context.request, app="allauth.mfa", action="factor", config=counted, key=key) is None:
-            raise django_forms.ValidationError(_("Too many tries. Wait some minutes."))
+def count_code(user: User) -> ratelimit.RateLimitUsage:
+    """Count one more try of a code, where it comes from. Raises ValidationError for one too many.
 
-
-def forget_tries(user: User) -> None:
-    """Begin to count anew, after a right one."""
-    key = f"{user.pk} {TRIES}"
-    ratelimit.clear(context.request, app="allauth.mfa", action="factor", config={"factor": TRIES}, key=key)
+    Whoever is signed in has proved a factor if they have one, and shares a place with their other sessions: a new key
+    of the session would begin another count.
+    """
+    request = context.request
+    known = "signed in" if request.user == user else tries.device_of(request, user.get_username().lower(), proved=True)
+    place = f"{user.pk}:{known or ratelimit.get_ip(request)}"
+    limits = [(WRONG_CODES, place), (WRONG_CODES_A_DAY, place)]
+    strange = [] if known else [(WRONG_CODES_AT_STRANGERS, f"{user.pk} at strangers")]
+    counted = tries.count(request, "factor", *limits, *strange)
+    if counted is None:
+        raise django_forms.ValidationError(
+            _("Too many tries. Wait some minutes, use a passkey, or sign in where you did before.")
+        )
+    return counted
 
 
 class _CodeForm(forms.BaseAuthenticateForm):
@@ -106,14 +112,14 @@ class _CodeForm(forms.BaseAuthenticateForm):
 
     def clean_code(self) -> str:
         check_sound(self.user)
-        check_tries(self.user)
+        counted = count_code(self.user)
         code = str(self.cleaned_data["code"])
         rows = Authenticator.objects.filter(user=self.user).exclude(type=Authenticator.Type.WEBAUTHN)
         for row in rows:
             if _takes_code(row, code):
                 row.user = self.user
                 self.authenticator = row
-                forget_tries(self.user)
+                counted.rollback()
                 return code
         factor_refused(context.request, self.user, ProofMethod.CODE)
         raise django_forms.ValidationError(_("This code is wrong, or was used before."))
@@ -131,13 +137,11 @@ class ActivateForm(ActivateTOTPForm):
     """Takes the first code of an app."""
 
     def clean_code(self) -> str:
-        check_tries(self.user)
         code = str(self.cleaned_data["code"])
         self.counter = _counter(self.secret, code)
         if self.counter is None:
             factor_refused(context.request, self.user, ProofMethod.CODE)
             raise django_forms.ValidationError(_("This code is wrong. Take the one that the app shows now."))
-        forget_tries(self.user)
         return code
 
 
@@ -187,8 +191,6 @@ class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
         answer = _read(passkeys.parse_authentication_response, credential)
         user = user or passkeys.extract_user_from_response(credential)
         check_sound(user)
-        if self.user is not None:
-            check_tries(user)
         try:
             _check_origin(answer.response.client_data.origin)
             row: Authenticator = passkeys.complete_authentication(user, credential)
@@ -196,8 +198,6 @@ class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
         except django_forms.ValidationError:
             factor_refused(context.request, user, ProofMethod.PASSKEY)
             raise
-        if self.user is not None:
-            forget_tries(user)
         return row
 
 

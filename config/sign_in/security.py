@@ -7,7 +7,7 @@ confirmed who they are, and takes with it what it makes void: other sessions, an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any
 
@@ -129,7 +129,7 @@ class AddPasskey(webauthn.AddWebAuthnView):
 @require_POST
 @fresh
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    """Remove one factor; other sessions end, and what was confirmed by it in this one counts no more."""
+    """Remove one factor; other sessions end."""
     reader = reader_of(request)
     with transaction.atomic():
         _lock(reader)
@@ -138,8 +138,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
         if not _can_sign_in(reader):
             return _kept()
         sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
-    records = get_authentication_records(request, reader)
-    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = [each for each in records if each.get("id") != pk]
+    _forget_proofs(request, reader)
     return redirect("mfa_index")
 
 
@@ -183,7 +182,7 @@ def make_codes(request: HttpRequest) -> HttpResponse:
 @require_POST
 @fresh
 def unlink(request: HttpRequest, pk: int) -> HttpResponse:
-    """Unlink a provider from the account, unless nothing else would be left to sign in with."""
+    """Unlink a provider from the account, unless nothing else would be left to sign in with; other sessions end."""
     reader = reader_of(request)
     with transaction.atomic():
         _lock(reader)
@@ -195,12 +194,30 @@ def unlink(request: HttpRequest, pk: int) -> HttpResponse:
             return _kept()
         data = {"provider": found.provider, "address": _address(request)}
         factors.record("user.unlinked", reader, by=actors.of_user(reader), **data)
+        sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
+    _forget_proofs(request, reader)
     return redirect("mfa_index")
 
 
 def _lock(reader: User) -> None:
     """Let one removal at a time look at what is left."""
     User.objects.select_for_update().get(pk=reader.pk)
+
+
+def _forget_proofs(request: HttpRequest, reader: User) -> None:
+    """Drop from this session what was proved by a factor or a provider that the account has no more."""
+    ids = set(Authenticator.objects.filter(user=reader).values_list("pk", flat=True))
+    linked = set(SocialAccount.objects.filter(user=reader).values_list("provider", flat=True))
+    owned: dict[str, tuple[str, Collection[Any]]] = {"mfa": ("id", ids), "socialaccount": ("provider", linked)}
+
+    def is_there(record: Mapping[str, Any]) -> bool:
+        name, there = owned.get(str(record.get("method")), ("", ()))
+        return not name or record.get(name) in there
+
+    records = list(filter(is_there, get_authentication_records(request, reader)))
+    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = records
+    if not any(methods.of_record(each) == ProofMethod.PROVIDER for each in records):
+        request.session.pop(required.TRUSTED, None)
 
 
 def _can_sign_in(reader: User) -> bool:

@@ -17,7 +17,8 @@ from ninja.security import HttpBearer, SessionAuth
 from agents import tokens
 from agents.models import Token, TokenScope
 from agents.queries.access import reader_of
-from agents.work_errors import TokenNotAllowed
+from agents.work_errors import OwnerLacksFactor, TokenNotAllowed
+from approvals.accounts import required
 from approvals.policy import step_up
 from checkpoints import actors
 from checkpoints.actors import Actor
@@ -31,13 +32,18 @@ class Bearer(HttpBearer):
         self.scope = scope
 
     def authenticate(self, request: HttpRequest, token: str) -> Token:
-        """Return the token, and its owner as `request.user`. Raises AuthenticationError and TokenNotAllowed."""
+        """Return the token, and its owner as `request.user`.
+
+        Raises AuthenticationError, TokenNotAllowed, and OwnerLacksFactor for a person's own token.
+        """
         found = tokens.of(token)
         if found is None:
             raise AuthenticationError
         request.auth = found  # type: ignore[attr-defined] # counted as its request, whatever comes of it
         if not found.allows(self.scope):
             raise TokenNotAllowed(self.scope, found.scopes)
+        if not found.agent and required.has_none(found.user):
+            raise OwnerLacksFactor
         request.user = found.user
         return found
 

@@ -20,7 +20,7 @@ from agents.errors import (
     UnknownAgent,
 )
 from agents.queries.access import Gone
-from agents.work_errors import KeyRefused, TokenNotAllowed, TooManyGates, WorkRefused
+from agents.work_errors import KeyRefused, OwnerLacksFactor, TokenNotAllowed, TooManyGates, WorkRefused
 from approvals.assignments.errors import DeskRefused
 from approvals.consequences.errors import ConsequencesChanged, RepeatNotConfirmed
 from approvals.errors import STATUSES, DecisionRefused, Problem, Rejected, SecondLookNeeded, StaleGate
@@ -87,6 +87,11 @@ def not_for_this(request: HttpRequest, error: TokenNotAllowed) -> HttpResponse:
     response = problem(request, 403, str(error), code="insufficient_scope")
     response["WWW-Authenticate"] = f'Bearer realm="Holdpoint", error="insufficient_scope", scope="{error.scope}"'
     return response
+
+
+def lacks_factor(request: HttpRequest, error: OwnerLacksFactor) -> HttpResponse:
+    """Answer 403: the token is valid, and opens something once its owner has a second factor."""
+    return problem(request, 403, str(error), code="second_factor")
 
 
 def not_found(request: HttpRequest, error: Http404 | None = None) -> HttpResponse:
