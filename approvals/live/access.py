@@ -47,6 +47,11 @@ class Access:
     groups: frozenset[str]  # "team.3", "reviewers.4", "named.5": a person whom a policy names; "lent.4.3.refunds"
     watched: frozenset[str] = frozenset()  # the watched subjects that they may see: "run.7", "gate.42"
 
+    @property
+    def joins(self) -> frozenset[str]:
+        """All groups whose facts their page is told, as they happen and after a pause alike."""
+        return self.groups | self.watched | {f"user.{self.user.pk}"}
+
 
 class WatchedPage(NamedTuple):
     """A page: the key of its session and the subjects it watches, "run:7", "gate:42"; others are no subjects."""

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
+from django.db import InterfaceError, OperationalError
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -22,7 +23,8 @@ MOST = 200  # questions in a batch, so that the first of many are answered befor
 class Batched(Generic[Asked, Answer]):
     """`await batched(question)`; `answer` gives, on a thread with a database, the answers to a list of them in order.
 
-    An error in `answer` is raised to all whose questions were in the batch.
+    Where `answer` fails for a batch, each of it is asked by itself: an error is raised to whom it is about alone, or to
+    all where the database is away.
     """
 
     def __init__(self, answer: Callable[[list[Asked]], list[Answer]]) -> None:
@@ -61,7 +63,11 @@ class Batched(Generic[Asked, Answer]):
             for _, future in batch:
                 future.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - told to everyone who asked
+        except Exception as error:  # noqa: BLE001 - told to who asked
+            if len(batch) > 1 and not isinstance(error, OperationalError | InterfaceError):
+                for each in batch:
+                    await self._settle([each])
+                return
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error)

@@ -202,7 +202,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await self.close(code=REVOKED)
         if access is None or self.ended:
             return None
-        await self.join(access.groups | access.watched | {f"user.{access.user.pk}"})
+        await self.join(access.joins)
         await self.look(access)
         return access
 

@@ -23,8 +23,11 @@ Missed = tuple[Access, Cursor]  # a page's access, and the cursor since when it 
 
 
 def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
-    """Tell whether this person may hear of an event whose audience is these groups."""
-    return event.team_id in access.teams or not access.groups.isdisjoint(groups)
+    """Tell whether this person may hear of an event whose audience is these groups.
+
+    A page joins the same groups. Of its own teams it is told here what else only pages of the subject hear.
+    """
+    return event.team_id in access.teams or not access.joins.isdisjoint(groups)
 
 
 def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
@@ -32,35 +35,35 @@ def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:
 
     Other teams' gates count towards that limit too, since no event after it is read. None too where the database was
     restored meanwhile, or is not as far as the cursor: what the page shows may never have happened then.
+
+    Pages that missed too much together are asked again in smaller parts. A page alone is always answered.
     """
-    oldest = min(since for _, since in asked)
-    teams = frozenset[int]().union(*(access.teams for access, _ in asked))
+    pages, count = list(asked), xid_offset.count()
+    answers: list[list[Fact] | None] = [None] * len(pages)
+    parts = [sorted(range(len(pages)), key=lambda n: pages[n][1])]
+    while parts:
+        part = parts.pop()
+        events = _events_since(pages[part[0]][1], [pages[n][0] for n in part])
+        restored = max((Cursor.of(event) for event in events if event.kind == RESTORED), default=Cursor())
+        rest = [n for n in part if restored <= pages[n][1] and pages[n][1].xid < count]
+        if len(events) <= REPLAYED:
+            titles = titles_of(events)
+            facts = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
+            for n in rest:
+                access, since = pages[n]
+                answers[n] = [fact for at, event, groups, fact in facts if at > since and hears(access, event, groups)]
+        elif len(part) > 1:
+            rest = [n for n in rest if not _too_much(*pages[n], events)]
+            half = len(rest) // 2 if len(rest) == len(part) else 0
+            parts += filter(None, (rest[:half], rest[half:]))
+    return answers
+
+
+def _events_since(since: Cursor, accesses: Iterable[Access]) -> list[Event]:
+    """Read what these people may hear of after the cursor, and one event more than is replayed at most."""
+    teams = frozenset[int]().union(*(access.teams for access in accesses))
     wanted = Q(team_id__in=teams) | Q(kind__startswith="gate.") | Q(kind=RESTORED)
-    found = commit_order.beyond(commit_order.settled(), oldest).filter(wanted)
-    events = list(found[: REPLAYED + 1])
-    if len(events) > REPLAYED:
-        return _apart(list(asked), events)
-    titles = titles_of(events)
-    told = [(Cursor.of(event), event, audience(event), fact_of(event, titles)) for event in events]
-    count = xid_offset.count()
-    restored = max((at for at, event, _, _ in told if event.kind == RESTORED), default=Cursor())
-    return [
-        None
-        if since < restored or since.xid >= count
-        else [fact for at, event, groups, fact in told if at > since and hears(access, event, groups)]
-        for access, since in asked
-    ]
-
-
-def _apart(asked: list[Missed], events: list[Event]) -> list[list[Fact] | None]:
-    """Answer None to pages that missed too many of `events`; ask again for the others, in halves where that is all."""
-    answers: dict[int, list[Fact] | None] = {n: None for n, each in enumerate(asked) if _too_much(*each, events)}
-    rest = sorted((n for n in range(len(asked)) if n not in answers), key=lambda n: asked[n][1])
-    half = 0 if answers else len(rest) // 2
-    for part in (rest[:half], rest[half:]):
-        if part:
-            answers.update(zip(part, missed([asked[n] for n in part]), strict=True))
-    return [answers[n] for n in range(len(asked))]
+    return list(commit_order.beyond(commit_order.settled(), since).filter(wanted)[: REPLAYED + 1])
 
 
 def _too_much(access: Access, since: Cursor, events: Iterable[Event]) -> bool:

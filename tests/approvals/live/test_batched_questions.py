@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from django.db import OperationalError
 
 from approvals.live import batched_questions
 from approvals.live.batched_questions import Batched
@@ -54,13 +55,27 @@ async def test_a_storm_is_answered_in_batches_of_a_bounded_size(monkeypatch: pyt
     assert [len(batch) for batch in slow.batches] == [2, 2, 1]
 
 
-async def test_what_fails_is_told_to_those_who_asked_it_and_to_nobody_after() -> None:
+async def test_what_fails_is_told_to_whom_it_is_about_alone() -> None:
+    """One page that slept through a restore closed the sockets of two hundred others."""
     slow = Slow()
     slow.turns.release(9)
     ask = Batched(slow.answer)
     told = await asyncio.gather(ask(13), ask(1), return_exceptions=True)
-    assert [str(each) for each in told] == ["thirteen", "thirteen"]
+    assert [str(each) for each in told] == ["thirteen", "10"]
     assert await ask(2) == 20
+
+
+async def test_where_the_database_is_away_nobody_is_asked_again() -> None:
+    slow = Slow()
+    slow.turns.release(9)
+
+    def away(asked: list[int]) -> list[int]:
+        slow.answer(asked)
+        raise OperationalError("away")
+
+    told = await asyncio.gather(*map(Batched(away), (1, 2)), return_exceptions=True)
+    assert [str(each) for each in told] == ["away", "away"]
+    assert slow.batches == [[1, 2]]
 
 
 async def test_a_page_that_goes_away_takes_no_other_with_it() -> None:
