@@ -1,19 +1,29 @@
-"""The administration's site: its index is sorted by task, not by Django app."""
+"""The administration's site: its index is sorted by task, not by Django app, and some of its pages ask who one is.
+
+Whoever comes upon a session that somebody left open could give themselves rights, or make a policy milder, so what is
+listed here takes a confirmation of who one is, like a new token and a decision where the policy asks for it. What was
+entered is kept on a page, whose button sends it again; nothing waits in the session, where it could be sent by somebody
+else's confirmation.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from allauth.account.decorators import secure_admin_login
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
+from django.shortcuts import redirect, render
+from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from approvals.accounts import sign_ins
+from approvals.policy import step_up
 
 # By section, the tables in the order in which they are listed, each with what it is for.
 SECTIONS: dict[str, dict[str, str | Promise]] = {
@@ -57,6 +67,18 @@ SECTIONS: dict[str, dict[str, str | Promise]] = {
         "checkpoints.verification": _("Each check of the seals."),
     },
 }
+# What takes a confirmation when it is sent: what somebody may do or is known by, what makes asking milder, and what is
+# kept. The address of an account is one: the link for a new password is sent there.
+CONFIRMED = frozenset(
+    {
+        "auth_user_change", "auth_user_factor_removals", "auth_user_session_ends", "auth_group_add",
+        "auth_group_change", "approvals_policychange_confirmations", "approvals_tool_add", "approvals_tool_change",
+        "checkpoints_retentionpolicy_add", "checkpoints_retentionpolicy_change", "checkpoints_prune_applications",
+        "checkpoints_hold_add", "checkpoints_hold_releases",
+    }
+)  # fmt: skip
+# What takes it before the form is shown: a password is entered there, which no page repeats.
+CONFIRMED_FIRST = frozenset({"auth_user_add", "auth_user_password_change"})
 ELSE = "Records"  # where a table is listed that is not named above
 
 
@@ -65,6 +87,14 @@ class Site(AdminSite):
 
     site_header = site_title = _("Holdpoint administration")
     index_title = _("Administration")
+
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+        """Guard a page: its users are staff, and some pages take a confirmation of who one is."""
+        return super().admin_view(_confirmed(view), cacheable)
+
+    def get_urls(self) -> list[Any]:
+        """Add the page on which a confirmation in a tab of its own ends."""
+        return [path("confirmed/", self.admin_view(_end_confirmation), name="confirmed"), *super().get_urls()]
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Redirect to the one sign-in, whose attempts are counted: Django's own would let passwords be guessed."""
@@ -100,6 +130,31 @@ class Site(AdminSite):
                 about = {"name": name, "app_label": name.lower(), "app_url": f"{index}#{name.lower()}"}
                 sections.append(about | {"has_module_perms": True, "models": models})
         return sections
+
+
+def _confirmed(view: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        name, user = request.resolver_match.url_name if request.resolver_match else "", request.user
+        if name not in CONFIRMED_FIRST and (name not in CONFIRMED or request.method != "POST"):
+            return view(request, *args, **kwargs)
+        if not isinstance(user, User) or step_up.counts(step_up.of_session(request), by=user, now=timezone.now()):
+            return view(request, *args, **kwargs)
+        possible = step_up.possible(user)
+        if possible and name in CONFIRMED_FIRST:
+            return redirect(step_up.address(request.get_full_path()))
+        entered = [(name, value) for name, values in request.POST.lists() for value in values]
+        context = {
+            "possible": possible, "confirm": step_up.address(reverse("admin:confirmed")),
+            "entered": [each for each in entered if each[0] != "csrfmiddlewaretoken"],
+        }  # fmt: skip
+        return render(request, "admin/orders/confirm.html", context, status=403)
+
+    return guarded
+
+
+def _end_confirmation(request: HttpRequest) -> HttpResponse:
+    return render(request, "admin/orders/confirm.html", {"confirmed": True})
 
 
 def section_of(label: str) -> str:

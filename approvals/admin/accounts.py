@@ -1,4 +1,7 @@
-"""Accounts of the people who sign in. Staff who are no superusers can switch them off, and raise nobody's rights."""
+"""Accounts of the people who sign in. Staff who are no superusers can switch them off, and raise nobody's rights.
+
+Saving one, a new one and a new password take a confirmation of who one is (config.administration).
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,10 @@ from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.accounts import factors, sign_ins
-from approvals.policy import step_up
 from approvals.presentation.names import normal_form
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
@@ -174,12 +174,6 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
         if before.get("is_active") and not after["is_active"]:
             sign_ins.end_all(obj, by=actors.of_user(request.user))
 
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """Ask for a confirmation, then show Django's page: it makes an account whose password its maker knows."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        return _to_the_confirmation(request) or super().add_view(request, form_url, extra_context)
-
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         """Show Django's page for somebody else's password, and write the event of a change.
 
@@ -192,8 +186,6 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
             return redirect("account_change_password")
         if not is_superuser(request.user):
             raise PermissionDenied  # whoever sets somebody's password can decide in their name
-        if to_the_confirmation := _to_the_confirmation(request):
-            return to_the_confirmation
         with transaction.atomic():
             user = User.objects.select_for_update().filter(pk=id).first()
             before = self.state(user) if user else {}
@@ -222,23 +214,10 @@ def _end_sessions(request: HttpRequest, user: int) -> HttpResponse:
 
 
 def _ordered(request: HttpRequest, user: int, order: Callable[[User], object]) -> HttpResponse:
-    """Carry out an order about somebody else's account: a superuser's alone, who lately confirmed who they are."""
+    """Carry out an order about somebody else's account: a superuser's alone."""
     by = request.user
     if not isinstance(by, User) or not is_superuser(by) or user == by.pk:
         raise PermissionDenied
-    page = reverse("admin:auth_user_change", args=[user])
-    if not step_up.counts(step_up.of_session(request), by=by, now=timezone.now()):
-        return redirect(step_up.address(page))
     with transaction.atomic():
         order(get_object_or_404(User, pk=user))
-    return redirect(page)
-
-
-def _to_the_confirmation(request: HttpRequest) -> HttpResponse | None:
-    """Redirect to the confirmation of who one is, without the posted data; None where it was given lately."""
-    user = request.user
-    if not isinstance(user, User) or not step_up.possible(user):
-        raise PermissionDenied(_("Your account has nothing to confirm with: add a passkey to it first."))
-    if step_up.counts(step_up.of_session(request), by=user, now=timezone.now()):
-        return None
-    return redirect(step_up.address(request.get_full_path()))
+    return redirect("admin:auth_user_change", user)

@@ -33,7 +33,7 @@ from tests.checkpoints.retention.test_races import waits_for_a_lock
 from tests.factories import ann, make_user
 from tests.factories.driven_runs import advance, advance_to_rest, make_run, state
 from tests.harness import services
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 from tests.harness.waiting import until
 
 
@@ -277,7 +277,7 @@ def test_what_an_earlier_prune_left_goes_with_no_checkpoint(monkeypatch: pytest.
     assert (seqs(run), kept(run)) == ([2, 3], [10, 20, 30, 40])
     prune = looked()
     assert (prune.checkpoints, prune.signals_and_waits) == (0, {"shown": 4, "gone": 0})
-    client = signed_in(make_user("Root", superuser=True))
+    client = confirmed(make_user("Root", superuser=True))
     address = f"/admin/checkpoints/prune/{prune.pk}/"
     page = client.get(f"{address}change/").content.decode()
     assert "4 signals and waits of ended runs, which no checkpoint that is kept needs." in text_of(page)
@@ -299,7 +299,7 @@ def test_their_bytes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         pruned()
     prune, value = looked(), len(b'{"percent":10}')
     assert (prune.size, prune.lines.get(run=run).size) == (4 * reading.ROW + 2 * value,) * 2
-    page = signed_in(make_user("Root", superuser=True)).get(f"/admin/checkpoints/prune/{prune.pk}/change/")
+    page = confirmed(make_user("Root", superuser=True)).get(f"/admin/checkpoints/prune/{prune.pk}/change/")
     assert text_of(f"About {filesizeformat(prune.size)} will be freed.") in text_of(page.content.decode())
     prunes.order(prune, seen=bytes(prune.digest), by=SYSTEM)
     prunes.apply(prune)
@@ -347,7 +347,7 @@ def test_a_prune_of_signals_alone_shows_how_far_it_is_and_its_events_count_them(
         patched.setattr(unneeded_rows, "_finders", [])
         pruned()
     monkeypatch.setattr(unneeded_rows, "BATCH", 1)
-    prune, client = looked(), signed_in(make_user("Root", superuser=True))
+    prune, client = looked(), confirmed(make_user("Root", superuser=True))
     address = f"/admin/checkpoints/prune/{prune.pk}/change/"
     assert "Of 1 run: 4 signals and waits" in text_of(client.get(address).content.decode())
     prunes.order(prune, seen=bytes(prune.digest), by=SYSTEM)

@@ -52,7 +52,7 @@ from tests.factories import (
 )  # fmt: skip
 from tests.factories.tokens import make_token
 from tests.harness.racing_threads import race
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed, signed_in
 
 pytestmark = pytest.mark.whole_database  # the lists' filters name every team and policy
 APPS = ("checkpoints", "approvals", "agents")
@@ -72,7 +72,7 @@ HISTORY = [model for model, page in admin.site._registry.items() if isinstance(p
 
 def as_root() -> Client:
     """Return a client of an administrator."""
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 def form_of(policy: Policy, **changes: Any) -> dict[str, Any]:

@@ -52,17 +52,17 @@ def told(kind: str, subject: str) -> list[tuple[str, dict[str, Any]]]:
 def test_a_teams_page_says_in_words_what_its_members_may_and_who_they_are() -> None:
     team = make_team(may=("checkpoints.view_run",))
     one = bob(team)
-    said = signed_in(root()).get(reverse("admin:auth_group_change", args=[team.pk])).content.decode()
+    said = confirmed(root()).get(reverse("admin:auth_group_change", args=[team.pk])).content.decode()
     assert "decide at the gates of policies that name the team" in said
     assert 'value="checkpoints.view_run" id="id_may_0" checked' in said
     assert one.username in said
-    listed = signed_in(root()).get(reverse("admin:auth_group_changelist") + f"?q={team.name}").content.decode()
+    listed = confirmed(root()).get(reverse("admin:auth_group_changelist") + f"?q={team.name}").content.decode()
     assert "read the team&#x27;s runs, their states and events" in listed
 
 
 def test_the_list_of_teams_reads_what_members_may_at_once() -> None:
     """It was asked for each team and each thing that members may."""
-    client, word = signed_in(root()), unique("crew")
+    client, word = confirmed(root()), unique("crew")
     address = reverse("admin:auth_group_changelist") + f"?q={word}"
 
     def statements() -> int:
@@ -84,7 +84,7 @@ def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what()
     stays, goes, comes = bob(team), ann(team), eve()
     may = ["checkpoints.view_run", "approvals.decide_gate"]
     address = reverse("admin:auth_group_change", args=[team.pk])
-    answer = signed_in(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    answer = confirmed(admin).post(address, team_form(team, team.name, [stays, comes], may))
     assert answer.status_code == 302, answer.content
     assert set(team.user_set.all()) == {stays, comes}
     assert set(team.permissions.values_list("codename", flat=True)) == {"view_run", "decide_gate", "view_session"}
@@ -92,7 +92,7 @@ def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what()
     assert actor == f"user:{admin.pk}"
     assert (data["joined"], data["left"]) == ([comes.pk], [goes.pk])
     assert (data["granted"], data["revoked"]) == (["approvals.decide_gate"], ["checkpoints.start_run"])
-    answer = signed_in(admin).post(address, team_form(team, team.name, [stays, comes], may))
+    answer = confirmed(admin).post(address, team_form(team, team.name, [stays, comes], may))
     assert answer.status_code == 302
     assert len(told("team.changed", f"team:{team.pk}")) == 1
 
@@ -100,7 +100,7 @@ def test_changing_a_team_changes_what_was_changed_alone_and_tells_who_did_what()
 def test_a_new_team_is_told_of() -> None:
     name, member = unique("Billing"), bob()
     form = team_form(None, name, [member], ["checkpoints.view_run"])
-    answer = signed_in(root()).post(reverse("admin:auth_group_add"), form)
+    answer = confirmed(root()).post(reverse("admin:auth_group_add"), form)
     assert answer.status_code == 302, answer.content
     team = Group.objects.get(name=name)
     ((_, data),) = told("team.changed", f"team:{team.pk}")
@@ -120,8 +120,8 @@ def account_form(user: User, **changes: Any) -> dict[str, Any]:
 
 def test_switching_an_account_off_ends_its_sessions_for_good() -> None:
     """They only rested: once the account was on again, whoever had stolen one was back in."""
-    user, admin = ann(make_team()), signed_in(root())
-    client = signed_in(user)
+    user, admin = ann(make_team()), confirmed(root())
+    client = confirmed(user)
     address = reverse("admin:auth_user_change", args=[user.pk])
     off = account_form(user)
     del off["is_active"]
@@ -138,7 +138,7 @@ def test_changing_an_account_tells_which_columns_and_not_what_is_in_them() -> No
     address = reverse("admin:auth_user_change", args=[user.pk])
     form = account_form(user, last_name="Secretname", groups=[team.pk])
     del form["is_active"]
-    assert signed_in(admin).post(address, form).status_code == 302
+    assert confirmed(admin).post(address, form).status_code == 302
     ((actor, data),) = told("user.changed", f"user:{user.pk}")
     assert actor == f"user:{admin.pk}"
     assert data == {"fields": ["is_active", "last_name"], "joined": [team.pk], "left": [], "granted": [], "revoked": []}
@@ -163,7 +163,7 @@ def test_a_new_account_and_a_new_password_are_told_of() -> None:
 
 def test_staff_make_nobody_more_than_they_are() -> None:
     helper, boss, user = staff("auth.view_user", "auth.change_user"), root(), bob()
-    client = signed_in(helper)
+    client = confirmed(helper)
     form = account_form(user, is_superuser="on", is_staff="on")
     assert client.post(reverse("admin:auth_user_change", args=[user.pk]), form).status_code == 302
     user.refresh_from_db()
@@ -176,7 +176,7 @@ def test_staff_make_nobody_more_than_they_are() -> None:
 def test_staff_put_nobody_into_a_team_and_give_no_team_more_rights() -> None:
     helper = staff("auth.view_user", "auth.change_user", "auth.add_group", "auth.change_group")
     team, user = make_team(), bob()
-    client = signed_in(helper)
+    client = confirmed(helper)
     for each in (helper, user):
         was = each.email
         form = account_form(each, groups=[team.pk], email="mine@example.org", is_staff="on")
@@ -197,7 +197,7 @@ def test_staff_give_nobody_a_colleagues_name() -> None:
     for each in (helper, user):
         before = (each.username, each.first_name, each.last_name)
         form = account_form(each, username=unique("other"), first_name="Ann", last_name="Okafor")
-        assert signed_in(helper).post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
+        assert confirmed(helper).post(reverse("admin:auth_user_change", args=[each.pk]), form).status_code == 302
         each.refresh_from_db()
         assert (each.username, each.first_name, each.last_name) == before
 
@@ -209,10 +209,10 @@ def test_staff_switch_accounts_off_and_not_on_again() -> None:
     off = account_form(user)
     del off["is_active"]
     for form in (off, account_form(user)):
-        assert signed_in(helper).post(address, form).status_code == 302
+        assert confirmed(helper).post(address, form).status_code == 302
         user.refresh_from_db()
         assert not user.is_active
-    assert signed_in(root()).post(address, account_form(user)).status_code == 302
+    assert confirmed(root()).post(address, account_form(user)).status_code == 302
     user.refresh_from_db()
     assert user.is_active
 
@@ -222,19 +222,19 @@ def test_staff_change_no_other_staff() -> None:
     form = account_form(colleague)
     del form["is_active"]
     address = reverse("admin:auth_user_change", args=[colleague.pk])
-    assert signed_in(helper).post(address, form).status_code == 403
+    assert confirmed(helper).post(address, form).status_code == 403
     colleague.refresh_from_db()
     assert colleague.is_active
 
 
 def test_addresses_are_changed_on_the_page_of_their_account_alone() -> None:
     """The sign-in's own table of addresses was a second place to change them, which told nobody."""
-    assert signed_in(root()).get("/admin/account/emailaddress/").status_code == 404
+    assert confirmed(root()).get("/admin/account/emailaddress/").status_code == 404
 
 
 def test_groups_are_called_teams() -> None:
     """But in the names of Django's own permissions, which are rows."""
-    user, client = bob(make_team()), signed_in(root())
+    user, client = bob(make_team()), confirmed(root())
     pages = [
         "/admin/", "/admin/auth/", reverse("admin:auth_group_changelist"), reverse("admin:auth_group_add"),
         reverse("admin:auth_user_changelist"), reverse("admin:auth_user_change", args=[user.pk]),
@@ -255,7 +255,7 @@ OWN = "/accounts/password/change/"
 def test_staff_set_nobody_elses_password() -> None:
     helper, user = staff("auth.view_user", "auth.change_user"), bob()
     address = reverse("admin:auth_user_password_change", args=[user.pk])
-    assert signed_in(helper).post(address, NEW).status_code == 403
+    assert confirmed(helper).post(address, NEW).status_code == 403
     assert User.objects.get(pk=user.pk).password == user.password
 
 
@@ -274,7 +274,7 @@ def test_ones_own_password_is_not_changed_without_the_old_one(place: str) -> Non
 
 def test_ones_own_password_is_changed_with_the_old_one_and_told_of() -> None:
     person = make_user("Pat", password="the phrase of pat")
-    client, new = signed_in(person), {"password1": "quite another one", "password2": "quite another one"}
+    client, new = confirmed(person), {"password1": "quite another one", "password2": "quite another one"}
     assert client.post(OWN, {"oldpassword": "a guess", **new}).status_code == 200
     assert told("user.password_changed", f"user:{person.pk}") == []
     assert client.post(OWN, {"oldpassword": "the phrase of pat", **new}).status_code == 302
@@ -300,7 +300,7 @@ def test_anothers_password_and_a_new_account_take_ones_own_password_again() -> N
 
 def test_accounts_and_teams_are_not_deleted() -> None:
     user, team = bob(), make_team()
-    client = signed_in(root())
+    client = confirmed(root())
     assert client.post(reverse("admin:auth_user_delete", args=[user.pk]), {"post": "yes"}).status_code == 403
     assert client.post(reverse("admin:auth_group_delete", args=[team.pk]), {"post": "yes"}).status_code == 403
     action = {"action": "delete_selected", "_selected_action": [user.pk], "post": "yes"}

@@ -18,13 +18,13 @@ from approvals.policy_changes import changes
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from tests.factories import ann, make_gate, make_policy, make_team, make_user
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed, signed_in
 
 OFFICE = "mon-fri 09:00-17:00"
 
 
 def root() -> Client:
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 def test_hours_are_written_by_day_or_range_and_read_back_the_same() -> None:

@@ -13,7 +13,7 @@ from approvals.models import Policy, PolicyChange, Tool
 from approvals.policy_changes import changes, tool_changes
 from tests.factories import ann, bob, make_gate, make_policy, make_team, make_user
 from tests.harness.altered_rows import altered
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 from tests.harness.vouched_policies import slipped_in
 
 from .test_changes import named, saved, writer
@@ -88,7 +88,7 @@ def test_nor_does_it_hide_a_rule_by_which_a_new_tool_could_be_approved() -> None
 
 def test_its_page_leads_to_the_form_of_the_newest_that_is_vouched_for_and_says_how_it_differs(policy: Policy) -> None:
     """The form was filled with the milder values, without a word; one press of Save put them in force."""
-    browser = signed_in(make_user("Root", superuser=True))
+    browser = confirmed(make_user("Root", superuser=True))
     with slipped_in(policy.team, separation=False) as forged:
         page = browser.get(change_page(forged), follow=True)
         assert page.redirect_chain == [(change_page(policy), 302)]
@@ -107,7 +107,7 @@ def test_its_page_leads_to_the_form_of_the_newest_that_is_vouched_for_and_says_h
 
 
 def test_an_altered_version_is_marked_in_its_form(policy: Policy) -> None:
-    browser = signed_in(make_user("Root", superuser=True))
+    browser = confirmed(make_user("Root", superuser=True))
     with altered(policy, quorum=1):
         page = html.unescape(browser.get(change_page(policy)).content.decode())
     assert "Version 1 was altered in the database" in page

@@ -16,7 +16,7 @@ from checkpoints.models import Event
 from checkpoints.values import digests
 from tests.config.administration.forms import saved_unchanged, standing
 from tests.factories import MEMBER, make_policy, make_team, make_user
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed, signed_in
 
 from .registered_tools import WIRE, make_tool
 
@@ -25,7 +25,7 @@ ADD = "admin:approvals_tool_add"
 
 @pytest.fixture(scope="module")
 def root() -> Client:
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 @pytest.fixture
@@ -133,11 +133,11 @@ def test_only_whom_the_administration_lets_registers_tools(team: Group) -> None:
     staff = make_user("Sam Staff", may=("approvals.view_tool",))
     staff.is_staff = True
     staff.save()
-    client = signed_in(staff)
+    client = confirmed(staff)
     assert client.get(address(tool)).status_code == 200
     assert client.post(address(tool), form(team)).status_code == 403
     assert client.get(reverse(ADD)).status_code == 403
-    assert signed_in(make_user("Rut", superuser=True)).post(
+    assert confirmed(make_user("Rut", superuser=True)).post(
         reverse("admin:approvals_tool_delete", args=[tool.pk]), {"post": "yes"}
     ).status_code == 403  # fmt: skip
     assert Tool.objects.filter(team=team).count() == 1

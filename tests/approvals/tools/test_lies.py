@@ -12,7 +12,7 @@ import pytest
 from approvals.models import Gate
 from tests.agents.remote.outside_program import STEPS, Program
 from tests.factories import MEMBER, ann, make_user
-from tests.harness.signed_in_clients import form_of, post, signed_in
+from tests.harness.signed_in_clients import confirmed, form_of, post, signed_in
 
 from .lying_program import TITLE, lied
 
@@ -123,7 +123,7 @@ class TestElsewhere:
         assert not any(lie in unescape(ours(html)) for lie in LIES)
 
     def test_the_list_of_holds(self, gate: Gate) -> None:
-        root = signed_in(make_user("Root", superuser=True))
+        root = confirmed(make_user("Root", superuser=True))
         html = root.get("/admin/checkpoints/technicalhold/", {"run__id__exact": gate.run_id}).content.decode()
         assert f"<q><bdi>{TITLE}</bdi></q>" in html
 

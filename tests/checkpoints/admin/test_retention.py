@@ -13,7 +13,7 @@ from checkpoints.models import Event, Hold, Prune, RetentionPolicy, Run
 from tests.agents.views.run_page.test_run_page import text_of
 from tests.checkpoints.retention.pruned_runs import ended, keep, looked, ordered, pruned, seqs
 from tests.factories import unique
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 
 POLICIES, HOLDS, PRUNES = (f"/admin/checkpoints/{name}/" for name in ("retentionpolicy", "hold", "prune"))
 WHOLE = (
@@ -36,7 +36,7 @@ def run() -> Run:
 
 @pytest.fixture
 def client() -> Client:
-    return signed_in(staff(*WHOLE))
+    return confirmed(staff(*WHOLE))
 
 
 def dry_run(client: Client) -> tuple[str, str]:
@@ -165,7 +165,7 @@ def test_each_needs_its_permission(run: Run, client: Client, lacks: str) -> None
     address, page = dry_run(client)
     client.post(f"{HOLDS}add/", {"run_number": run.pk, "seq": "61", "reason": "x"})
     hold = Hold.objects.get(run=run, kind="legal")
-    other = signed_in(staff(*(name for name in WHOLE if name != lacks)))
+    other = confirmed(staff(*(name for name in WHOLE if name != lacks)))
     answers = {
         "prune_checkpoints": lambda: other.post(applications(address), {"seen": seen(page)}),
         "set_legal_hold": lambda: other.post(f"{HOLDS}{hold.pk}/releases/"),
@@ -194,7 +194,7 @@ def test_a_prune_under_way_is_stopped_from_its_page_by_whoever_may_prune(run: Ru
     prune = ordered()
     page = f"{PRUNES}{prune.pk}/change/"
     assert 'value="Stop"' in client.get(page).content.decode()
-    other = signed_in(staff(*(name for name in WHOLE if name != "prune_checkpoints")))
+    other = confirmed(staff(*(name for name in WHOLE if name != "prune_checkpoints")))
     assert other.post(f"{PRUNES}{prune.pk}/stops/").status_code == 403
     assert Prune.objects.under_way().count() == 1
     assert client.post(f"{PRUNES}{prune.pk}/stops/").status_code == 302

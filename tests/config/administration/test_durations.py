@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from approvals.models import Policy
 from checkpoints.admin.durations import LONGEST, parsed, spelled
 from tests.factories import REVIEWER, ann, make_policy, make_team, make_user
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 
 from .forms import standing
 
@@ -48,7 +48,7 @@ def test_what_is_shown_is_read_as_the_same_duration(seconds: int) -> None:
 
 @pytest.fixture(scope="module")
 def root() -> Any:
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 def test_a_deadline_is_typed_and_shown_as_people_write_it(root: Any) -> None:

@@ -12,12 +12,12 @@ from checkpoints.models import Hold
 from checkpoints.runs import holds
 from tests.agents.views.run_page.test_run_page import text_of
 from tests.factories import make_gate, make_user
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 
 
 @pytest.fixture(scope="module")
 def root() -> Any:
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 def text(client: Any, name: str, run: int) -> str:

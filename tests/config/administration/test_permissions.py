@@ -15,14 +15,14 @@ from django.urls import reverse
 from approvals.admin.permissions import EVERYWHERE, IN_TEAMS, TOGETHER, held
 from tests.factories import make_team, make_user
 from tests.factories.people import permissions
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 
 from .forms import saved_unchanged, standing
 
 
 @pytest.fixture(scope="module")
 def root() -> Any:
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 def address(user: User) -> str:
@@ -67,7 +67,7 @@ def test_whoever_is_no_superuser_reads_what_somebody_may_and_gives_nothing() -> 
     helper = make_user("Sam Staff", may=("auth.view_user", "auth.change_user"))
     User.objects.filter(pk=helper.pk).update(is_staff=True)
     user = make_user("Bob", may=("approvals.decide_gate",))
-    client = signed_in(helper)
+    client = confirmed(helper)
     page = client.get(address(user)).content.decode()
     assert "decide at the gates of policies that name the team" in page
     form = standing(page) | {"may": ["checkpoints.erase_text"], "user_permissions": ["1"]}

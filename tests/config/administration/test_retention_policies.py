@@ -13,13 +13,13 @@ from tests.agents.views.run_page.test_run_page import text_of
 from tests.checkpoints.retention.pruned_runs import ended, keep
 from tests.factories import make_user
 from tests.harness.racing_threads import race
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 
 from .forms import standing
 
 
 def as_root() -> Client:
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from approvals.models import Policy, PolicyChange
 from checkpoints.models import Event, RetentionPolicy
 from config.local import seed
 from tests.factories import REVIEWER, ann, bob, make_policy, make_team, make_user, mira
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 from tests.harness.vouched_policies import as_written
 
 from .forms import saved_unchanged, standing
@@ -34,7 +34,7 @@ def told(policy: Policy) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def root() -> Any:
-    return signed_in(make_user("Root", superuser=True))
+    return confirmed(make_user("Root", superuser=True))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_the_event_of_a_policy_says_what_is_stored_when_a_team_is_put_in_the_pla
     form = standing(root.get(address).content.decode()) | {"groups": [legal.pk]}
     assert root.post(address, form).status_code == 302
     change = PolicyChange.objects.get(base=old)  # other people would decide
-    second = signed_in(make_user("Second", superuser=True))
+    second = confirmed(make_user("Second", superuser=True))
     assert second.post(reverse("admin:approvals_policychange_confirmations", args=[change.pk])).status_code == 302
     new = Policy.objects.named(old.name, team=old.team)
     assert says(new)["decided by"] == told(new)["groups"] == [legal.name]
