@@ -16,13 +16,13 @@ from django.utils.translation import gettext as _
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
 
-from . import sealing
+from . import factor_secrets
 from .methods import FACTORS, WORDS, ProofMethod
 
 
 @dataclass(frozen=True)
 class Factor:
-    """One of a person's second factors. `sound`: as the pages wrote it; `left`: unused codes, of recovery codes."""
+    """One of a person's second factors. `sound`: its secret can be read; `left`: unused codes, of recovery codes."""
 
     pk: int
     method: ProofMethod
@@ -45,7 +45,7 @@ def of(user: User) -> list[Factor]:
 
 
 def has_any(user: User) -> bool:
-    """Tell whether a person signs in with a second factor; a broken row counts, so that none is let in without."""
+    """Tell whether a person signs in with a second factor; one that cannot be read counts too."""
     rows = Authenticator.objects.filter(user=user)
     return bool(rows.exclude(type=Authenticator.Type.RECOVERY_CODES).exists())
 
@@ -53,12 +53,6 @@ def has_any(user: User) -> bool:
 def has_passkey(user: User) -> bool:
     """Tell whether a person has a passkey."""
     return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists())
-
-
-def broken(user: Any) -> bool:
-    """Tell whether one of a person's rows was changed by other means: then none of them counts."""
-    rows = Authenticator.objects.filter(user_id=user.pk)
-    return not all(sealing.sealed(row) for row in rows)
 
 
 @transaction.atomic
@@ -81,10 +75,10 @@ def record(kind: str, user: User, *, by: Actor, **data: Any) -> None:
 
 
 def _factor(row: Authenticator) -> Factor:
-    sound = sealing.sealed(row)
+    sound = factor_secrets.is_readable(row)
     method, left = FACTORS[row.type], None
     name = str(WORDS[method]).capitalize()
-    if sound and method == ProofMethod.PASSKEY:
+    if method == ProofMethod.PASSKEY:
         name = str(row.data.get("name") or _("Passkey"))
     if sound and method == ProofMethod.RECOVERY_CODE:
         left = len(RecoveryCodes(row).get_unused_codes())

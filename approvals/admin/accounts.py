@@ -129,11 +129,9 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
 
     @admin.display(description=gettext_lazy("Second factors"))
     def factors(self, user: User) -> str:
-        """Name what a person signs in with beside the password, and what of it was changed by other means."""
+        """Name what a person signs in with beside the password, and what of it cannot be read."""
         found = factors.of(user)
-        said = [
-            each.word if each.sound else _("%(factor)s (changed outside)") % {"factor": each.word} for each in found
-        ]
+        said = [each.word if each.sound else _("%(factor)s (cannot be read)") % {"factor": each.word} for each in found]
         return ", ".join(said) or _("none")
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:

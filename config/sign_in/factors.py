@@ -27,7 +27,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from approvals.accounts import factors, sealing
+from approvals.accounts import factor_secrets
 from approvals.accounts.methods import FACTORS, ProofMethod
 
 from . import tries
@@ -62,11 +62,11 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def encrypt(self, text: str) -> str:
         """Encrypt a secret for its row."""
-        return sealing.encrypt(text)
+        return factor_secrets.encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
         """Return a row's secret."""
-        return sealing.decrypt(encrypted_text)
+        return factor_secrets.decrypt(encrypted_text)
 
 
 def rp_id() -> str:
@@ -77,15 +77,6 @@ def rp_id() -> str:
 def passkeys_work(request: Any) -> bool:
     """Tell whether this page's address is the one that passkeys are bound to."""
     return str(request.get_host()).rpartition(":")[0].strip("[]") == rp_id() or request.get_host() == rp_id()
-
-
-def check_sound(user: User) -> None:
-    """Refuse all factors of a person where one was changed by other means than these pages."""
-    if factors.broken(user):
-        factor_refused(context.request, user, "tampered")
-        raise django_forms.ValidationError(
-            _("A second factor of this account was changed outside Holdpoint. An administrator has to remove it.")
-        )
 
 
 def count_code(user: User) -> ratelimit.RateLimitUsage:
@@ -111,7 +102,6 @@ class _CodeForm(forms.BaseAuthenticateForm):
     """Takes a code of the app, or a recovery code; each works once."""
 
     def clean_code(self) -> str:
-        check_sound(self.user)
         counted = count_code(self.user)
         code = str(self.cleaned_data["code"])
         rows = Authenticator.objects.filter(user=self.user).exclude(type=Authenticator.Type.WEBAUTHN)
@@ -190,7 +180,6 @@ class _PasskeyForm(webauthn.AuthenticateWebAuthnForm):
         user = self.user
         answer = _read(passkeys.parse_authentication_response, credential)
         user = user or passkeys.extract_user_from_response(credential)
-        check_sound(user)
         try:
             _check_origin(answer.response.client_data.origin)
             row: Authenticator = passkeys.complete_authentication(user, credential)
@@ -236,6 +225,8 @@ def _check_origin(origin: str) -> None:
 
 
 def _takes_code(row: Authenticator, code: str) -> bool:
+    if not factor_secrets.is_readable(row):
+        return False
     if FACTORS[row.type] == ProofMethod.RECOVERY_CODE:
         return bool(row.wrap().validate_code(code))  # under the row's lock
     counter = _counter(decrypt(row.data["secret"]), code)

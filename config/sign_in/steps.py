@@ -34,12 +34,9 @@ class SecondStep(base.AuthenticateView):
     template_name = "account/second_step.html"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Offer what the person has; where a row of theirs is broken, nothing, as no factor counts then."""
-        user = self.stage.login.user
-        if factors.broken(user):
-            return {"broken": True, "form": self.auth_form}
+        """Offer what the person has that can be read."""
         found: dict[str, Any] = super().get_context_data(**kwargs)
-        have = {each.method for each in factors.of(user)}
+        have = {each.method for each in factors.of(self.stage.login.user) if each.sound}
         offered = {
             "passkey": ProofMethod.PASSKEY in have,
             "code": bool(have & {ProofMethod.CODE, ProofMethod.RECOVERY_CODE}),
@@ -115,8 +112,6 @@ class ConfirmByPasskey(_Confirming, account_views.BaseReauthenticateView):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Return the options that the browser passes to the passkey, or the page that asks for it."""
         if "application/json" in request.headers.get("Accept", ""):
-            if factors.broken(request.user):
-                return JsonResponse({}, status=409)
             return JsonResponse({"request_options": passkeys.begin_authentication(reader_of(request))})
         page: HttpResponseBase = super().get(request, *args, **kwargs)
         return page

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.config.local.started_stack import Stack
 
 from . import outside, people
-from .acting import commit, decide, enter, open_gate, run_of, seq_of, until
+from .acting import DEMO, commit, decide, enter, open_gate, run_of, seq_of, until
 from .outside import Outside
 from .people import People
 
@@ -46,7 +46,9 @@ def make(browser: Browser, stack: Stack) -> History:
 
 def _retention(page: Page) -> str:
     """Set a strict retention policy and start a dry run; return its address."""
-    page.goto("/admin/checkpoints/retentionpolicy/add/")
+    page.goto("/accounts/reauthenticate/?next=/admin/checkpoints/retentionpolicy/add/")
+    page.fill("[name=password]", DEMO)
+    page.press("[name=password]", "Enter")
     page.locator("[name=keep_last]").fill("2")
     page.locator("[name=_save]").click()
     page.goto("/admin/checkpoints/retentionpolicy/")

@@ -6,6 +6,7 @@ a policy milder, pruning, legal holds, tools and retention. Whoever came upon an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,12 +14,14 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import resolve, reverse
+from playwright.sync_api import Page, expect
 
 from checkpoints.admin.base import NothingByHand
 from checkpoints.models import Hold
 from config.administration import CONFIRMED, CONFIRMED_FIRST
 from tests.approvals.admin.test_people_admin import account_form
 from tests.factories import make_run, make_team, make_user
+from tests.harness.browser_checks import too_wide, watched
 from tests.harness.signed_in_clients import confirmed, signed_in
 
 PASSWORD = "the phrase of the root"
@@ -130,3 +133,28 @@ def test_whoever_has_nothing_to_confirm_with_is_told_what_to_add() -> None:
 def test_who_is_no_staff_learns_nothing_of_it() -> None:
     client: Client = signed_in(make_user("Ann", password=PASSWORD))
     assert client.post(reverse("admin:checkpoints_hold_add"))["Location"].startswith("/admin/login/")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_in_a_browser_it_is_confirmed_in_a_tab_of_its_own_and_sent_again(
+    new_page: Callable[..., Page], width: int
+) -> None:
+    boss, run = root(), make_run()
+    page = new_page(boss, viewport={"width": width, "height": 900})
+    said = watched(page)
+    page.goto(reverse("admin:checkpoints_hold_add"))
+    page.locator("[name=run_number]").fill(str(run.pk))
+    page.locator("[name=reason]").fill("a lawsuit")
+    page.locator("[name=_save]").click()
+    expect(page.get_by_role("heading", name="Confirm who you are")).to_be_visible()
+    assert too_wide(page) == []
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Confirm in a new tab").click()
+    opened.value.get_by_label("Password", exact=True).fill(PASSWORD)
+    opened.value.get_by_role("button", name="Confirm", exact=True).click()
+    expect(opened.value.get_by_text("Go back to the tab")).to_be_visible()
+    opened.value.close()
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator(".success")).to_be_visible()
+    assert Hold.objects.get(run=run).reason == "a lawsuit"
+    assert [each for each in said if "403" not in each] == []

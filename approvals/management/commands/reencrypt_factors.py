@@ -6,24 +6,24 @@ from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from approvals.accounts import sealing
+from approvals.accounts import factor_secrets
 
 
 class Command(BaseCommand):
-    help = "Encrypt and seal all second factors by the newest secret key, so that an older one can be dropped."
+    help = "Encrypt the secrets of all second factors by the newest secret key, so that an older one can be dropped."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        renewed, broken = 0, []
+        renewed, unreadable = 0, set()
         for number in list(Authenticator.objects.order_by("pk").values_list("pk", flat=True)):
             with transaction.atomic():
                 row = Authenticator.objects.select_for_update().filter(pk=number).first()
                 if row is None:
                     continue
                 try:
-                    sealing.reseal(row)
+                    factor_secrets.renew(row)
                     renewed += 1
-                except sealing.Tampered:
-                    broken.append(row.user_id)
-        self.stdout.write(f"Renewed: {renewed}. Changed outside Holdpoint, so left: {len(broken)}.")
-        for user in sorted(set(broken)):
+                except factor_secrets.SecretUnreadable:
+                    unreadable.add(row.user_id)
+        self.stdout.write(f"Renewed: {renewed}. Encrypted by no key that is set: those of {len(unreadable)} people.")
+        for user in sorted(unreadable):
             self.stdout.write(f"- of user {user}: remove them in the administration.")
