@@ -16,8 +16,8 @@ from checkpoints.models import Event
 class LinkKeys(PasswordResetTokenGenerator):
     """Makes the keys of links.
 
-    Django's are void once their person signs in, or their password or address changes. These are too once the
-    administration changes the account: one that was switched off is shut for links of before when it is on again.
+    Django's are void once their person signs in, or their password or address changes. These are too once anything of
+    the account changes: one that was switched off is shut for links of before when it is on again.
     """
 
     def _make_hash_value(self, user: Any, timestamp: int) -> str:

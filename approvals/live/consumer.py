@@ -36,7 +36,7 @@ from . import ephemeral, presence
 from .access import Access, WatchedPage, accesses
 from .batched_questions import Batched
 from .channel_layer import WAITING, PageLayer
-from .facts import OF_SESSIONS, Fact, audience, fact_of
+from .facts import OF_ACCESS, Fact, audience, fact_of
 from .frame_rate import FrameRate
 from .replay import missed, titles_of
 
@@ -53,9 +53,10 @@ reading: list[Tailer] = []  # of this process, while its server runs
 
 
 class Message(TypedDict):
-    """A message of the tailer to a group."""
+    """A message of the tailer to a group; "" where a page looked for itself."""
 
     type: str
+    group: str
     facts: list[Fact]
 
 
@@ -167,13 +168,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         """Send the tailer's facts; one that arrives through two groups is sent once.
 
         A tailer that is behind may come to what the page heard by an earlier socket, as its cursor says. A fact of the
-        person's sessions is for the server: this one may be over.
+        person's access is for the server: this socket may be over, or may have left groups whose messages wait here.
         """
-        of_sessions = [fact for fact in message["facts"] if fact["kind"] in OF_SESSIONS]
-        if of_sessions and await self.check() is None:
+        of_access = [fact for fact in message["facts"] if fact["kind"] in OF_ACCESS]
+        if of_access and await self.check() is None:
+            return
+        if message["group"] and message["group"] not in self.groups_joined:
             return
         for fact in message["facts"]:
-            if fact in of_sessions:
+            if fact in of_access:
                 continue
             at = Cursor.parse(fact["cursor"])
             if at > self.known and fact["cursor"] not in self.told:
@@ -262,7 +265,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if found is None:
             await self.reset()
         else:
-            await self.facts({"type": "facts", "facts": found})
+            await self.facts({"type": "facts", "group": "", "facts": found})
 
     async def reset(self) -> None:
         """Tell the page to reload everything."""
@@ -288,8 +291,14 @@ async def deliver(events: list[Event]) -> None:
             fact = fact_of(event, titles)
             for group in groups:
                 by_group.setdefault(group, []).append(fact)
-        for group, facts in by_group.items():
-            await layer.group_send(group, {"type": "facts", "facts": facts})
+        changed = [
+            group
+            for event, groups in zip(events, audiences, strict=True)
+            if event.kind in OF_ACCESS
+            for group in groups
+        ]
+        for group in dict.fromkeys([*changed, *by_group]):  # who may hear less now is told first
+            await layer.group_send(group, {"type": "facts", "group": group, "facts": by_group[group]})
     except (OperationalError, InterfaceError):
         raise
     except Exception:

@@ -18,8 +18,13 @@ QUIET = frozenset(
 )  # fmt: skip
 # Kinds that answer those who wait for a signal of the run; a busy run has many other events.
 OF_SIGNALS = frozenset({"signal.received", *(f"run.{status}" for status in Run.Status if status not in Run.LIVE)})
-# Kinds after which the pages of the event's own person look whether their session is still open.
-OF_SESSIONS = frozenset({"user.session_ended", "user.password_changed"})
+# Kinds after which the server looks again what the pages of these people may hear; no page is told of them.
+OF_ACCESS = frozenset(
+    {
+        "user.session_ended", "user.password_changed", "user.changed", "team.changed", "delegation.made",
+        "delegation.ended",
+    }
+)  # fmt: skip
 
 
 class Fact(TypedDict):
@@ -47,9 +52,7 @@ def fact_of(event: Event, titles: Mapping[str, str]) -> Fact:
 
 def audience(event: Event) -> list[str]:
     """List the groups that may hear of an event: its team, its gate's reviewers, pages of its subject."""
-    groups = []
-    if event.kind in OF_SESSIONS:
-        groups.append(event.subject.replace(":", "."))
+    groups = _of_access(event) if event.kind in OF_ACCESS else []
     if event.kind not in QUIET and event.team_id:
         groups.append(f"team.{event.team_id}")
     if event.subject.startswith("gate:"):
@@ -61,6 +64,18 @@ def audience(event: Event) -> list[str]:
         groups.append(f"run.{event.run_id}")
         if event.kind in OF_SIGNALS:
             groups.append(f"signals.{event.run_id}")
+    return groups
+
+
+def _of_access(event: Event) -> list[str]:
+    """List the groups of the people whose access an event changes; those who left a team are in its groups still."""
+    delegate = data_of(event).get("delegate")
+    groups = [
+        str(subject).replace(":", ".") for subject in (event.subject, delegate) if str(subject).startswith("user:")
+    ]
+    if event.kind == "team.changed":
+        groups += [f"user.{person}" for name in ("joined", "left") for person in numbers_in(event, name)]
+        groups.append(f"reviewers.{event.team_id}")
     return groups
 
 
