@@ -1,7 +1,9 @@
 // What an installed app and a browser that takes pushed messages do on every page: the app has the service worker, a
-// message about a gate goes as soon as the gate is open here or has ended, and signing out ends the messages.
+// message about a gate goes as soon as the gate is open here or has ended, signing out ends the messages, and the site
+// is told where the subscription has changed meanwhile.
 const PATIENCE = 2_000; // milliseconds
 const ENDS = new Set(["gate.closed", "gate.expired", "gate.withdrawn"]);
+const TOLD = "holdpoint-subscription"; // holds the address that the site was last told; service-worker.js has the same
 const worker = navigator.serviceWorker;
 
 export function register() {
@@ -17,6 +19,7 @@ if (worker) {
   document.addEventListener("visibilitychange", seen);
   document.addEventListener("submit", leave);
   seen();
+  worker.getRegistration("/").then((known) => known?.active?.postMessage("compare"), () => {});
 }
 
 function seen() {
@@ -40,7 +43,12 @@ async function leave(event) {
   form.requestSubmit();
 }
 
+export async function note(endpoint) {
+  await (await caches.open(TOLD)).put("/subscription", new Response(endpoint));
+}
+
 export async function unsubscribe() {
+  await globalThis.caches?.delete(TOLD);
   const known = await worker.getRegistration("/");
   const subscription = await known?.pushManager?.getSubscription();
   await subscription?.unsubscribe();

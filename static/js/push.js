@@ -2,7 +2,7 @@
 // a line for each state; [data-push] says which one holds.
 import { gettext } from "./i18n.js";
 import "./install.js";
-import { register, unsubscribe } from "./installed.js";
+import { note, register, unsubscribe } from "./installed.js";
 
 class Push extends HTMLElement {
   connectedCallback() {
@@ -48,8 +48,11 @@ class Push extends HTMLElement {
     const answer = await fetch(this.form.action, { method: "POST", body, headers: { Accept: "application/json" } });
     if (answer.redirected) return location.reload(); // signed out
     const told = await answer.json();
-    if (answer.ok) return this.on(told.browser, !more.again);
-    await subscription.unsubscribe();
+    if (answer.ok) {
+      await note(endpoint);
+      return this.on(told.browser, !more.again);
+    }
+    await unsubscribe();
     this.turn("off");
     if (!more.again) this.say(told.problem);
   }

@@ -4,6 +4,7 @@
 const { release } = globalThis;
 const KEPT = `holdpoint-${release.name}`;
 const LONGEST = 500; // characters of a text
+const TOLD = "holdpoint-subscription"; // holds the address that the site was last told; installed.js has the same
 
 addEventListener("install", (event) => {
   event.waitUntil(keep().then(() => globalThis.skipWaiting()));
@@ -20,7 +21,7 @@ async function keep() {
 }
 
 async function begin() {
-  for (const name of await caches.keys()) if (name !== KEPT) await caches.delete(name);
+  for (const name of await caches.keys()) if (name !== KEPT && name !== TOLD) await caches.delete(name);
   await globalThis.registration.navigationPreload?.enable(); // the request leaves while this worker starts
   await globalThis.clients.claim();
 }
@@ -79,24 +80,49 @@ function text(value) {
   return typeof value === "string" ? value.slice(0, LONGEST) : "";
 }
 
+// The push service ended the subscription, or gave it another address: the site is told of the new one. Without a
+// connection it is told once there is one again, or by the next page that opens.
 addEventListener("pushsubscriptionchange", (event) => {
-  event.waitUntil(renew(event));
+  event.waitUntil(compare(event.oldSubscription?.endpoint, event.newSubscription).catch(later));
 });
 
-// The push service ended the subscription, or gave it another address: the site is told of the new one. One whose owner
-// signed out, or removed the browser, ends.
-async function renew({ oldSubscription, newSubscription }) {
+addEventListener("message", (event) => {
+  if (event.data === "compare") event.waitUntil(compare().catch(later));
+});
+
+addEventListener("sync", (event) => {
+  event.waitUntil(compare()); // where it fails the browser tries again, after longer and longer pauses
+});
+
+async function later() {
+  await globalThis.registration.sync?.register("subscription").catch(() => {});
+}
+
+async function compare(old = "", changed = null) {
+  const told = (await (await caches.match("/subscription", { cacheName: TOLD }))?.text()) || old;
+  const known = changed ?? (await globalThis.registration.pushManager.getSubscription());
+  if (!told && !known) return;
+  if (Notification.permission !== "granted") await caches.delete(TOLD);
+  else if (known?.endpoint !== told) await renew(known, told);
+}
+
+// One whose owner signed out, or removed the browser, ends.
+async function renew(known, old) {
   const found = await fetch(release.keys, { cache: "no-store" });
-  if (!found.ok || found.redirected) return;
+  if (found.redirected) return; // nobody is signed in
   const { key, token } = await found.json();
   const options = { userVisibleOnly: true, applicationServerKey: key };
-  const subscription = newSubscription ?? (await globalThis.registration.pushManager.subscribe(options));
+  const subscription = known ?? (await globalThis.registration.pushManager.subscribe(options));
   const { endpoint, keys } = subscription.toJSON();
   const body = new FormData();
-  const said = { endpoint, ...keys, again: "1", old: oldSubscription?.endpoint ?? "", csrfmiddlewaretoken: token };
+  const said = { endpoint, ...keys, again: "1", old, csrfmiddlewaretoken: token };
   for (const [name, value] of Object.entries(said)) body.set(name, value);
   const answer = await fetch(release.browsers, { method: "POST", body });
-  if (!answer.ok) await subscription.unsubscribe();
+  if (answer.status >= 500) throw new Error("not taken");
+  if (answer.redirected) return;
+  if (answer.ok) return (await caches.open(TOLD)).put("/subscription", new Response(endpoint));
+  await subscription.unsubscribe();
+  await caches.delete(TOLD);
 }
 
 addEventListener("notificationclick", (event) => {

@@ -162,6 +162,27 @@ def test_a_browser_whose_address_changes_tells_it(
     until(lambda: [json.loads(each.value)["endpoint"] for each in usable.all()] == [moved.endpoint])
 
 
+def test_a_new_address_that_came_without_a_connection_is_told_by_the_next_page(
+    phone: Phone, asked: tuple[Gate, User], its: FakeBrowser, push_service: PushService
+) -> None:
+    """Nobody told the site of it: every message went to an address that the push service had ended."""
+    phone.turn_on()
+    moved = push_service.subscribe(vapid.public_key())
+    usable = ChannelAddress.objects.usable("push").filter(user=asked[1])
+    before = [each.pk for each in usable.all()]
+    phone.worker.evaluate("""() => {
+      globalThis.lost = [];
+      globalThis.connected = globalThis.fetch;
+      globalThis.fetch = async (to) => { globalThis.lost.push(String(to)); throw new TypeError("no connection"); };
+    }""")
+    phone.worker.evaluate(MOVED, [its.endpoint, moved.said])
+    until(lambda: bool(phone.worker.evaluate("globalThis.lost.length")))
+    assert [each.pk for each in usable.all()] == before
+    phone.worker.evaluate("() => { globalThis.fetch = globalThis.connected; }")
+    phone.page.goto("/")
+    until(lambda: [json.loads(each.value)["endpoint"] for each in usable.all()] == [moved.endpoint])
+
+
 def test_it_can_be_installed(phone: Phone) -> None:
     phone.page.goto("/")
     manifest = phone.devtools.send("Page.getAppManifest")
