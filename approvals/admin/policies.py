@@ -208,10 +208,10 @@ class PolicyAdmin(VersionedAdmin[Policy]):
 
 
 def warn(request: HttpRequest, policy: Policy) -> None:
-    """Warn of too few people for a version that was written, and of rules about fields that no gate had lately."""
+    """Warn of too few people for a version that was written, and of rules that will stay unclear."""
     own, names = required.own(policy), Names.of(policy)
     rules = required.rules_of(policy.rules)
     told = [enough_reviewers.tight(policy, needs, names) for needs in [own, *(each.applied(own) for each in rules)]]
-    told += last_gates.warnings(rules, last_gates.fields_lately(policy)) if rules else []
+    told += last_gates.warnings(policy)
     for words in dict.fromkeys(filter(None, told)):
         messages.warning(request, words)

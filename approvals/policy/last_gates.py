@@ -1,56 +1,106 @@
-"""The fields that the last gates under a policy had, so that a rule about others is noticed before it counts."""
+"""What a policy's author is warned of before its rules count: fields that no gate has, and rules that stay unclear.
+
+Read from the last gates of its name, and where they show nothing from the schemas of the team's registered tools.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from django.utils.translation import gettext as _
 
-from approvals.models import Gate, Policy
+from approvals.cards.action import Action
+from approvals.cards.card import Card
+from approvals.models import Gate, Policy, Tool
 
 from . import required
-from .requirements import Rule
+from .requirements import Rule, Unclear
 from .rules import expressions, facts
 
 LOOKED_AT = 50
-NAMED = 20  # fields that a warning names
+NAMED = 20  # fields or tools that a warning names
 _BOUND = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
 
 
-def fields_lately(policy: Policy) -> list[str]:
-    """List the fields of the last gates of a policy of this team and name, in any version."""
+def warnings(policy: Policy) -> list[str]:
+    """Say which fields of its rules no gate had lately, and which rules cannot be evaluated for some actions."""
+    rules = required.rules_of(policy.rules)
+    gates = list(_facts_lately(policy)) if rules else []
+    known = sorted({field for gate in gates for field in facts.fields_of(gate)})
+    found = []
+    for rule in rules:
+        unknown = [name for name in _fields_read(rule.when) if not _had(name, known)] if known else []
+        found += [_no_gate_had(rule, name, known) for name in unknown]
+        if not unknown and (unclear := _unclear_lately(rule, gates) or _unclear_tools(rule, policy)):
+            found.append(_stays_unclear(rule, unclear))
+    return found
+
+
+def _facts_lately(policy: Policy) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Yield the facts of each action of the last gates of a policy of this team and name, in any version."""
     gates = Gate.objects.filter(policy__team=policy.team_id, policy__name=policy.name, kind=Gate.Kind.REVIEW)
-    read = gates.select_related("run__plan", "run__started_by", "asked_by").order_by("-pk")[:LOOKED_AT]
-    found: set[str] = set()
-    for gate in read:
+    for gate in gates.select_related("run__plan", "run__started_by", "asked_by").order_by("-pk")[:LOOKED_AT]:
         known = required.gate_facts(gate.run, gate.step, asked_by=gate.asked_by, attempt=gate.attempt)
-        found |= set(facts.fields_of(facts.of_proposal(gate.asked, known)))
-    return sorted(found)
+        yield facts.of_proposal(gate.asked, known)
 
 
-def warnings(rules: Sequence[Rule], known: Sequence[str]) -> list[str]:
-    """Warn for each rule that reads fields which none of the last gates had; [] where there were no gates."""
-    if not known:
-        return []
+def _no_gate_had(rule: Rule, name: str, known: Sequence[str]) -> str:
     there = ", ".join([each for each in known if each not in facts.STANDARD][:NAMED]) or _("no fields of their own")
     words = _(
         "The rule “%(rule)s” reads “%(field)s”, which none of the last gates had. Where it is missing, the strictest "
         "that the rule may ask is required. They had: %(there)s."
     )
-    return [
-        words % {"rule": rule.name, "field": name, "there": there}
-        for rule in rules
-        for name in _read(rule.when)
-        if not _had(name, known)
-    ]
+    return words % {"rule": rule.name, "field": name, "there": there}
 
 
-def _read(when: str) -> list[str]:
-    """List the fields that an expression reads: `amount`, `customer.tier`."""
+def _stays_unclear(rule: Rule, unclear: Mapping[str, str]) -> str:
+    actions = ", ".join([f"{tool} ({why})" if tool else why for tool, why in unclear.items()][:NAMED])
+    words = _(
+        "The rule “%(rule)s” cannot be evaluated for actions like these: %(actions)s. A proposal with one of them needs "
+        'the strictest that the rule may ask. If the rule is about one tool, name it: tool == "…" && (%(when)s).'
+    )
+    return words % {"rule": rule.name, "actions": actions, "when": " ".join(rule.when.split())}
+
+
+def _unclear_lately(rule: Rule, gates: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, str]:
+    """Return why a rule was unclear for the actions of the last gates, by their tools; "" where a gate had none."""
+    found = dict[str, str]()
+    for action in (each for gate in gates for each in gate):
+        try:
+            required.matches(rule, action)
+        except Unclear as why:
+            found.setdefault(action.get("tool", ""), str(why))
+    return found
+
+
+def _unclear_tools(rule: Rule, policy: Policy) -> dict[str, str]:
+    """Return why a rule would be unclear for registered tools, by their names: their schemas lack what it reads."""
+    found = dict[str, str]()
+    for tool in Tool.objects.filter(team=policy.team_id).in_use().order_by("name"):
+        lacking = _names_read(rule.when) - set(tool.schema.get("properties", ()))
+        action = Action(id="a", tool=tool.name, arguments={}, schema=tool.schema, irreversible=tool.irreversible)
+        card = Card(title=tool.title, risk=tool.risk, actions=[action])
+        try:
+            required.matches(rule, facts.of_proposal(card, facts.GateFacts(agent="", step=""))[0])
+        except Unclear:
+            if lacking:
+                names = ", ".join(f"“{name}”" for name in sorted(lacking))
+                found[tool.name] = _("there is no %(names)s") % {"names": names}
+    return found
+
+
+def _names_read(when: str) -> set[str]:
+    """Return the arguments that an expression reads by their own names."""
     bare = expressions.without_strings(when)
-    names = expressions.checked(when).names - set(_BOUND.findall(bare)) - {*facts.STANDARD}
-    found = (re.findall(rf"(?<![\w.]){name}(?:\.[A-Za-z_]\w*(?!\w*\s*\())*", bare) for name in sorted(names))
+    return expressions.checked(when).names - set(_BOUND.findall(bare)) - {*facts.STANDARD}
+
+
+def _fields_read(when: str) -> list[str]:
+    """List the fields that an expression reads: `amount`, `customer.tier`."""
+    bare, names = expressions.without_strings(when), sorted(_names_read(when))
+    found = (re.findall(rf"(?<![\w.]){name}(?:\.[A-Za-z_]\w*(?!\w*\s*\())*", bare) for name in names)
     return list(dict.fromkeys(each for paths in found for each in paths))
 
 

@@ -54,7 +54,7 @@ def asked(policy: Policy, card: Card, gate: GateFacts, *, before: Requirements |
     """Compute what a new proposal needs. `before`: what the one that it replaces needed, which still counts."""
     if not policy.rules:
         return own(policy)
-    made = required(own(policy), rules_of(policy.rules), facts.of_proposal(card, gate), _matches)
+    made = required(own(policy), rules_of(policy.rules), facts.of_proposal(card, gate), matches)
     return combined(before, made) if before else made
 
 
@@ -63,12 +63,12 @@ def frozen(policy: Policy, requirements: Requirements) -> str:
     return requirements.to_text() if policy.rules else ""
 
 
-def _matches(rule: Rule, known: Mapping[str, Any]) -> bool:
+def matches(rule: Rule, known: Mapping[str, Any]) -> bool:
+    """Tell whether a rule is true of an action. Raises Unclear."""
     try:
-        expression = expressions.checked(rule.when)
+        return expressions.checked(rule.when).is_true(known)
     except expressions.WrongExpression as wrong:  # stored by another release of the library, or by hand
         raise Unclear(_("its condition cannot be read: %(why)s") % {"why": wrong}) from None
-    return expression.is_true(known)
 
 
 def gate_facts(run: Run, step: str, *, asked_by: Any, attempt: int) -> GateFacts:

@@ -153,7 +153,8 @@ def _of_action(own: Requirements, rules: Sequence[Rule], facts: Mapping[str, Any
         except Unclear as why:
             without = _of_action(own, rules[at + 1 :], facts, matches)
             both = combined(rule.applied(own), without)
-            return replace(both, auto=False, unclear=(*dict.fromkeys([(rule.name, str(why)), *both.unclear]),))
+            said = f"{facts['tool']}: {why}" if len(facts.get("actions", ())) > 1 else str(why)
+            return replace(both, auto=False, unclear=(*dict.fromkeys([(rule.name, said), *both.unclear]),))
     return own
 
 

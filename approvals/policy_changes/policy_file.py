@@ -96,14 +96,17 @@ def form_data(said: Mapping[str, Any], directory: Directory) -> dict[str, Any]:
 
 
 def _value(name: str, said: Mapping[str, Any], where: str) -> Any:
-    """Return a setting as a form posts it; None for an unticked box or an empty field."""
+    """Return a setting as a form posts it: "" for none, None for an unticked box.
+
+    What a form does not post has its default, or stays as it was.
+    """
     value, column = said.get(name, _default(name)), Policy._meta.get_field(name)
     if isinstance(column, models.BooleanField):
         if not isinstance(value, bool):
             raise WrongFile(_("%(where)s, %(key)s: write true or false.") % {"where": where, "key": name})
         return "on" if value else None
     if value is None or (value == "none" and column.null):  # else a choice of that name
-        return None
+        return ""
     return spelled(value) if isinstance(value, timedelta) else str(value)
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from approvals.gates import automatic
 from approvals.models import Gate, OwedSample, Policy
-from approvals.policy import required
+from approvals.policy import last_gates, required
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import stage_words
 from approvals.policy.rules.stage_words import Names
@@ -53,6 +53,7 @@ class Simulation:
     gates: Sequence[SimulatedGate]
     names: Names
     sample: int  # percent of the automatic approvals that people would have decided all the same
+    warnings: Sequence[str] = ()  # of rules that will stay unclear
     owed: int = 0  # drawn gates that nobody decided: so many of the next ones are shown in their place
 
     @property
@@ -64,7 +65,7 @@ class Simulation:
     def sentences(self) -> list[str]:
         """Write it: `31 of the last 200 gates would have asked two people.`."""
         if not self.gates:
-            return [_("No gate has been opened that this can be compared with.")]
+            return [_("No gate has been opened that this can be compared with."), *self.warnings]
         asked = Counter(each.after.slots for each in self.gates if not each.after.auto)
         said = [self._automatic, *self._owed] if self._automatic else []
         said += [
@@ -82,7 +83,9 @@ class Simulation:
             said.append(_("%(count)s would have needed less than was asked.") % {"count": milder})
         if other:
             said.append(_("%(count)s would have needed more, or other people.") % {"count": other})
-        return said if self.changed else [*said, _("Nothing else than was asked.")]
+        if not self.changed:
+            said.append(_("Nothing else than was asked."))
+        return [*said, *self.warnings]
 
     @property
     def _automatic(self) -> str:
@@ -126,7 +129,8 @@ def simulate(policy: Policy, *, groups: Iterable[Group], people: Iterable[User])
         first = min(gate.proposals.all(), key=lambda each: each.number)
         gates.append(SimulatedGate(gate=gate, before=required.of(first, gate.policy), after=_asked(drafted, gate)))
     owed = OwedSample.objects.filter(team=policy.team_id, policy=policy.name).count()
-    return Simulation(gates=gates, names=Directory.now().names, sample=drafted.auto_sample, owed=owed)
+    names, warnings = Directory.now().names, last_gates.warnings(drafted)
+    return Simulation(gates=gates, names=names, sample=drafted.auto_sample, warnings=warnings, owed=owed)
 
 
 def _asked(drafted: Policy, gate: Gate) -> Requirements:

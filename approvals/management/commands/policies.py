@@ -101,7 +101,7 @@ class Command(BaseCommand):
             if rule.require.get("auto"):
                 self.stdout.write(f"  “{rule.name}” approves by itself, and no number below zero whose size it refuses")
         found = simulate(draft, groups=groups, people=people)
-        for sentence in found.sentences if found.gates else ():
+        for sentence in found.sentences if found.gates else found.warnings:
             self.stdout.write(f"  {sentence}")
 
     def _milder(self, reasons: list[str]) -> None:

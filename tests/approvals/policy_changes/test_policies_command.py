@@ -9,8 +9,12 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 
-from approvals.models import Calendar, Policy, PolicyChange
-from tests.factories import decide, make_gate, make_policy, make_run, make_team, make_user
+from approvals.cards.action import Action
+from approvals.models import Calendar, Policy, PolicyChange, versions
+from approvals.models.policy import HOURLY, PAUSE
+from approvals.policy_changes import changes
+from tests.approvals.tools.registered_tools import make_tool
+from tests.factories import decide, make_card, make_gate, make_policy, make_run, make_team, make_user
 
 from .test_changes import writer
 
@@ -157,6 +161,78 @@ calendar = "office"
     assert run("check", file) == "".join(f"{team.name}: {name}: unchanged\n" for name in names)
     with pytest.raises(CommandError, match="There is no team"):
         run("export", "--team", "Nowhere")
+
+
+LIMITS = "[[policy]]\nteam = '{team}'\nname = 'refunds'\nhourly = {hourly}\npause = {pause}\n"
+
+
+def test_a_limit_that_a_file_removes_is_none_and_stays_so(team: Group, tmp_path: Path) -> None:
+    """`hourly = "none"` was stored as 120, and `pause = "none"` as 10 minutes."""
+    ann = writer("Ann")
+    file = written(tmp_path, LIMITS.format(team=team.name, hourly='"none"', pause='"none"'))
+    run("apply", file, "--by", ann.username)
+    policy = Policy.objects.get(team=team)
+    assert (policy.hourly, policy.pause) == (None, None)
+    exported = run("export", "--team", team.name)
+    assert 'hourly = "none"' in exported
+    assert 'pause = "none"' in exported
+    assert run("check", written(tmp_path, exported)) == f"{team.name}: refunds: unchanged\n"
+
+
+def test_to_remove_a_limit_is_milder_and_what_a_file_leaves_out_has_its_default(team: Group, tmp_path: Path) -> None:
+    """A stored limit stayed as it was when a file said that there is none."""
+    ann = writer("Ann")
+    run("apply", written(tmp_path, LIMITS.format(team=team.name, hourly=5, pause='"1 h"')), "--by", ann.username)
+    told = run("apply", written(tmp_path, LIMITS.format(team=team.name, hourly='"none"', pause='"none"')), "--by", ann.username)
+    assert "a second person has to confirm: Gates per hour: 5, would be none." in told
+    assert "a second person has to confirm: Pause before a third attempt: 1 h, would be none." in told
+    change = PolicyChange.objects.get(team=team)
+    assert (change.values["hourly"], change.values["pause"]) == (None, None)
+    confirmed = changes.confirm(change, by=writer("Mira"))
+    assert (confirmed.hourly, confirmed.pause) == (None, None)
+    run("apply", written(tmp_path, f"[[policy]]\nteam = '{team.name}'\nname = 'refunds'\n"), "--by", ann.username)
+    newest = versions.newest(confirmed)
+    assert (newest.hourly, newest.pause) == (HOURLY, PAUSE)
+
+
+LARGE = """
+[[policy]]
+team = "{team}"
+name = "refunds"
+
+[[policy.rule]]
+name = "large"
+when = '{when}'
+approvals = 2
+"""
+
+
+def test_a_rule_that_some_registered_tools_leave_unclear_is_told_of_with_the_way_to_name_the_tool(
+    team: Group, tmp_path: Path
+) -> None:
+    """`amount > 1000` asked two people of each refund with a reply, since the reply has no amount. Nothing said so."""
+    make_tool(team, name="pay.refund", schema={"type": "object", "properties": {"amount": {"type": "number"}}})
+    make_tool(team, name="mail.send", schema={"type": "object", "properties": {"text": {"type": "string"}}})
+    told = run("check", written(tmp_path, LARGE.format(team=team.name, when="amount > 1000")))
+    assert "The rule “large” cannot be evaluated for actions like these: mail.send (there is no “amount”)." in told
+    assert 'name it: tool == "…" && (amount > 1000).' in told
+    named = LARGE.format(team=team.name, when='tool == "pay.refund" && (amount > 1000)')
+    assert run("check", written(tmp_path, named)) == f"{team.name}: refunds: new\n"
+
+
+def test_a_rule_that_was_unclear_for_some_of_the_last_gates_is_told_of(team: Group, tmp_path: Path) -> None:
+    policy = make_policy(team, name="refunds")
+    pay, mail = (Action(id=tool[0], tool=tool, arguments=said) for tool, said in (
+        ("pay.refund", {"amount": "5.00"}), ("mail.send", {"text": "Hello"}),
+    ))  # fmt: skip
+    make_gate(run=make_run(team=team), policy=policy, card=make_card(actions=[pay, mail]))
+    told = run("check", written(tmp_path, LARGE.format(team=team.name, when="amount > 1000")))
+    assert "cannot be evaluated for actions like these: mail.send (there is no “amount”)." in told
+    assert "1 of the last 1 gates would have asked two people." in told
+    named = LARGE.format(team=team.name, when='tool == "pay.refund" && amount > 1000')
+    told = run("check", written(tmp_path, named))
+    assert "cannot be evaluated" not in told
+    assert "1 of the last 1 gates would have asked one person." in told
 
 
 def test_somebody_whose_account_is_switched_off_is_exported_by_name_and_named_by_no_file(
