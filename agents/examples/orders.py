@@ -94,6 +94,11 @@ def find(number: str) -> Order | None:
     return found.get(number)
 
 
+def numbers() -> frozenset[str]:
+    """Return the numbers of all orders. Raises OrdersRefused."""
+    return frozenset(row["order"] for _line, row in _rows(path()))
+
+
 def _take(orders: dict[str, Order], file: Path, line: int, row: dict[str, str]) -> None:
     """Add one line of the file. Raises OrdersRefused."""
     try:

@@ -66,9 +66,9 @@ def _gates(request: HttpRequest, asked: str) -> list[JumpPlace]:
     queue = ALL if asked else MINE
     if asked and not beginnings(asked):
         return []
-    named = numbered(asked)  # a gate of that number is listed first already
+    named, _ = numbered(asked)  # is listed first already
     found = reach_of(request).gates(queue, most=FOUND, wanted=QueueFilters(words=asked))
-    return [_gate(gate) for gate in found if gate.pk not in named]
+    return [_gate(gate) for gate in found if gate.pk != named]
 
 
 def _runs(request: HttpRequest, asked: str) -> list[JumpPlace]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 WORDS = 8
 LONGEST = 1_000  # characters of one text that are searchable
 WORD = re.compile(r"[^\W_]+")
-NUMBER = re.compile(r"(?:(gate|run|r-?|#)\s*)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
+NUMBER = re.compile(r"(?:(gate|run|[gr]-?|#)\s*)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
 
 
 def beginnings(text: str, people: Mapping[str, Sequence[int]] = MappingProxyType({})) -> str:
@@ -48,9 +48,9 @@ def terms(*texts: str) -> str:
 
 
 def numbered(text: str) -> tuple[int, int]:
-    """Return the gate's number and the run's number that `R-12`, `gate 45` or `45` may mean; 0 for none."""
+    """Return the gate's number and the run's number that `R-12`, `G-45`, `gate 45` or `45` may mean; 0 for none."""
     found = NUMBER.fullmatch(text.strip())
     if found is None:
         return 0, 0
     what, number = (found[1] or "").lower(), int(found[2])
-    return (0 if what.startswith("r") else number), (0 if what == "gate" else number)
+    return (0 if what.startswith("r") else number), (0 if what.startswith("g") else number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -67,11 +67,14 @@ class Draft:
         return min(self.due(order), order.left)
 
 
-def ticket_of(mail: ParsedMail) -> Ticket:
-    """What the mail says and seems to want. Only the words in sight are searched, none that are quoted or far down."""
+def ticket_of(mail: ParsedMail, is_order: Callable[[str], bool] = lambda number: False) -> Ticket:
+    """What the mail says and seems to want. Only the words in sight are searched, none that are quoted or far down.
+
+    `is_order`: whether the shop has an order of that number.
+    """
     words = words_in_sight(mail.text)
     searched = " ".join(f"{mail.subject}\n{words}".split())
-    named = refunds_numbers.named(mail.subject, words)
+    named = refunds_numbers.named(mail.subject, words, is_order)
     wants = next((each for each in amounts_in(words) if each.currency), None)
     return Ticket(
         from_address=mail.from_address,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from django.db import connection
 from playwright.sync_api import Page, Route, expect
 
 from checkpoints.postgresql.text_search import beginnings
@@ -17,6 +18,14 @@ NewPage = Callable[..., Page]
 
 def found(user: object, q: str) -> str:
     return signed_in(user).get("/jump/", {"q": q}, HTTP_HX_REQUEST="true").content.decode()  # type: ignore[arg-type]
+
+
+def next_id(table: str, ahead: int = 1) -> int:
+    """Use up so many ids of a table, and return the last."""
+    with connection.cursor() as cursor:
+        taken = "SELECT max(nextval(pg_get_serial_sequence(%s, 'id'))) FROM generate_series(1, %s)"
+        cursor.execute(taken, [table, ahead])
+        return int(cursor.fetchone()[0] or 0)
 
 
 def test_words_are_looked_for_by_their_beginnings_and_never_as_operators() -> None:
@@ -41,6 +50,17 @@ def test_a_gate_is_found_by_its_number_and_by_the_beginning_of_a_word_of_its_tit
     assert 'href="/runs/"' in found(reader, "run")
     for junk in ("\0", "' OR 1=1 --", "9" * 40, ":*"):
         assert "Server Error" not in found(reader, junk)
+
+
+def test_a_gate_that_has_its_runs_number_is_found_by_either_name() -> None:
+    """By "R-7" gate 7 of run 7 was left out as if it were listed first, and "G-7" was no number."""
+    lower, higher = sorted((next_id(table), table) for table in ("approvals_gate", "checkpoints_run"))
+    next_id(lower[1], higher[0] - lower[0])
+    gate = make_gate(team=(team := make_team()))
+    assert gate.pk == gate.run_id
+    reader, links = ann(team), [f'href="/gates/{gate.pk}/"', f'href="/runs/{gate.run_id}/"']
+    for q in (f"R-{gate.pk}", f"G-{gate.pk}", f"g{gate.pk}", f"gate {gate.pk}", str(gate.pk)):
+        assert [found(reader, q).count(link) for link in links] == [1, 1], q
 
 
 def test_by_keyboard_alone_from_the_inbox_to_a_gate(new_page: NewPage) -> None:

@@ -340,7 +340,7 @@ def test_an_order_file_that_cannot_be_read_asks_a_person_at_once(
     monkeypatch.setenv("HOLDPOINT_REFUNDS_ORDERS", str(tmp_path / "gone.csv"))
     run = make_team_run("01")
     gate = open_gate(run)
-    assert (gate.kind, gate.step) == ("recovery", "find_order")
+    assert (gate.kind, gate.step) == ("recovery", "read_mail")
     assert "gone.csv cannot be read" in gate.asked.summary
     monkeypatch.delenv("HOLDPOINT_REFUNDS_ORDERS")
     answer(run, "retry")

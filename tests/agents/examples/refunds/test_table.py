@@ -202,13 +202,15 @@ def unknown_number(shop: Shop) -> None:
     proposes(advance_to_rest(run), "40.00")
 
 
-@row("two order numbers")
+@row("two order numbers: in one sentence, or anywhere if the shop has both")
 def two_numbers(shop: Shop) -> None:
     one, other = shop.order(), shop.order()
     asks_for_facts(shop.mail(f"Order {one} and order {other} never arrived."), f"which order: {one} or {other}")
     asks_for_facts(
         shop.mail(f"It is about order {one}.", subject=f"Order {other} never arrived"), f"which order: {other} or {one}"
     )
+    asks_for_facts(shop.mail(f"Please refund order {one}, or was it {other}?"), f"which order: {one} or {other}")
+    asks_for_facts(shop.mail(f"Order {one} is broken.\n\nWas it {other}?"), f"which order: {one} or {other}")
 
 
 @row("letters that only look like digits in the order number")
@@ -217,6 +219,13 @@ def lookalike(shop: Shop) -> None:
     disguised = number.replace("0", "\u041e", 1)
     run = shop.mail(f"Order {disguised} never arrived, which is {number}.")
     asks_for_facts(run, f"the order number “{disguised}” only looks like one")
+
+
+@row("anything else in the word that has the order number")
+def attached_letter(shop: Shop) -> None:
+    attached = f"\u0410{shop.order()}"
+    run = shop.mail(f"Order {attached} never arrived.")
+    asks_for_facts(run, f"the order number “{attached}” only looks like one")
 
 
 @row("the same mail again")
