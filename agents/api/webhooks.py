@@ -17,7 +17,8 @@ from agents.queries.access import reader_of
 from approvals.models import Webhook
 from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
-from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
+from checkpoints.access.missing_permission import say_missing_permission
+from checkpoints.access.permissions import MANAGE_WEBHOOKS, own_teams, teams_where
 from checkpoints.actors import Actor
 
 NONE = "No such webhook"
@@ -108,9 +109,9 @@ def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpRes
     mine = teams_where(reader_of(request), MANAGE_WEBHOOKS).order_by("name")
     teams = [each for each in mine if order.team in ("", each.name)]
     if not teams:
-        whose = order.team or "any team"
-        told = f"You may not manage webhooks of {whose}. Ask for that; a superuser uses the administration."
-        return problem(request, 403, told)
+        by = reader_of(request)
+        team = own_teams(by).filter(name=order.team).first()
+        return problem(request, 403, say_missing_permission(by, MANAGE_WEBHOOKS, team))
     if len(teams) > 1:
         named = ", ".join(team.name for team in teams)
         told = f"Name the team whose gates you mean: {named}."

@@ -32,6 +32,7 @@ from approvals.impact import Impact
 from approvals.models import Gate
 from approvals.policy.step_up import Confirmed
 from checkpoints import actors, crash_points, store
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.actors import Actor
 from checkpoints.errors import NotVerified
@@ -158,7 +159,7 @@ def _checked(run: Run, seq: int) -> Snapshot:
 def check_may(run: Run, by: User) -> None:
     """Raise RewindNotAllowed if this person may not rewind the run."""
     if not may(by, run.team_id, REWIND_RUN):
-        raise RewindNotAllowed(_("You may not rewind, edit, fork, settle or cancel runs of this team."))
+        raise RewindNotAllowed(say_missing_permission(by, REWIND_RUN, run.team))
 
 
 def taken(run: Run, by: User, change: Callable[[Claim], None]) -> Run:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.http import Http404
 
 from agents.work_errors import NotExternal, WorkNotAllowed
 from checkpoints.access import token_scope
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN, VIEW_RUN, right_in, sees_all
 from checkpoints.actors import of_user
 from checkpoints.events import event_log
@@ -62,7 +63,7 @@ def to_work(run_id: int, *, by: User) -> ReachedRun:
     if not token_scope.of(by).take_in(team=reached.team, agent=reached.agent):
         raise Http404("No such run")
     if not reached.may:
-        raise WorkNotAllowed
+        raise WorkNotAllowed(say_missing_permission(by, START_RUN, Group.objects.get(pk=reached.team)))
     if not reached.external:
         raise NotExternal(f"{reached.agent} runs on this server; its workers work on the runs.")
     if reached.silent:

@@ -31,6 +31,7 @@ from approvals.live import page_frame
 from approvals.presentation.decision_form.answer_forms import blank
 from approvals.presentation.decision_form.faults import FormFault, of_form
 from checkpoints import actors
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.errors import PlanChanged, ValueRefused
 from checkpoints.models import Run
@@ -86,7 +87,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     known, reader = _known_or_404(request, name), reader_of(request)
     teams = teams_where(reader, START_RUN)
     if not teams.exists():
-        raise PermissionDenied
+        raise PermissionDenied(say_missing_permission(reader, START_RUN))
     form = request.POST.dict()
     if change := form.get("change", ""):
         return show(request, known, posted=forms.applied(form, change))

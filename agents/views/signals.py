@@ -20,6 +20,8 @@ from approvals.english import quoted
 from approvals.presentation.decision_form.answer_forms import blank
 from approvals.presentation.decision_form.faults import of_form
 from checkpoints import actors
+from checkpoints.access.missing_permission import say_missing_permission
+from checkpoints.access.permissions import START_RUN
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import storable
 from checkpoints.runs.plans import spec_of
@@ -41,7 +43,7 @@ def send(request: HttpRequest, run_id: int) -> HttpResponse:
     """Send the signal. The same form sent twice is one signal. 403 for those who may not, 409 and 422 if refused."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     if not signals.may_send(run, reader):
-        raise PermissionDenied
+        raise PermissionDenied(say_missing_permission(reader, START_RUN, run.team))
     posted = request.POST.dict()
     name, key = storable(posted.get("name", "")), storable(posted.get("key", "")[:100]) or uuid.uuid4().hex
     if change := posted.get("change", ""):

@@ -14,20 +14,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from checkpoints.access import permissions as may
+from checkpoints.access.missing_permission import IN_TEAMS as IN_TEAMS
 
-# Permission -> what it allows in its holder's teams. See also docs/operations.md, "People".
-IN_TEAMS: dict[str, str | Promise] = {
-    may.VIEW_RUN: _("read the team's runs, their states and events"),
-    may.START_RUN: _("start runs"),
-    may.REWIND_RUN: _("rewind, edit, fork and cancel runs, and undo what they left behind"),
-    may.REVEAL_SECRET: _("see secrets of the team's runs, one at a time"),
-    may.DECIDE_GATE: _("decide at the gates of policies that name the team"),
-    may.COMPARE_PEOPLE: _("see figures of the team by person"),
-    may.ADD_REVIEWERS: _("add a team to the reviewers of a gate of the team"),
-    may.MANAGE_WEBHOOKS: _("manage the team's webhooks"),
-    may.VIEW_AUDIT: _("see the team's audit, have the seals verified, and export"),
-    may.ERASE_TEXT: _("erase what people wrote from the audit"),
-}
 # Permission -> what it allows staff to do for every team, in the administration.
 EVERYWHERE: dict[str, str | Promise] = {
     may.VIEW_EVENT: _("see the history and the audit of every team"),

@@ -18,6 +18,7 @@ from approvals.gates.reading import GateReading, read
 from approvals.models import AddedTeam, Assignee, Gate, GateClaim
 from approvals.policy import authority, separation
 from checkpoints import actors
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import ADD_REVIEWERS, DECIDE_GATE, may, members_where
 from checkpoints.postgresql.sql import storable
 
@@ -108,7 +109,7 @@ def _added(gate: Gate, team: Group, *, adds: bool, by: User) -> bool:
     if team.pk in gate.reviewer_ids:
         return False
     if not adds:
-        raise MayNot(_("You may not add a team to this gate's reviewers; name one of them, or ask an administrator."))
+        raise MayNot(say_missing_permission(by, ADD_REVIEWERS, gate.team))
     if not members_where(DECIDE_GATE, teams=[team.pk])[team.pk]:
         raise NotAsked(_("Nobody in %(team)s may decide gates.") % {"team": team.name})
     AddedTeam.objects.create(gate=gate, team=team, by=actors.of_user(by).id)

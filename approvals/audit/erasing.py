@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils.translation import gettext_lazy
 
 from approvals.errors import Refused
 from checkpoints import actors
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import ERASE_TEXT, may
 from checkpoints.events import event_log
 from checkpoints.events.event_proof import ROWS
@@ -24,7 +25,7 @@ class ErasureRefused(Refused):
 class MayNotErase(ErasureRefused):
     """A person who may not erase texts of this team."""
 
-    said = gettext_lazy("You may not erase what people of this team wrote; ask somebody who holds that permission.")
+    said = gettext_lazy("You need the permission to erase what people of this team wrote.")
 
 
 class NothingToErase(ErasureRefused):
@@ -56,7 +57,7 @@ class ReasonStays(ErasureRefused):
 def erase(event: Event, *, reason: str, by: User) -> None:
     """Erase the text of an event, for good. Raises ErasureRefused."""
     if event.team_id is None or not may(by, event.team_id, ERASE_TEXT):
-        raise MayNotErase
+        raise MayNotErase(say_missing_permission(by, ERASE_TEXT, Group.objects.filter(pk=event.team_id).first()))
     if event.kind == ERASED:
         raise ReasonStays
     if not reason.strip():

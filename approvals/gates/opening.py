@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import structlog
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -16,7 +17,7 @@ from approvals.audit import evidence
 from approvals.cards import amount, binding, likeness
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal, take_owed_sample
-from approvals.policy import authorship, calendars, escalation, pacing, required, tally
+from approvals.policy import authorship, calendars, escalation, missing_policy, pacing, required, tally
 from approvals.policy.requirements import RISKS, Requirements
 from approvals.tools import drawing
 from approvals.webhooks import outbox
@@ -35,6 +36,8 @@ from checkpoints.values.canonical_json import canonical
 
 from . import automatic
 from .lists import search_terms
+
+log = structlog.get_logger()
 
 _TITLE = 200
 
@@ -70,6 +73,8 @@ def open_gate(
             return there
         asked = completed(card, step=step, plan=plan, state=snapshot.state, recovery=recovery)
         named = Policy.objects.named(policy, team=run.team, strict=not recovery)
+        if not recovery and step.policy not in ("", named.name):
+            log.warning("policy.missing", why=missing_policy.say_missing_policy(step.policy, run.team.name, named.name))
         asked = drawing.drawn(asked, team=run.team, policy=named, plan=plan, recovery=recovery)
         handed_out = [action.arguments for action in asked.actions]
         for at in named_files.foreign(handed_out, team=run.team_id, lineage=run.lineage, state=snapshot.state):

@@ -17,6 +17,7 @@ from approvals.models import Gate, Proposal
 from approvals.schema.redact import Redaction
 from checkpoints import actors, store
 from checkpoints.access import permissions
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.events import event_log
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
@@ -34,9 +35,7 @@ class NotRevealed(Refused):
 class RevealNotAllowed(NotRevealed):
     """A person who may not reveal secrets of this team."""
 
-    said = gettext_lazy(
-        'You may not reveal secrets of this team; ask an administrator for the permission "May reveal secrets".'
-    )
+    said = gettext_lazy("You need the permission to see secrets of this team's runs.")
 
 
 def may(user: User, team_id: int) -> bool:
@@ -63,7 +62,7 @@ def of_gate(gate: Gate, pointer: str, *, by: User) -> Any:
 def of_state(run: Run, *, by: User) -> None:
     """Record that somebody is given the state at the run's head with all of its secrets. Raises RevealNotAllowed."""
     if not may(by, run.team_id):
-        raise RevealNotAllowed
+        raise RevealNotAllowed(say_missing_permission(by, permissions.REVEAL_SECRET, run.team))
     data = {"pointer": "", "seq": run.seq}
     with transaction.atomic():
         event_log.record("secret.revealed", subject=f"run:{run.pk}", run=run, by=actors.of_user(by), data=data)
@@ -82,7 +81,7 @@ def _revealed(
     state: dict[str, Any], veil: Redaction, pointer: str, *, run: Run, subject: str, data: dict[str, Any], by: User
 ) -> Any:
     if not may(by, run.team_id):
-        raise RevealNotAllowed
+        raise RevealNotAllowed(say_missing_permission(by, permissions.REVEAL_SECRET, run.team))
     if json_pointer.get(state, pointer) is None or not veil.at(pointer).secret:
         raise NotRevealed
     with transaction.atomic():

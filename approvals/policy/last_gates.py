@@ -58,8 +58,9 @@ def _no_gate_had(rule: Rule, name: str, known: Sequence[str]) -> str:
 def _stays_unclear(rule: Rule, unclear: Mapping[str, str]) -> str:
     actions = ", ".join([f"{tool} ({why})" if tool else why for tool, why in unclear.items()][:NAMED])
     words = _(
-        "The rule “%(rule)s” cannot be evaluated for actions like these: %(actions)s. A proposal with one of them needs "
-        'the strictest that the rule may ask. If the rule is about one tool, name it: tool == "…" && (%(when)s).'
+        "The rule “%(rule)s” cannot be evaluated for actions like these: %(actions)s. A proposal with one of "
+        "them needs the strictest that the rule may ask. If the rule is about one tool, name it: "
+        'tool == "…" && (%(when)s).'
     )
     return words % {"rule": rule.name, "actions": actions, "when": " ".join(rule.when.split())}
 

@@ -16,6 +16,8 @@ from approvals.audit import erasing, exporting, seal_status
 from approvals.audit.erasing import ErasureRefused
 from approvals.presentation import audit
 from checkpoints import actors
+from checkpoints.access.missing_permission import say_missing_permission
+from checkpoints.access.permissions import VIEW_AUDIT
 from checkpoints.audit.filters import NoFilter
 from checkpoints.models import Event, Verification
 
@@ -39,7 +41,7 @@ def verifications(request: HttpRequest) -> HttpResponse:
     """Order a verification of all seals. 403 for people who may only view."""
     reader = auditor_or_404(request)
     if not reader.may_audit:
-        raise PermissionDenied
+        raise PermissionDenied(say_missing_permission(reader.user, VIEW_AUDIT))
     Verification.objects.ask(by=actors.of_user(reader.user))
     return redirect(reverse("audit") + audit.address(typed_of(request.POST)) + "#seals")
 
@@ -50,7 +52,7 @@ def exports(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """Export the filtered events. 403 for people who may only view; 400 for an invalid filter."""
     reader = auditor_or_404(request)
     if not reader.may_audit:
-        raise PermissionDenied
+        raise PermissionDenied(say_missing_permission(reader.user, VIEW_AUDIT))
     format = "csv" if request.POST.get("format") == "csv" else "jsonl"
     try:
         filters = filters_of(typed_of(request.POST))

@@ -39,7 +39,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """Show the changed form: one action's where script asks for it, else the page. 409 where the gate has changed."""
     page = page_or_404(request, gate_id)
     if page.open and page.why_not:
-        raise PermissionDenied
+        raise PermissionDenied(page.why_not)
     change = request.POST.get("change", "")
     looked_at = proposal_of(page.gate, request)
     form = form_with_files(request, page.gate, by=page.user)

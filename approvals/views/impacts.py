@@ -35,7 +35,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     """
     page = page_or_404(request, gate_id)
     if page.open and page.why_not:
-        raise PermissionDenied
+        raise PermissionDenied(page.why_not)
     live = bool(request.headers.get("HX-Request"))
     if live and not (page.may_send and request.POST.get("proposal") == str(page.gate.proposal)):
         return HttpResponse()  # the page learns from its status part that the gate closed or changed

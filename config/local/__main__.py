@@ -16,7 +16,7 @@ from config.local.home import Home
 from config.local.stack import ROOT, Stack, Stopping, any_port
 from config.local.static_files import collect
 
-PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira (Finance), eve (an outsider), admin"
+PEOPLE = "ann (decides for Support and Planning), bob (on the team), mira and lena (Finance), eve (an outsider), admin"
 
 
 def run(modules: list[str]) -> int:

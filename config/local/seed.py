@@ -39,11 +39,13 @@ POLICIES = (
     ("default", "Support", ["Support"]),
     ("schedules", "Planning", ["Planning"]),
     ("default", "Planning", ["Planning"]),
+    ("default", "Finance", ["Finance"]),
 )
 PEOPLE: dict[str, tuple[str, str, list[str], list[str]]] = {
     "ann": ("Ann", "Okafor", ["Support", "Planning"], [DECIDE, START, REWIND, AUDIT, REVEAL, HOOKS]),
     "bob": ("Bob", "Lindqvist", ["Support", "Planning"], [START]),
-    "mira": ("Mira", "Sandoval", ["Finance"], [DECIDE]),
+    "mira": ("Mira", "Sandoval", ["Finance"], [DECIDE, START, REWIND]),
+    "lena": ("Lena", "Hartmann", ["Finance"], [DECIDE]),
     "eve": ("Eve", "Marsh", [], []),
 }
 

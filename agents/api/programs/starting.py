@@ -23,7 +23,8 @@ from agents.runs import start
 from agents.text import one_line
 from agents.work_errors import WorkInvalid, WorkNotAllowed
 from checkpoints.access import token_scope
-from checkpoints.access.permissions import START_RUN, teams_by_name
+from checkpoints.access.missing_permission import say_missing_permission
+from checkpoints.access.permissions import START_RUN, own_teams, teams_by_name
 from checkpoints.models import Run
 from checkpoints.models.run import PRIORITIES
 
@@ -112,12 +113,13 @@ def team_of(request: HttpRequest, name: str, permission: str = START_RUN) -> Gro
 
     Raises WorkInvalid and WorkNotAllowed.
     """
-    mine = teams_by_name(reader_of(request), permission)
+    by = reader_of(request)
+    mine = teams_by_name(by, permission)
     chosen = [team for team in mine if name in ("", team.name)]
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise WorkNotAllowed
+        raise WorkNotAllowed(say_missing_permission(by, permission, own_teams(by).filter(name=name).first()))
     named = ", ".join(team.name for team in mine)
     raise WorkInvalid([FieldError(pointer="/team", message=f"say which of these it is: {named}")])
 

@@ -17,6 +17,7 @@ from agents.queries.access import reader_of
 from agents.remote import plans as outside
 from agents.remote import policy_of_token
 from agents.work_errors import WorkNotAllowed
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN, teams_where
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
@@ -157,9 +158,10 @@ def register_version(request: HttpRequest, agent: AgentName, order: Version, key
     The same version again with the same plan changes nothing. With a token for one agent, `-` stands for that agent.
     """
     name = agent_of(request, "" if agent == OWN else agent)
-    teams = list(teams_where(reader_of(request), START_RUN).values_list("pk", flat=True))
+    by = reader_of(request)
+    teams = list(teams_where(by, START_RUN).values_list("pk", flat=True))
     if not teams:
-        raise WorkNotAllowed
+        raise WorkNotAllowed(say_missing_permission(by, START_RUN))
     steps = tuple(each.spec() for each in order.steps)
     spec = PlanSpec(name, order.version, order.doc, order.state_schema, steps, order.signals)
 

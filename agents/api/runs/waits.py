@@ -17,6 +17,8 @@ from agents.queries.access import reader_of, run_or_404
 from agents.waits import signals, suspend
 from agents.work_errors import WorkNotAllowed
 from approvals.schema import redact
+from checkpoints.access.missing_permission import say_missing_permission
+from checkpoints.access.permissions import START_RUN
 from checkpoints.actors import of_user
 from checkpoints.models import Run
 from checkpoints.values.canonical_json import canonical, decode
@@ -146,7 +148,7 @@ def send_signal(request: HttpRequest, run_id: RunId, name: SignalName, order: Si
     """Keep a signal for the run, and wake it if it waits for this. Answers 200 for one that it has already."""
     run = run_or_404(request, run_id)
     if not signals.may_send(run, reader_of(request)):
-        raise WorkNotAllowed
+        raise WorkNotAllowed(say_missing_permission(reader_of(request), START_RUN, run.team))
 
     def do() -> HttpResponse:
         own = order.key or uuid.uuid4().hex

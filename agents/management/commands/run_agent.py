@@ -16,6 +16,7 @@ from agents.errors import AgentError, ConfigRefused, InputRefused
 from agents.runs.start import checked, start_run
 from agents.serving import missing_workers
 from approvals.models import Gate
+from approvals.policy import missing_policy
 from checkpoints import actors
 from checkpoints.access.permissions import own_teams
 from checkpoints.errors import PlanChanged, ValueRefused
@@ -59,6 +60,8 @@ class Command(BaseCommand):
             options["config"] = parse(options["config"])
             environment.current(known.agent, options["config"])
             runs = [self.start(known, each, index, len(inputs), options) for index, each in enumerate(inputs)]
+            for word in missing_policy.missing_for(known.spec, team_id=runs[0].team_id, team=runs[0].team.name):
+                self.stderr.write(self.style.WARNING(word))
         except ConfigRefused as error:
             raise CommandError(refused("configuration", error)) from error
         except InputRefused as error:

@@ -27,6 +27,7 @@ from approvals.models import Decision, Gate
 from approvals.policy import step_up
 from approvals.presentation.drawing import impact_words
 from approvals.presentation.drawing.impact_lines import ImpactLine
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import REWIND_RUN, may
 from checkpoints.models import Checkpoint, Run
 from checkpoints.runs.plans import spec_of
@@ -84,7 +85,7 @@ def run_to_order(request: HttpRequest, run_id: int) -> tuple[Run, User]:
     """Return the run and the reader, who may rewind it. 404 if they may not see it, 403 if they may only see it."""
     run, reader = run_or_404(request, run_id), reader_of(request)
     if not allowed(run, reader):
-        raise PermissionDenied
+        raise PermissionDenied(say_missing_permission(reader, REWIND_RUN, run.team))
     return run, reader
 
 

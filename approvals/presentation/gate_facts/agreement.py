@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 
 from approvals.english import listed
 from approvals.models import Decision, Gate, Proposal
-from approvals.policy import authority, authorship, enough_reviewers, required, tally
+from approvals.policy import authority, authorship, enough_reviewers, missing_policy, required, tally
 from approvals.policy.authority import Seat
 from approvals.policy.requirements import Requirements
 from approvals.policy.rules import stage_words
@@ -129,15 +129,17 @@ def agreement(gate: Gate, proposal: Proposal, *, user: User, deciders: Set[int] 
     who, lacking, mine = reviewers(gate, needs), "", next((d for d in counting if d.user_id == user.pk), None)
     if count.left > 0 and is_open:
         lacking = enough_reviewers.lacking(gate, needs, deciders)
+    instead = [said] if (said := missing_policy.missing_at(gate)) else []
     made = Agreement(
         quorum=needs.slots, agreed=count.agreed, tally=count, voices=voices, mine=mine, who=who, lacking=lacking,
+        why=instead,
         names=[each.name for each in voices if each.state == "approved"], window=policy.undo_window,
     )  # fmt: skip
     if policy.plain and needs.denials == 1:
         return made
     names = Names.at(gate)
     why = stage_words.why(needs, edited=proposal.number > 1)
-    made = replace(made, needs=stage_words.requirements(needs, names), why=why)
+    made = replace(made, needs=stage_words.requirements(needs, names), why=[*why, *instead])
     used = {d.authority for d in counting if d.user_id != user.pk}
     own = authority.seat(user.pk, standings[user.pk], gate, used=used) if turns else None
     return _with_turns(made, gate, counting, own, seats, names) if own else made

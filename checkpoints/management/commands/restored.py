@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import ProgrammingError
 
 from checkpoints.actors import OPERATOR
 from checkpoints.errors import CheckpointError
@@ -15,6 +16,10 @@ from checkpoints.models import Event, Seal
 from checkpoints.postgresql import xid_offset
 
 LOST = 10_000
+NOTHING = (
+    "Nothing was restored into this database: it {}. Restore the backup first, or name its database in DATABASE_URL. A "
+    "new installation needs `python -m config.migrate` instead. Nothing was changed."
+)
 
 
 class Command(BaseCommand):
@@ -31,7 +36,12 @@ class Command(BaseCommand):
     def handle(self, *, lost_ids: int, **options: Any) -> None:
         if lost_ids < 0:
             raise CommandError("--lost-ids must be 0 or more.")
-        newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
+        try:
+            newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
+        except ProgrammingError:
+            raise CommandError(NOTHING.format("has no tables")) from None
+        if newest is None:  # migrating alone writes some
+            raise CommandError(NOTHING.format("holds no events"))
         try:
             with psycopg.connect(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"]) as owner:
                 xid_offset.refuse_another(owner)
@@ -42,9 +52,10 @@ class Command(BaseCommand):
             raise CommandError("Set DATABASE_OWNER_URL to the role that owns the tables.") from None
         except psycopg.errors.LockNotAvailable:
             raise CommandError("Another process writes to this database: stop Holdpoint's processes first.") from None
-        data = {"event": newest.pk if newest else None, "seal": seal.pk if seal else None, "lost_ids": lost_ids}
+        data = {"event": newest.pk, "seal": seal.pk if seal else None, "lost_ids": lost_ids}
         event_log.record("database.restored", subject="database", by=OPERATOR, data=data)
+        sealed = f"seal {seal.pk}" if seal else "no seal"
         self.stdout.write(
-            f"Restored up to event {data['event']} and seal {data['seal']}. New rows begin {lost_ids} ids later."
+            f"Restored up to event {newest.pk} and {sealed}. New rows begin {lost_ids} ids later."
             " Verify, then start the processes."
         )

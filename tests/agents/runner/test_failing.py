@@ -6,6 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import structlog
+from django.core.management import call_command
 from django.db import connection
 
 from agents import text
@@ -13,7 +15,7 @@ from agents.errors import InputRefused
 from agents.steps import execute
 from approvals.models import Policy
 from checkpoints.models import Checkpoint, Run
-from tests.factories import make_policy, make_team
+from tests.factories import make_policy, make_team, make_user
 from tests.factories.driven_runs import (
     advance,
     advance_to_rest,
@@ -25,6 +27,7 @@ from tests.factories.driven_runs import (
     state,
     trail,
 )
+from tests.harness.signed_in_clients import signed_in
 
 
 def test_a_step_that_raises_is_tried_again_after_a_backoff_then_a_person_is_asked() -> None:
@@ -154,6 +157,25 @@ def test_a_gate_whose_policy_its_team_has_not_is_asked_about_and_not_asked_under
     gate = open_gate(advance_to_rest(run))
     assert (gate.kind, gate.policy.name) == ("review", "payments")
     assert not Policy.objects.filter(team=team, name="default").exists()
+
+
+def test_a_gate_that_the_default_decides_in_place_of_its_policy_says_so_wherever_it_is_told_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a team with only a default any name passed, and an author took the default's one vote for their policy's."""
+    team = make_team()
+    said = f"{team.name} has no policy “payments”, so “default” decides."
+    call_command("run_agent", "payer", "--input", "{}", "--team", team.name)
+    assert said in capsys.readouterr().err
+    with structlog.testing.capture_logs() as logged:
+        gate = open_gate(advance_to_rest(Run.objects.get(team=team)))
+    assert [each["why"].startswith(said) for each in logged if each["event"] == "policy.missing"] == [True]
+    reader = signed_in(make_user("Ann", team))
+    assert said in reader.get(f"/gates/{gate.pk}/").content.decode()
+    assert reader.get(f"/api/gates/{gate.pk}").json()["agreement"]["rules"][0].startswith(said)
+    make_policy(team, name="payments")
+    call_command("run_agent", "payer", "--input", "{}", "--team", team.name)
+    assert "has no policy" not in capsys.readouterr().err
 
 
 def test_a_run_is_not_started_where_no_policy_of_the_team_could_decide_its_gate() -> None:

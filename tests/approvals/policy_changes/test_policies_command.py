@@ -183,7 +183,9 @@ def test_to_remove_a_limit_is_milder_and_what_a_file_leaves_out_has_its_default(
     """A stored limit stayed as it was when a file said that there is none."""
     ann = writer("Ann")
     run("apply", written(tmp_path, LIMITS.format(team=team.name, hourly=5, pause='"1 h"')), "--by", ann.username)
-    told = run("apply", written(tmp_path, LIMITS.format(team=team.name, hourly='"none"', pause='"none"')), "--by", ann.username)
+    told = run(
+        "apply", written(tmp_path, LIMITS.format(team=team.name, hourly='"none"', pause='"none"')), "--by", ann.username
+    )
     assert "a second person has to confirm: Gates per hour: 5, would be none." in told
     assert "a second person has to confirm: Pause before a third attempt: 1 h, would be none." in told
     change = PolicyChange.objects.get(team=team)

@@ -103,6 +103,9 @@ def test_a_hold_changes_the_dry_run_and_the_prune_follows_it(run: Run, client: C
 def test_a_hold_on_the_whole_run_keeps_all_of_it_until_it_is_freed(run: Run, client: Client) -> None:
     keep(run, keep_last=20)
     client.post(f"{HOLDS}add/", {"run_number": run.pk, "reason": "All of it"})
+    said = text_of(dry_run(client)[1])
+    assert "Nothing. Holds keep all that the policies would delete." in said  # it said "kept by a policy or held"
+    assert "By agent" not in said  # a table of zeros
     pruned()
     assert len(seqs(run)) == 61
     hold = Hold.objects.get(run=run, kind="legal")

@@ -23,6 +23,7 @@ from tests.chaos.shared_files import SENDS
 from tests.harness.browser_checks import is_live
 from tests.harness.postgresql_clusters import (
     dumped_and_restored,
+    make_database,
     migrated_copy,
     run_ahead,
     serving,
@@ -110,6 +111,28 @@ def test_a_dump_in_a_new_server_is_live_and_its_audit_clean(
     context.close()
     assert Cursor.parse(does(after, "newest")["cursor"]) > read
     assert "are as they were written" in managed(after, "audit", "verify")
+
+
+def test_a_database_into_which_nothing_was_restored_is_left_as_it_is(
+    servers: Session, short: Path, stack: ExitStack
+) -> None:
+    """Without tables it ended in a traceback; without events it said "Restored up to event None and seal None."."""
+    folder = {"HOLDPOINT_HOME": str(short / "home")}
+    bare = stack.enter_context(serving(short / "new", short / "n"))
+    make_database(bare)
+    done = run(*manage("restored"), env=embedded_urls(bare) | folder)
+    assert done.returncode == 1
+    assert done.stderr.startswith("CommandError: Nothing was restored into this database: it has no tables.")
+    data = stack.enter_context(serving(migrated_copy(servers, short / "data"), short / "s"))
+    env = embedded_urls(data) | folder
+    with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
+        owner.execute("TRUNCATE checkpoints_event, checkpoints_eventtext")
+        before = owner.execute("SELECT public.checkpoints_xid_offset()").fetchone()
+    done = run(*manage("restored"), env=env)
+    assert done.returncode == 1
+    assert done.stderr.startswith("CommandError: Nothing was restored into this database: it holds no events.")
+    with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
+        assert owner.execute("SELECT public.checkpoints_xid_offset()").fetchone() == before
 
 
 def test_a_server_that_was_set_back_gives_no_number_twice(servers: Session, short: Path, stack: ExitStack) -> None:

@@ -1,0 +1,68 @@
+"""The first steps of an installation: what has to be there before an agent can ask anybody, by what is there."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.contrib.auth.models import Group, User
+from django.db.models import Exists
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from agents.models import Token
+from approvals.models import Policy
+from checkpoints.access.permissions import DECIDE_GATE, Right, is_superuser
+from checkpoints.models import Run
+
+
+class FirstStep(NamedTuple):
+    title: str
+    hint: str
+    address: str
+    done: bool
+
+
+def first_steps(reader: Any) -> list[FirstStep]:
+    """Return the steps for whoever may take them, a superuser; none once all are done. One statement, and one more."""
+    if not is_superuser(reader):
+        return []
+    app, _dot, codename = DECIDE_GATE.partition(".")
+    there = {
+        "team": Group.objects.all(),
+        "people": Right.objects.filter(app=app, codename=codename),
+        "policy": Policy.objects.all(),
+        "agent": Token.objects.all(),
+        "run": Run.objects.all(),
+    }
+    [done] = User.objects.filter(pk=reader.pk).values(**{name: Exists(rows) for name, rows in there.items()})
+    done["agent"] |= done.pop("run")  # an agent on this server needs no token
+    if all(done.values()):
+        return []
+    team = Group.objects.order_by("pk").first()
+    add_team = reverse("admin:auth_group_add")
+    return [
+        FirstStep(
+            _("Make a team"),
+            _("Runs and policies belong to a team. Say there what its members may do."),
+            add_team,
+            done["team"],
+        ),
+        FirstStep(
+            _("Say who may decide"),
+            _("Make accounts, add them to the team, and tick “decide at the gates” on the team's page."),
+            reverse("admin:auth_group_change", args=[team.pk]) if team else add_team,
+            done["people"],
+        ),
+        FirstStep(
+            _("Write a policy"),
+            _("It says how many people approve, and by when. Agents ask for it by its name."),
+            reverse("admin:approvals_policy_add"),
+            done["policy"],
+        ),
+        FirstStep(
+            _("Make a token for an agent"),
+            _("An agent that runs elsewhere signs in by it. One that runs on this server needs none."),
+            reverse("tokens"),
+            done["agent"],
+        ),
+    ]

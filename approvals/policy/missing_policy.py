@@ -1,0 +1,33 @@
+"""Says that a gate is decided by another policy than the one that its step names, where the team has none of that name.
+
+A team whose only policy is `default` takes it for every name: its agents can be tried before their policies are made.
+"""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from approvals.models import Gate, Policy
+from approvals.models.policy import DEFAULT
+from checkpoints.runs.plans import PlanSpec, spec_of
+
+
+def say_missing_policy(asked: str, team: str, used: str = DEFAULT) -> str:
+    return _(
+        "%(team)s has no policy “%(asked)s”, so “%(used)s” decides. Make “%(asked)s” in the administration, under "
+        "Policies; it counts for gates that open afterwards."
+    ) % {"team": team, "asked": asked, "used": used}
+
+
+def missing_for(plan: PlanSpec, *, team_id: int, team: str) -> list[str]:
+    """Say it for each policy that the plan's gates name and the team does not have."""
+    asked = dict.fromkeys(step.policy for step in plan.steps if step.kind == "gate" and step.policy)
+    known = set(Policy.objects.filter(team=team_id, name__in=asked).values_list("name", flat=True))
+    return [say_missing_policy(name, team) for name in asked if name not in known | {DEFAULT}]
+
+
+def missing_at(gate: Gate) -> str:
+    """Say it of a gate that opened under another policy than its step names; "" for one that did not."""
+    steps = spec_of(gate.run.plan).steps if gate.kind == Gate.Kind.REVIEW else ()
+    asked = next((step.policy for step in steps if step.name == gate.step), "")
+    return say_missing_policy(asked, gate.team.name, gate.policy.name) if asked not in ("", gate.policy.name) else ""

@@ -1,0 +1,52 @@
+"""Says which permission somebody lacks and who can give it: the one sentence of every refusal for want of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from checkpoints.actors import of_user
+
+from . import permissions as may
+
+# Permission -> what it allows in its holder's teams, as the box on a team's page says. See docs/operations.md.
+IN_TEAMS: dict[str, str | Promise] = {
+    may.VIEW_RUN: gettext_lazy("read the team's runs, their states and events"),
+    may.START_RUN: gettext_lazy("start runs"),
+    may.REWIND_RUN: gettext_lazy("rewind, edit, fork and cancel runs, and undo what they left behind"),
+    may.REVEAL_SECRET: gettext_lazy("see secrets of the team's runs, one at a time"),
+    may.DECIDE_GATE: gettext_lazy("decide at the gates of policies that name the team"),
+    may.COMPARE_PEOPLE: gettext_lazy("see figures of the team by person"),
+    may.ADD_REVIEWERS: gettext_lazy("add a team to the reviewers of a gate of the team"),
+    may.MANAGE_WEBHOOKS: gettext_lazy("manage the team's webhooks"),
+    may.VIEW_AUDIT: gettext_lazy("see the team's audit, have the seals verified, and export"),
+    may.ERASE_TEXT: gettext_lazy("erase what people wrote from the audit"),
+}
+MOST = 3  # people who are named
+
+
+def say_missing_permission(user: Any, permission: str, team: Group | None = None) -> str:
+    """Return the refusal for somebody without a permission in a team; without a team, in any of theirs.
+
+    Named are only people whom they may see: members of their teams, and a superuser themselves.
+    """
+    if team is not None and Group.objects.filter(pk=team.pk).filter(pk__in=may.held(user, permission)).exists():
+        return _("This token does not reach %(team)s. Use another one.") % {"team": team.name}
+    words = {"permission": IN_TEAMS[permission], "team": team.name if team else _("one of your teams")}
+    needed = _("You need the permission “%(permission)s” in %(team)s.") % words
+    if team is not None and not may.own_teams(user).filter(pk=team.pk).exists():
+        needed = _("Only members of %(team)s with the permission “%(permission)s” may do this.") % words
+    return f"{needed} {_who_gives(user)}"
+
+
+def _who_gives(user: Any) -> str:
+    if may.is_superuser(user):
+        return _("You can give it yourself in the administration, under Teams.")
+    names = [of_user(each).name for each in may.colleagues(user).filter(is_superuser=True)[:MOST]]
+    if not names:
+        return _("Ask your administrator, who can give it in the administration, under Teams.")
+    return _("%(people)s can give it in the administration, under Teams.") % {"people": _(" or ").join(names)}
