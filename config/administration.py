@@ -88,7 +88,7 @@ class Site(AdminSite):
     site_header = site_title = _("Holdpoint administration")
     index_title = _("Administration")
 
-    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """Guard a page: its users are staff, and some pages take a confirmation of who one is."""
         return super().admin_view(_confirmed(view), cacheable)
 

@@ -118,7 +118,7 @@ async function renew(known, old) {
   const said = { endpoint, ...keys, again: "1", old, csrfmiddlewaretoken: token };
   for (const [name, value] of Object.entries(said)) body.set(name, value);
   const answer = await fetch(release.browsers, { method: "POST", body });
-  if (answer.status >= 500) throw new Error("not taken");
+  if (answer.status >= 500) throw new Error(release.browsers);
   if (answer.redirected) return;
   if (answer.ok) return (await caches.open(TOLD)).put("/subscription", new Response(endpoint));
   await subscription.unsubscribe();
