@@ -24,7 +24,7 @@ from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.factories.people import READER, REVIEWER
 from tests.harness.signed_in_clients import confirmed
 
-READS = ["checkpoints.view_run"]
+READS = ("checkpoints.view_run",)
 
 
 def order(address: str, form: dict[str, object]) -> None:
@@ -37,7 +37,7 @@ def leaves_by_their_own_page(user: User, team: Group) -> None:
 
 
 def leaves_by_the_teams_page(user: User, team: Group) -> None:
-    order(reverse("admin:auth_group_change", args=[team.pk]), team_form(team, team.name, [], READS))
+    order(reverse("admin:auth_group_change", args=[team.pk]), team_form(team, team.name, [], list(READS)))
 
 
 def whose_team_may_less(user: User, team: Group) -> None:
@@ -80,7 +80,7 @@ async def test_who_joins_a_team_hears_of_it_from_then_on() -> None:
     async with socket(newcomer) as page:
         since = await database_sync_to_async(commit_order.newest)()
         address = reverse("admin:auth_group_change", args=[team.pk])
-        form = await database_sync_to_async(team_form)(team, team.name, [newcomer], READS)
+        form = await database_sync_to_async(team_form)(team, team.name, [newcomer], list(READS))
         await database_sync_to_async(order)(address, form)
         await tell(since)
         assert await page.hear_all() == []

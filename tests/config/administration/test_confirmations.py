@@ -54,11 +54,11 @@ def root() -> User:
 
 def takes_orders() -> set[str]:
     """Return the names of all addresses of the administration that some superuser may write to."""
-    found = set()
+    found: set[str] = set()
     request: Any = type("Request", (), {"user": User(is_superuser=True, is_staff=True, is_active=True)})
     for model, page in admin.site._registry.items():
         table = f"{model._meta.app_label}_{model._meta.model_name}"
-        names = {pattern.name for pattern in page.get_urls() if getattr(pattern, "name", None)}
+        names = {str(pattern.name) for pattern in page.get_urls() if getattr(pattern, "name", None)}
         found |= names - {f"{table}_{each}" for each in ("changelist", "history", "add", "change", "delete")}
         if not isinstance(page, NothingByHand):
             found |= {f"{table}_change"} | ({f"{table}_delete"} if page.has_delete_permission(request) else set())
