@@ -110,7 +110,7 @@ def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpRes
     teams = [each for each in mine if order.team in ("", each.name)]
     if not teams:
         by = reader_of(request)
-        team = own_teams(by).filter(name=order.team).first()
+        team = next((each for each in own_teams(by) if each.name == order.team), None)
         return problem(request, 403, say_missing_permission(by, MANAGE_WEBHOOKS, team))
     if len(teams) > 1:
         named = ", ".join(team.name for team in teams)

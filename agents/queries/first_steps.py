@@ -61,7 +61,7 @@ def first_steps(reader: Any) -> list[FirstStep]:
         ),
         FirstStep(
             _("Make a token for an agent"),
-            _("An agent that runs elsewhere signs in by it. One that runs on this server needs none."),
+            _("An agent that runs elsewhere signs in by it. One on this server needs none: start a run of it."),
             reverse("tokens"),
             done["agent"],
         ),

@@ -92,7 +92,7 @@ def _unclear_tools(rule: Rule, policy: Policy) -> dict[str, str]:
     return found
 
 
-def _names_read(when: str) -> set[str]:
+def _names_read(when: str) -> frozenset[str]:
     """Return the arguments that an expression reads by their own names."""
     bare = expressions.without_strings(when)
     return expressions.checked(when).names - set(_BOUND.findall(bare)) - {*facts.STANDARD}

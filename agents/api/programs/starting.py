@@ -119,7 +119,8 @@ def team_of(request: HttpRequest, name: str, permission: str = START_RUN) -> Gro
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise WorkNotAllowed(say_missing_permission(by, permission, own_teams(by).filter(name=name).first()))
+        own = next((team for team in own_teams(by) if team.name == name), None)
+        raise WorkNotAllowed(say_missing_permission(by, permission, own))
     named = ", ".join(team.name for team in mine)
     raise WorkInvalid([FieldError(pointer="/team", message=f"say which of these it is: {named}")])
 

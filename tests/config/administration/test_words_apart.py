@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bs4 import BeautifulSoup, NavigableString
+from bs4 import BeautifulSoup
 from bs4.element import Tag
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
@@ -37,9 +37,9 @@ def lines(page: str) -> Iterator[str]:
 
 
 def _parts(element: Tag) -> str:
-    if isinstance(element, NavigableString):
-        return re.sub(r"\s+", " ", str(element))
-    inner = "".join(_parts(each) for each in element.children)  # type: ignore[arg-type]
+    inner = "".join(
+        _parts(each) if isinstance(each, Tag) else re.sub(r"\s+", " ", str(each)) for each in element.children
+    )
     return inner if element.name in INLINE else f"\n{inner}\n"
 
 
@@ -64,7 +64,7 @@ def test_no_words_of_the_administration_run_together() -> None:
     root.post(reverse("admin:checkpoints_hold_add"), {"run_number": held.pk, "reason": "All of it"})
     pruned()
     looked()
-    found = {}
+    found = dict[str, list[str]]()
     for model in admin.site._registry:
         base = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         addresses = [reverse(f"{base}_changelist")]
