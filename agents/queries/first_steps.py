@@ -34,7 +34,8 @@ def first_steps(reader: Any) -> list[FirstStep]:
         "agent": Token.objects.all(),
         "run": Run.objects.all(),
     }
-    [done] = User.objects.filter(pk=reader.pk).values(**{name: Exists(rows) for name, rows in there.items()})
+    found: Any = User.objects.filter(pk=reader.pk).values(**{name: Exists(rows) for name, rows in there.items()})
+    done: dict[str, bool] = found.get()
     done["agent"] |= done.pop("run")  # an agent on this server needs no token
     if all(done.values()):
         return []

@@ -57,7 +57,8 @@ class ReasonStays(ErasureRefused):
 def erase(event: Event, *, reason: str, by: User) -> None:
     """Erase the text of an event, for good. Raises ErasureRefused."""
     if event.team_id is None or not may(by, event.team_id, ERASE_TEXT):
-        raise MayNotErase(say_missing_permission(by, ERASE_TEXT, Group.objects.filter(pk=event.team_id).first()))
+        team = Group.objects.filter(pk=event.team_id or 0).first()
+        raise MayNotErase(say_missing_permission(by, ERASE_TEXT, team))
     if event.kind == ERASED:
         raise ReasonStays
     if not reason.strip():

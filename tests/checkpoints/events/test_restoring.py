@@ -17,13 +17,12 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from checkpoints.events.commit_order import Cursor
-from config.local.servers.embedded import DATABASE, embedded_urls
+from config.local.servers.embedded import DATABASE, embedded_urls, make_database
 from tests.chaos.outside import Outside
 from tests.chaos.shared_files import SENDS
 from tests.harness.browser_checks import is_live
 from tests.harness.postgresql_clusters import (
     dumped_and_restored,
-    make_database,
     migrated_copy,
     run_ahead,
     serving,
