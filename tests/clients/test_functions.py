@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
+import httpx
 import pytest
-from holdpoint import AlreadyDone, AsyncHoldpoint, Holdpoint, NotDone, Rejected
+from holdpoint import AlreadyDone, AsyncHoldpoint, Holdpoint, HoldpointError, NotDone, Rejected
 from pydantic import BaseModel, Field
 
 from agents.models import Effect
@@ -284,6 +287,98 @@ def test_a_function_that_is_awaited_is_not_taken_for_one_that_was_called() -> No
 
     with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match="take an AsyncHoldpoint"):
         hp.requires_approval(title="Pay")(pay)
+
+
+def test_a_wrapper_that_awaits_nothing_reports_nothing_as_done(web: str) -> None:
+    """A coroutine was kept as the text "<coroutine object …>" of what had never run, and the run said done."""
+    world, ran = World(web), []
+
+    async def pay(amount: int) -> None:
+        ran.append(amount)
+
+    with world.client() as hp:
+
+        @hp.requires_approval(timeout=PATIENCE)
+        def retried(amount: int) -> Awaitable[None]:
+            return pay(amount)
+
+        gate = retried.defer(1).id
+        world.decides()
+        with pytest.raises(NotDone, match=r"retried returned a coroutine .* Await it"):
+            retried.resume(gate)
+    row = Effect.objects.get(run__team=world.team)
+    assert (ran, row.status) == ([], "failed")
+    assert row.error.startswith("retried returned a coroutine")
+
+
+def test_a_task_that_goes_on_without_its_function_is_asked_about(web: str) -> None:
+    """Where something may be under way already, nobody knows whether it happens."""
+    world = World(web)
+
+    async def program(hp: AsyncHoldpoint) -> None:
+        @hp.requires_approval
+        async def retried(amount: int) -> Awaitable[None]:
+            return asyncio.ensure_future(asyncio.sleep(0))
+
+        await retried(1)
+
+    told = world.awaits(program)
+    world.decides()
+    error = told.exception(PATIENCE)
+    assert type(error) is HoldpointError
+    assert "retried returned a Task" in str(error)
+    assert Effect.objects.get(run__team=world.team).status == "unknown"
+
+
+def test_a_block_reports_no_coroutine_and_no_generator_as_its_result(web: str) -> None:
+    world = World(web)
+    with world.client() as hp:
+        gate = hp.approve.defer("wire", {"to": "ACME"}).id
+        world.decides()
+        with pytest.raises(NotDone, match="wire returned a generator"), hp.resume(gate, timeout=PATIENCE) as call:
+            call.done(each for each in ("tx_1", "tx_2"))
+    assert Effect.objects.get(run__team=world.team).status == "failed"
+
+
+def test_a_function_that_yields_is_refused_where_it_stands() -> None:
+    """The report read a generator to its end, so that its body ran there, and the caller got an empty one."""
+
+    def pays(amount: int) -> Iterator[int]:
+        yield amount
+
+    async def pays_awaited(amount: int) -> AsyncIterator[int]:
+        yield amount
+
+    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match=r"pays yields .* Return them"):
+        hp.requires_approval(pays)
+    with pytest.raises(TypeError, match=r"pays_awaited yields .* Return them"):
+        AsyncHoldpoint("http://127.0.0.1:9", "hp_a").requires_approval(pays_awaited)  # type: ignore[arg-type]
+
+
+def test_a_result_of_any_class_is_kept_as_text(web: str) -> None:
+    """The module could not be imported, although nobody is shown the result's type."""
+    world = World(web)
+    with world.client() as hp:
+
+        @hp.requires_approval(timeout=PATIENCE)
+        def call(url: str) -> httpx.Response:
+            return httpx.Response(204)
+
+        gate = call.defer("http://bank").id
+        world.decides()
+        assert call.resume(gate).status_code == 204
+        later: Any = call.resume(gate)
+        assert later == "<Response [204 No Content]>"
+    assert Effect.objects.get(run__team=world.team).returned["call_result"] == "<Response [204 No Content]>"
+
+
+def test_an_answer_in_place_of_a_result_of_any_class_is_refused_where_it_stands() -> None:
+    def call(url: str) -> httpx.Response:
+        return httpx.Response(204)
+
+    says = r"call returns httpx\.Response, .* leave respond out"
+    with Holdpoint("http://127.0.0.1:9", "hp_a") as hp, pytest.raises(TypeError, match=says):
+        hp.requires_approval(respond=True)(call)
 
 
 def test_what_a_decorator_names_wrongly_is_said_where_it_stands() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from holdpoint import AsyncHoldpoint, Call, NotDone, Problem, Unknown, Withdrawn
+from holdpoint import AsyncHoldpoint, Call, NotDone, Problem, Unknown, Unreachable, Withdrawn
 
 from agents.models import Effect
 from tests.clients.world import POOL, WIRE, World
@@ -27,6 +27,8 @@ def left(world: World, error: BaseException) -> Effect:
     [
         (ValueError("line one\nline two"), "unknown", "ValueError: line one line two"),
         (NotDone("refused at the door"), "failed", "refused at the door"),
+        # Of a call inside of the work: it was taken for the report's own, and the effect was not reported at all.
+        (Unreachable("No answer within 60 s."), "unknown", "Unreachable: No answer within 60 s."),
         pytest.param(KeyboardInterrupt(), "unknown", "KeyboardInterrupt: ", marks=pytest.mark.long),
         pytest.param(SystemExit(3), "unknown", "SystemExit: 3", marks=pytest.mark.long),
     ],

@@ -52,6 +52,17 @@ def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, what: str) -> N
     assert Checkpoint.objects.filter(run=got["run"]).count() == 3
 
 
+def test_a_report_whose_answer_never_comes_is_followed_by_no_other(proxy: Start) -> None:
+    """The server has it: another report under another key would be of a result that is known."""
+    way = proxy(lambda sent: "lose" if sent.path.endswith("/results") else "")
+    world = World(way.url)
+    told = world.runs(wires, patience=0.5)
+    gate = world.decides()
+    assert isinstance(told.exception(PATIENCE), Unreachable)
+    assert len({each.key for each in way.posts("/results")}) == 1
+    assert Effect.objects.get(run=gate.run_id).status == "done"
+
+
 @pytest.mark.parametrize(("status", "after"), first_alone([(429, "0"), (503, "0"), (500, ""), (502, "junk")]))
 def test_what_may_pass_is_tried_again_under_the_same_key(proxy: Start, status: int, after: str) -> None:
     way = proxy(first("/gates", (status, after), times=2))

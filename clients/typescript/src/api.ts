@@ -209,11 +209,13 @@ function reasonOf(error: unknown): string {
   return name === "TimeoutError" ? "it took too long" : (cause?.code ?? cause?.message) || message;
 }
 
-/** Return the seconds to wait by Retry-After, in seconds or as a date; 0 without it. */
+/** Return the seconds to wait by Retry-After, in seconds or as a date by the server's clock; 0 without it. */
 function askedToWait(told: Reply | Lost): number {
-  const asked = "headers" in told ? (told.headers.get("retry-after") ?? "") : "";
+  if (!("headers" in told)) return 0;
+  const asked = told.headers.get("retry-after") ?? "";
   if (/^\d+$/.test(asked)) return Number(asked);
-  return Math.max(0, (Date.parse(asked) - Date.now()) / 1000) || 0;
+  const at = Date.parse(told.headers.get("date") ?? "") || Date.now();
+  return Math.max(0, (Date.parse(asked) - at) / 1000) || 0;
 }
 
 function givenUp(told: Reply | Lost, patience: number): Error {

@@ -2,13 +2,24 @@
  * Binds what is done to what people approved: the arguments that a claim hands out must be those of the gate's card, text
  * for text, and the card's digest the one that people decided on.
  */
+import { isDeepStrictEqual } from "node:util";
+
 import type { Read } from "./api.js";
-import type { Gate } from "./endings.js";
+import type { Edit, Gate } from "./endings.js";
 import { Altered } from "./errors.js";
 import { digestOf, parse, stringify, textAt } from "./exact.js";
 
-/** Return the exact text of an action's arguments as approved. Throws Altered if `given` differs from it. */
-export function bound(gate: Read<Gate>, action: string, given: string | undefined): string {
+/** What a program asks about, and people's changes to it. */
+export interface Question {
+  asked: object | undefined;
+  edits: Edit[];
+}
+
+/**
+ * Return the exact text of an action's arguments as approved. Throws Altered if `given` differs from it, or from what the
+ * program asks about: a gate that its key found may be about something else.
+ */
+export function bound(gate: Read<Gate>, action: string, given: string | undefined, question: Question): string {
   const { card, digest, masked, outcome } = gate.value;
   const number = (card["actions"] as { id: string }[]).findIndex((each) => each.id === action);
   const approved = textAt(gate.text, "card", "actions", number, "arguments");
@@ -23,7 +34,37 @@ export function bound(gate: Read<Gate>, action: string, given: string | undefine
         "Ask again, and tell the people who run Holdpoint.",
     );
   }
+  const { asked, edits } = question;
+  const wanted = asked && stringify(edited(parse(stringify(asked)), edits));
+  if (wanted !== undefined && !isDeepStrictEqual(parse(without(given, hidden)), parse(without(wanted, hidden)))) {
+    throw new Altered(
+      `People were asked at gate ${gate.value.id} about other arguments of ${action} than these, so nothing was done. ` +
+        "Ask again, under another key.",
+    );
+  }
   return given;
+}
+
+/** Return the value with a JSON Patch of add, remove and replace applied. Throws Altered. */
+function edited(value: unknown, edits: Edit[]): unknown {
+  const root: Record<string, unknown> = { "": value };
+  for (const { op, path, value: put } of edits) {
+    const names = tokensOf(path);
+    const last = names.pop() ?? "";
+    const holder = names.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], root);
+    if (typeof holder !== "object" || holder === null) {
+      throw new Altered("People's edit does not fit what was asked, so nothing was done. Ask again.");
+    }
+    if (Array.isArray(holder)) {
+      holder.splice(last === "-" ? holder.length : Number(last), op === "add" ? 0 : 1, ...(op === "remove" ? [] : [put]));
+    } else if (op === "remove") delete (holder as Record<string, unknown>)[last];
+    else (holder as Record<string, unknown>)[last] = put;
+  }
+  return root[""];
+}
+
+function tokensOf(pointer: string): string[] {
+  return pointer.split("/").map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 /** Return a JSON text without the values at some pointers. */
@@ -31,7 +72,7 @@ function without(text: string, pointers: string[]): string {
   if (pointers.length === 0) return text;
   const value = parse(text);
   for (const pointer of pointers) {
-    const names = pointer.split("/").slice(1).map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
+    const names = tokensOf(pointer).slice(1);
     const last = names.pop();
     if (last === undefined) return "";
     const holder = names.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], value);

@@ -5,8 +5,10 @@ import { type Answering, Api, type Body, type Log } from "./api.js";
 import type { Turn } from "./claim.js";
 import type { ActionOutcome, Outcome, Said } from "./endings.js";
 import { NotConfigured } from "./errors.js";
-import { type Work, perform } from "./performing.js";
-import { type Ask, type Asked, type GateOptions, type Options, batch, question, questions, thread } from "./question.js";
+import { type Work, perform, refuseYielding } from "./performing.js";
+import {
+  type Ask, type Asked, type GateOptions, type Options, argumentsOf, batch, question, questions, thread,
+} from "./question.js";
 import type { Undo } from "./undoing.js";
 import { type Waiting, Way } from "./way.js";
 
@@ -75,8 +77,9 @@ export class Holdpoint {
    */
   async approve<A extends object, R>(name: string, args: A, options: Options & Undoing<A>, work: Work<A, R>): Promise<R> {
     needed(work);
-    const { id } = await this.#post(question(name, args, options), options);
-    return this.resume<A, R>(id, options, work);
+    const body = question(name, args, options);
+    const { id } = await this.#post(body, options);
+    return this.#gone<A, R>(id, options, work, argumentsOf(body));
   }
 
   /** Ask, and return at once; this process or another resumes by the gate's number. `askOnly`: as `ask`. */
@@ -101,18 +104,14 @@ export class Holdpoint {
    */
   async resume<A extends object, R>(gate: number, options: Waiting & Undoing<A>, work: Work<A, R>): Promise<R> {
     needed(work);
-    const { undo } = options;
-    for (;;) {
-      const allowed = await new Way(this.api, gate, options, false, typeof undo === "function").allowed();
-      if (!allowed.undoes) return (await perform(allowed, work))[0];
-      await perform(allowed, undo as Work<A, unknown>);
-    }
+    return this.#gone<A, R>(gate, options, work);
   }
 
   /** Ask people without doing anything. Throws Rejected, Expired, Withdrawn, Stopped, StillOpen, NotHandedOut. */
   async ask<A extends object>(name: string, args: A, options: Options = {}): Promise<Said<A>> {
-    const { id } = await this.#post({ ...question(name, args, options), ask_only: true }, options);
-    return this.said<A>(id, options);
+    const body = question(name, args, options);
+    const { id } = await this.#post({ ...body, ask_only: true }, options);
+    return new Way(this.api, id, options, false, false, argumentsOf(body)).said<A>();
   }
 
   /** Wait for the answer to a question that was deferred; throws what `ask` does. */
@@ -123,8 +122,9 @@ export class Holdpoint {
   /** Ask about several actions at one gate, each with a verdict of its own; `work` does the approved ones, in order. */
   async approveEach<A extends object>(actions: Ask[], options: GateOptions, work: Work<A, unknown>): Promise<Results> {
     needed(work);
-    const { id } = await this.#post(questions(actions, options), options);
-    return this.resumeEach<A>(id, options, work);
+    const body = questions(actions, options);
+    const { id } = await this.#post(body, options);
+    return this.#goneEach<A>(id, options, work, argumentsOf(body));
   }
 
   /** Ask about several actions, and return at once; go on by `resumeEach`. */
@@ -135,7 +135,34 @@ export class Holdpoint {
   /** Go on from a gate with several actions, with those that are not done yet. */
   async resumeEach<A extends object>(gate: number, waiting: Waiting, work: Work<A, unknown>): Promise<Results> {
     needed(work);
-    const way = new Way(this.api, gate, waiting, true);
+    return this.#goneEach<A>(gate, waiting, work);
+  }
+
+  /** Withdraw a gate: nothing of it is done. Throws Problem if it is already closed. */
+  async withdraw(gate: number, reason = ""): Promise<Outcome> {
+    return this.api.post("/api/gates/{gate_id}/withdrawals", { reason }, { path: { gate_id: gate } });
+  }
+
+  /** List everything asked inside `work` together, as parts of one conversation. */
+  thread<T>(name: string, work: () => T): T {
+    return thread(name, work);
+  }
+
+  async #gone<A extends object, R>(
+    gate: number, options: Waiting & Undoing<A>, work: Work<A, R>, asked?: Record<string, object>,
+  ): Promise<R> {
+    const { undo } = options;
+    for (;;) {
+      const allowed = await new Way(this.api, gate, options, false, typeof undo === "function", asked).allowed();
+      if (!allowed.undoes) return (await perform(allowed, work))[0];
+      await perform(allowed, undo as Work<A, unknown>);
+    }
+  }
+
+  async #goneEach<A extends object>(
+    gate: number, waiting: Waiting, work: Work<A, unknown>, asked?: Record<string, object>,
+  ): Promise<Results> {
+    const way = new Way(this.api, gate, waiting, true, false, asked);
     await way.decided();
     for (let allowed = await way.following(); allowed; ) {
       const { held } = allowed;
@@ -149,16 +176,6 @@ export class Holdpoint {
     return { refused: Object.fromEntries(of("reject")), answers: Object.fromEntries(answers), results };
   }
 
-  /** Withdraw a gate: nothing of it is done. Throws Problem if it is already closed. */
-  async withdraw(gate: number, reason = ""): Promise<Outcome> {
-    return this.api.post("/api/gates/{gate_id}/withdrawals", { reason }, { path: { gate_id: gate } });
-  }
-
-  /** List everything asked inside `work` together, as parts of one conversation. */
-  thread<T>(name: string, work: () => T): T {
-    return thread(name, work);
-  }
-
   async #post(body: Body<"/api/gates">, { key = "", signal }: GateOptions): Promise<Pending> {
     return pending(await this.api.post("/api/gates", body, { key, signal }));
   }
@@ -170,4 +187,5 @@ function pending({ gate, run, gate_url: url }: Turn): Pending {
 
 function needed(work: unknown): void {
   if (typeof work !== "function") throw new TypeError("Give a function that does the action once people approve it.");
+  refuseYielding(work);
 }

@@ -7,6 +7,7 @@ import { parse, stringify } from "./exact.js";
 import type { Allowed } from "./way.js";
 
 const LONGEST = 2000; // characters of an error
+const GENERATOR = /^\[object (Async)?Generator(Function)?\]$/;
 const RESULTS = "/api/runs/{run_id}/effects/{effect_id}/results";
 
 /** One approved action. */
@@ -37,16 +38,19 @@ export type Work<A, R> = (call: Call<A>) => R | Promise<R>;
 /** Do an action and report it. `goesOn`: the run goes on under the same claim. Throws what `work` throws. */
 export async function perform<A, R>(allowed: Allowed, work: Work<A, R>, goesOn = false): Promise<[R, Read<Turn>]> {
   const { held } = allowed;
-  let [turn, holds]: [Read<Turn> | undefined, boolean] = [undefined, false];
+  let [turn, unanswered, holds]: [Read<Turn> | undefined, boolean, boolean] = [undefined, false, false];
   try {
     const result = await work(callOf(allowed));
+    refuseUnfinished(allowed.action, result);
     const writes = allowed.undoes ? {} : { [`${allowed.action}_result`]: kept(result) };
-    turn = await report(allowed, { status: "done", writes });
+    turn = await report(allowed, { status: "done", writes }).catch((error: unknown) => {
+      unanswered = error instanceof Unreachable; // the server may know it, and refuses another report then
+      throw error;
+    });
     holds = goesOn;
     return [result, turn];
   } catch (error) {
-    // Unreachable is of the report itself: the server may have it, and the same again under another key is refused.
-    if (!(error instanceof Unreachable)) turn = await left(allowed, error);
+    if (!unanswered) turn = await left(allowed, error);
     throw error;
   } finally {
     if (!holds) await (turn?.value.next ? held.release() : held.letGo());
@@ -96,6 +100,19 @@ async function left(allowed: Allowed, error: unknown): Promise<Read<Turn> | unde
     }
     return undefined;
   }
+}
+
+/** Throw TypeError for a function that yields: calling it runs nothing. */
+export function refuseYielding(work: unknown): void {
+  if (GENERATOR.test(Object.prototype.toString.call(work))) {
+    throw new TypeError("This function yields, so that calling it does nothing. Return the result, or a promise of it.");
+  }
+}
+
+/** Throw HoldpointError for a generator, whose body runs as far as somebody reads it. */
+function refuseUnfinished(name: string, result: unknown): void {
+  if (!GENERATOR.test(Object.prototype.toString.call(result))) return;
+  throw new HoldpointError(`${name} returned a generator and not its result, so it is not reported as done. Return all that it yields.`);
 }
 
 /** Return the result as JSON, or else as text, because it happened either way. */

@@ -77,6 +77,8 @@ export function batch(asked: Asked[], askOnly: boolean): Body<"/api/gates/batche
   return { agent, team, deferred: true, gates } as Body<"/api/gates/batches">;
 }
 
+const OF_CARD = ["title", "summary", "for_whom", "amount", "resource", "risk", "reasons", "quotes"];
+const OF_ACTION = ["id", "title", "tool", "pinned", "draws", "verdicts", "schema", "response", "effect", "pointer"];
 const THREAD = new AsyncLocalStorage<string>();
 
 /** List everything asked inside `work` together, as parts of one conversation. */
@@ -97,6 +99,21 @@ export function questions(actions: Ask[], options: GateOptions): PostGate {
   const title = options.title ?? actions[0]?.name ?? "";
   const conversation = options.thread ?? THREAD.getStore() ?? "";
   return { ...words, title, thread: conversation, actions: actions.map(action) } as PostGate;
+}
+
+/** Return the arguments that a posted gate asks about, by action. */
+export function argumentsOf(body: PostGate): Record<string, object> {
+  return Object.fromEntries(body.actions.map((each) => [each.id, each.arguments as object]));
+}
+
+/** Return what asks the same again, of a gate's card. */
+export function againOf(card: Record<string, unknown>): Record<string, unknown> {
+  const actions = (card["actions"] as Record<string, unknown>[]).map((each) => only(each, OF_ACTION));
+  return { ...only(card, OF_CARD), actions };
+}
+
+function only(from: Record<string, unknown>, names: string[]): Record<string, unknown> {
+  return Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
 }
 
 function action({ name, arguments: given = {}, title, pinned = [], respond, schema, ...more }: Ask): PostedAction {

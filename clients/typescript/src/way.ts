@@ -13,6 +13,7 @@ import * as errors from "./errors.js";
 import { parse, textAt } from "./exact.js";
 import { handedBefore, keptBack } from "./handing.js";
 import type { components } from "./openapi.js";
+import { againOf } from "./question.js";
 import { begunUndo } from "./undoing.js";
 
 /** How long to wait for people, in seconds; without it for ever. `signal` ends the waiting. */
@@ -34,8 +35,6 @@ export interface Allowed extends errors.Place {
 }
 
 const [FIRST, SLOWEST, AGAIN] = [0.2, 2, 1]; // seconds between two requests
-const OF_CARD = ["title", "summary", "for_whom", "amount", "resource", "risk", "reasons", "quotes"];
-const OF_ACTION = ["id", "title", "tool", "pinned", "draws", "verdicts", "schema", "response", "effect", "pointer"];
 const RESULT = "_result"; // the suffix to an action's id that names its result in the state
 const PATH = "/api/gates/{gate_id}";
 
@@ -44,6 +43,7 @@ export class Way {
   run = 0;
   url = "";
   actions: string[] = [];
+  readonly #first: number;
   readonly #until: number;
   readonly #signal: AbortSignal | undefined;
 
@@ -53,7 +53,9 @@ export class Way {
     waiting: Waiting,
     readonly each = false,
     readonly undoes = false, // whether the program can undo what it did
+    readonly asked: Record<string, object> = {}, // what this program asks about, by action; none by the gate's number
   ) {
+    this.#first = gate;
     this.#until = waiting.timeout === undefined ? Infinity : now() + waiting.timeout;
     this.#signal = waiting.signal;
   }
@@ -118,8 +120,9 @@ export class Way {
       return { ...known, arguments: {} as A, text: "{}", edits: [], changes: [], answer: refusal.answer };
     }
     if (refusal) throw refusal;
-    const text = bound(gate, about, textAt(outcome.text, "outcome", "arguments", about) ?? "{}");
     const edits = editsOf(outcome.value, about);
+    const told = textAt(outcome.text, "outcome", "arguments", about) ?? "{}";
+    const text = bound(gate, about, told, { asked: this.asked[about], edits });
     const toldAt = await handedBefore(this.api, this.gate);
     return { ...known, arguments: parse(text) as A, text, edits, changes: inWords(edits), answer: undefined, toldAt };
   }
@@ -178,8 +181,10 @@ export class Way {
     const action = this.each ? step : (this.actions[0] ?? step);
     try {
       const [outcome, gate] = await this.#granting(effect.grant);
-      const text = bound(gate, action, textAt(begun.text, "state", action) ?? textAt(turn.text, "state", action));
       const [edits, decision] = [editsOf(outcome.value, action), decisionOf(gate.value, action)];
+      const asked = gate.value.id === this.#first ? this.asked[action] : undefined; // people may have edited it since
+      const told = textAt(begun.text, "state", action) ?? textAt(turn.text, "state", action);
+      const text = bound(gate, action, told, { asked, edits });
       return { ...this.place, held, action, text, effect, edits, decision };
     } catch (error) {
       if (!(error instanceof errors.Altered)) throw error;
@@ -213,9 +218,7 @@ export class Way {
   /** Ask again with the same card: the run came back to its gate, and the approval no longer holds. */
   async #askedAgain(held: Held, step: string): Promise<void> {
     const { card } = await this.read();
-    const actions = (card["actions"] as Record<string, unknown>[]).map((each) => only(each, OF_ACTION));
-    const body = { ...only(card, OF_CARD), actions, step } as never;
-    const { value } = await held.work("/api/runs/{run_id}/gates", body);
+    const { value } = await held.work("/api/runs/{run_id}/gates", { ...againOf(card), step } as never);
     [this.gate, this.url] = [value.gate ?? this.gate, value.gate_url ?? this.url];
   }
 
@@ -291,8 +294,4 @@ export class Way {
 
 function code(error: unknown): string {
   return error instanceof errors.Problem ? error.code : "";
-}
-
-function only(from: Record<string, unknown>, names: string[]): Record<string, unknown> {
-  return Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
 }

@@ -160,6 +160,38 @@ def test_what_is_thrown_decides_between_failed_and_unknown(
     assert (row.status, row.error) == (status, words)
 
 
+def test_a_server_that_did_not_answer_the_work_itself_leaves_it_to_people_at_once(web: str, program: Program) -> None:
+    """It was taken for the report's own: nothing was reported, and people were asked after the lease."""
+    world = World(web)
+    told = program(
+        world, 'return hp.approve("wire", WIRE, {}, () => { throw new holdpoint.Unreachable("No answer."); });'
+    )
+    world.decides()
+    with pytest.raises(Thrown, match="Unreachable: No answer"):
+        told.result()
+    row = Effect.objects.get(run__team=world.team)
+    assert (row.status, row.error) == ("unknown", "Unreachable: No answer.")
+
+
+def test_a_generator_is_nobodys_result(web: str, program: Program) -> None:
+    """It was reported as done with {}, although nothing had run."""
+    world = World(web)
+    told = program(
+        world,
+        """
+        const refused = await hp.approve("wire", WIRE, {}, function* () { yield 1; }).catch((error) => error.message);
+        write("refused", refused);
+        async function* yields() { yield 1; }
+        return hp.approve("wire", WIRE, {}, () => yields());
+        """,
+    )
+    assert "yields, so that calling it does nothing" in told.wrote("refused")
+    world.decides()
+    with pytest.raises(Thrown, match="HoldpointError: wire returned a generator"):
+        told.result()
+    assert [each.status for each in Effect.objects.filter(run__team=world.team)] == ["unknown"]
+
+
 @pytest.mark.long
 def test_a_failure_that_may_be_tried_again_is_handed_out_again(web: str, program: Program) -> None:
     world = World(web)

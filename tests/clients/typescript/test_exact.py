@@ -8,7 +8,7 @@ import pytest
 
 from agents.models import Effect
 from tests.clients.typescript.program import Program, Thrown
-from tests.clients.world import World
+from tests.clients.world import WIRE, World
 
 HUGE = 2**70 + 1
 ASKS = """
@@ -67,6 +67,26 @@ globalThis.fetch = async (address, more) => {
 };
 return hp.approve("wire", WIRE, {}, () => write("did", 1));
 """
+
+
+def test_an_edit_that_the_outcome_does_not_tell_is_not_done(web: str, program: Program) -> None:
+    """What a key had found was not compared with what the program asks: the server's binding stood alone."""
+    world, was = World(web), '"edits":{"wire":['
+    told = program(world, ALTERED % (json.dumps("/outcome"), json.dumps(was), json.dumps('"edits":{"other":[')))
+    gate = world.decides("edit", arguments={"wire": {**WIRE, "amount": "100.00"}})
+    with pytest.raises(Thrown, match=f"Altered: People were asked at gate {gate.pk} about other arguments of wire"):
+        told.result()
+    assert "did" not in told.service.log
+    assert Effect.objects.get(run=gate.run_id).status == "failed"
+
+
+def test_items_and_members_that_people_added_and_took_out_are_theirs(web: str, program: Program) -> None:
+    world = World(web)
+    asks = 'return hp.approve("mail", { to: ["a", "b", "c"], cc: { x: 1, "y/z": 2 } }, {}, (call) => call.arguments);'
+    told = program(world, asks)
+    edited = {"to": ["b", "c", "d"], "cc": {"x": 3, "y/z": 4}}
+    world.decides("edit", arguments={"mail": edited})
+    assert told.result() == edited
 
 
 @pytest.mark.parametrize(

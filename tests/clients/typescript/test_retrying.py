@@ -49,6 +49,25 @@ def test_an_answer_that_is_lost_does_nothing_twice(proxy: Start, program: Progra
     assert (row.status, row.attempts, row.key) == ("done", 1, told.wrote("call")["key"])
 
 
+def test_a_report_whose_answer_never_comes_is_followed_by_no_other(proxy: Start, program: Program) -> None:
+    """The server has it: another report under another key would be of a result that is known."""
+    way = proxy(lambda sent: "lose" if sent.path.endswith("/results") else "")
+    world = World(way.url)
+    told = wires(program, world, patience=0.5)
+    gate = world.decides()
+    with pytest.raises(Thrown, match="Unreachable"):
+        told.result()
+    assert len({each.key for each in way.posts("/results")}) == 1
+    assert Effect.objects.get(run=gate.run_id).status == "done"
+
+
+def test_a_date_to_wait_for_is_read_by_the_servers_clock(proxy: Start, program: Program) -> None:
+    """That of the client may be wrong by hours: it waited for as long, or not at all."""
+    way = proxy(first("/gates", (429, "Thu, 01 Jan 1970 00:00:00 GMT"), times=1))
+    program(World(way.url), "Date.now = () => -864e5; " + DEFERS).result()
+    assert len(way.posts("/gates")) == 2
+
+
 @pytest.mark.parametrize(("status", "after"), first_alone([(429, "0"), (503, "0"), (500, ""), (502, "junk")]))
 def test_what_may_pass_is_tried_again_under_the_same_key(
     proxy: Start, program: Program, status: int, after: str

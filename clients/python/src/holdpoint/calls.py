@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import warnings
 from collections.abc import Sequence
@@ -50,13 +51,18 @@ class Allowed:
     undoes: Undone | None = None
     goes_on: bool = False  # its holder goes on with the run under the same claim
     turn: Turn | None = None  # the answer to the report
+    unanswered: bool = False  # it was reported, and no answer came: the server may know it
 
     def report(
         self, status: str, *, writes: dict[str, Any] | None = None, error: str = "", retry: bool = False
     ) -> Op[Turn]:
         """Report its result."""
         body = {"status": status, "writes": writes or {}, "error": error, "retry": retry}
-        turn = yield from self.held.work(f"effects/{self.effect.id}/results", body)
+        try:
+            turn = yield from self.held.work(f"effects/{self.effect.id}/results", body)
+        except Unreachable:
+            self.unanswered = True
+            raise
         self.turn = turn
         if not self.goes_on:
             self.held.let_go()
@@ -84,9 +90,13 @@ class Allowed:
         return self.turn is not None
 
     def left(self, error: BaseException | None) -> Op[None]:
-        """End the work; an effect that was not reported is reported as unknown, and people are asked."""
+        """End the work; an effect that was not reported is reported as unknown, and people are asked.
+
+        The server refuses another report after one that it knows, so that none follows one without an answer. What
+        `error` is does not say so: the work itself may have met a server that did not answer.
+        """
         try:
-            if not self.reported and not isinstance(error, Unreachable):
+            if not (self.reported or self.unanswered):
                 yield from self._left(error)
         except ReportedBefore:
             return
@@ -186,7 +196,11 @@ class _Call:
 
     @operation
     def done(self, result: Any = None) -> Op[None]:
-        """Report that it happened, with its result. A result that is not JSON is kept as text."""
+        """Report that it happened, with its result. A result that is not JSON is kept as text.
+
+        Raises NotDone for a coroutine or a generator, of which nothing has run.
+        """
+        refuse_unfinished(self._allowed.action, result)
         writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: kept(result)}
         yield from self._allowed.report("done", writes=writes)
 
@@ -215,6 +229,21 @@ def read(adapter: TypeAdapter[T], arguments: Any) -> T:
         return adapter.validate_python(arguments)
     except ValueError as error:
         raise NotDone(f"The arguments that were allowed do not fit: {one_line(error)}") from error
+
+
+def refuse_unfinished(name: str, result: Any) -> None:
+    """Raise NotDone for a result of which nothing has run, HoldpointError for one that may be under way."""
+    yields = inspect.isgenerator(result) or inspect.isasyncgen(result)
+    if not (yields or inspect.isawaitable(result)):
+        return
+    instead = "Return all that it yields, as a list." if yields else "Await it, in a coroutine function."
+    told = f"{name} returned a {type(result).__name__} and not its result, so it is not reported as done. {instead}"
+    if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
+        result.close()  # else Python warns of it later
+        raise NotDone(told)
+    if inspect.isgenerator(result) and inspect.getgeneratorstate(result) == inspect.GEN_CREATED:
+        raise NotDone(told)
+    raise HoldpointError(told)
 
 
 def kept(result: Any) -> Any:

@@ -69,6 +69,7 @@ class Guarded:
         self.undo = inspect.signature(terms.undo) if terms.undo else None
         if self.undo is not None and (odd := [name for name in self.undo.parameters if name not in self._known()]):
             raise TypeError(f"The undo of {self.signature.name} is called with {self._known()}, not with {odd[0]}.")
+        self.response = self.signature.response() if terms.respond else False
 
     def bound_to(self, obj: object) -> Guarded:
         """Return the same for this object's method."""
@@ -83,7 +84,7 @@ class Guarded:
         said = (self.signature.doc or name).splitlines()[0]
         own = {
             "title": terms.title.format(**values) or said, "amount": terms.amount.format(**values),
-            "respond": self.signature.response() if terms.respond else False,
+            "respond": self.response,
             "undo": getattr(terms.undo, "__name__", "") if terms.undo else "",
         }  # fmt: skip
         return question(name, self.signature.sent(values), schema=self.signature.schema(), **{**vars(terms), **own})
@@ -108,7 +109,7 @@ class Guarded:
 
     def told(self, refusal: Answered | AlreadyDone) -> Any:
         """Return the answer or the recorded result in the function's own type; as it came if it does not fit."""
-        return self._typed(refusal.answer if isinstance(refusal, Answered) else refusal.result)
+        return self.signature.result(refusal.answer if isinstance(refusal, Answered) else refusal.result)
 
     def dressed(self, call: Callable[..., Any], defer: Callable[..., Any], resume: Callable[..., Any]) -> Any:
         """Give `call` the function's name and signature, without its key, and no way past the question."""
@@ -123,12 +124,6 @@ class Guarded:
         resume.__qualname__ = f"{made.__qualname__}.resume"
         return made
 
-    def _typed(self, answer: Any) -> Any:
-        try:
-            return self.signature.returns.validate_python(answer)
-        except ValueError:
-            return answer
-
     def _known(self) -> list[str]:
         return [*self.signature.names.values(), "result", KEY]
 
@@ -137,7 +132,10 @@ class Guarded:
         if self.terms.undo is None or self.undo is None:
             raise AssertionError("the function has no undo")
         state, name = call.arguments, self.signature.name
-        known = {**self.signature.values(state.get(name) or {}), "result": self._typed(state.get(name + RESULT))}
+        known = {
+            **self.signature.values(state.get(name) or {}),
+            "result": self.signature.result(state.get(name + RESULT)),
+        }
         known[KEY] = call.key
         return self.terms.undo(**{each: known[each] for each in self.undo.parameters if each in known})
 
@@ -271,6 +269,10 @@ def _decorator(api: Api, made: Callable[[Guarded], Any], terms: Callable[..., Te
         def decorated(function: Callable[..., Any]) -> Any:
             if inspect.iscoroutinefunction(function) and not awaits:
                 raise TypeError(f"{function.__name__} is awaited, and this client is not: take an AsyncHoldpoint.")
+            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+                raise TypeError(
+                    f"{function.__name__} yields its results, which are reported at once. Return them all, as a list."
+                )
             method = _is_method(function)
             guarded = Guarded(api, function, wanted, method=method)
             return Method(guarded, made) if method else made(guarded)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 import uuid
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
@@ -21,7 +22,7 @@ from .exchange import Habits, Lost, Op, Pause, Reply, Request, Send
 LOG = logging.getLogger("holdpoint")
 M = TypeVar("M", bound=BaseModel)
 FIRST, MOST = 0.2, 8.0  # seconds between attempts: the first pause, and the longest after doubling
-LONGEST_KEY = 200
+KEY = re.compile(r"[!-~]{1,200}")
 # NaN stays NaN, so that it is refused and not sent as null.
 ANY: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
@@ -55,9 +56,10 @@ class Api:
 
     def post(self, path: str, body: dict[str, Any], answer: type[M], *, key: str = "", patience: float = 0.0) -> Op[M]:
         """Do something, once for a key; without one a new key is made."""
-        if len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
-            raise ValueError(f"A key has 1 to {LONGEST_KEY} printable ASCII characters, unlike {key[:LONGEST_KEY]!r}.")
-        told = yield from self.sent(Request("POST", path, body=encoded(body), key=key or uuid.uuid4().hex), patience)
+        key = key or uuid.uuid4().hex
+        if not KEY.fullmatch(key):
+            raise ValueError(f"A key has 1 to 200 printable ASCII characters and no space, unlike {key[:200]!r}.")
+        told = yield from self.sent(Request("POST", path, body=encoded(body), key=key), patience)
         return _read(answer, told)
 
     def sent(self, request: Request, patience: float = 0.0) -> Op[Any]:
@@ -71,7 +73,7 @@ class Api:
                 self._dated(told)
             if isinstance(told, Reply) and told.status != 429 and told.status < 500:
                 return _answer(told)
-            wait = _asked_to_wait(told) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
+            wait = _asked_to_wait(told, self.now()) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
             if self.habits.clock() + wait > until:
                 raise _given_up(told, patience)
             if silent and pause > FIRST:
@@ -117,13 +119,13 @@ def _said(told: Reply | Lost) -> str:
     return told.reason if isinstance(told, Lost) else f"the server said {told.status}"
 
 
-def _asked_to_wait(told: Reply | Lost) -> float:
-    """Return the seconds to wait by Retry-After, in seconds or as a date; 0 without it."""
+def _asked_to_wait(told: Reply | Lost, now: datetime) -> float:
+    """Return the seconds to wait by Retry-After, in seconds or as a date by the server's clock; 0 without it."""
     said = told.headers.get("retry-after", "") if isinstance(told, Reply) else ""
     if said.isdigit():
         return float(said)
     try:
-        return max(0.0, (parsedate_to_datetime(said) - datetime.now(timezone.utc)).total_seconds()) if said else 0.0
+        return max(0.0, (parsedate_to_datetime(said) - now).total_seconds()) if said else 0.0
     except (TypeError, ValueError):
         return 0.0
 

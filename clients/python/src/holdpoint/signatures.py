@@ -10,7 +10,7 @@ from string import Formatter
 from types import MethodType
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .calls import read
@@ -53,7 +53,7 @@ class Signature:
         }
         self.names = dict(zip(fields, taken, strict=True))
         self.model = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
-        self.returns: TypeAdapter[Any] = TypeAdapter(_awaited(hints.get("return", Any)))
+        self.returns = _adapter_of(hints.get("return"))
 
     def bound_to(self, obj: object) -> Signature:
         """Return the signature of this object's method."""
@@ -67,9 +67,23 @@ class Signature:
         return found
 
     def response(self) -> dict[str, Any]:
-        """Return the JSON Schema of its result."""
-        found: dict[str, Any] = self.returns.json_schema(mode="serialization", schema_generator=Schemas)
-        return found
+        """Return the JSON Schema of its result. Raises TypeError where its type has none."""
+        try:
+            if self.returns is not None:
+                return self.returns.json_schema(mode="serialization", schema_generator=Schemas)
+        except PydanticUserError:
+            pass
+        name = inspect.formatannotation(self.asked.return_annotation)
+        raise TypeError(
+            f"{self.name} returns {name}, which people cannot answer instead: leave respond out, or return a model."
+        )
+
+    def result(self, told: Any) -> Any:
+        """Return a result that was recorded or answered, in the function's own type; as it came if it does not fit."""
+        try:
+            return told if self.returns is None else self.returns.validate_python(told)
+        except ValueError:
+            return told
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name, defaults included. Raises TypeError, ValueError."""
@@ -102,6 +116,9 @@ class Signature:
         return {name: getattr(model, field) for field, name in self.names.items()}
 
 
-def _awaited(hint: Any) -> Any:
-    """Return the type of the result: without a return annotation, or with None, any."""
-    return Any if hint is None or hint is type(None) else hint
+def _adapter_of(hint: Any) -> TypeAdapter[Any] | None:
+    """Return the type of the result: any without an annotation, or with None; None for one unknown to pydantic."""
+    try:
+        return TypeAdapter(Any if hint is None or hint is type(None) else hint)
+    except PydanticUserError:
+        return None

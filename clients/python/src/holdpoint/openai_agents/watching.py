@@ -13,6 +13,8 @@ from typing import Any
 
 from agents import Agent, AgentHooks, RunHooks
 
+from ..calls import refuse_unfinished
+
 
 class Watched:
     """The approved call that runs now. `done` reports its output."""
@@ -24,6 +26,7 @@ class Watched:
         """Report the call, if it is this one."""
         call = getattr(context, "tool_call_id", None)
         if call == self.call or (call is None and getattr(tool, "name", "") == self.tool):
+            refuse_unfinished(self.tool, result)
             await self.done(str(result))
 
     def hooks(self, own: RunHooks[Any] | None) -> RunHooks[Any]:

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..answers import Turn
 from ..approvals import Pending
-from ..calls import FORGOTTEN, kept, one_line
+from ..calls import FORGOTTEN, kept, one_line, refuse_unfinished
 from ..client import AsyncHoldpoint
 from ..endings import refused, sentence
 from ..errors import (
@@ -131,6 +131,7 @@ class ToolRun(Generic[R]):
         begun = await self.begin(verdict, tool, arguments)
         try:
             result = await do()
+            refuse_unfinished(tool, result)
         except BaseException as error:
             await begun.unknown(one_line(error))
             raise
@@ -140,31 +141,34 @@ class ToolRun(Generic[R]):
     async def begin(self, verdict: Verdict, tool: str, arguments: Any) -> Performing:
         """Begin the effect of one call; others wait meanwhile. Raises CannotResume for a call that nobody approved."""
         if digest(tool, arguments) != verdict.digest:
-            raise CannotResume(
-                f"{tool} would run with other arguments than people approved at gate {self.gate or '?'}, so it "
-                "did not run. Start the agent anew."
-            )
+            other = f"{tool} would run with other arguments than people approved at gate {self.gate or '?'}"
+            raise CannotResume(f"{other}, so it did not run. Start the agent anew.")
         async with self._one_at_a_time:
             await self._one_at_a_time.wait_for(lambda: self._at in ("", verdict.id))
             standing, self._at = self._at, verdict.id
-        if not standing:
-            await self.save("go_on", "call", calling=verdict.id, before=self.state.get("results") or {})
-        effect = await self.run.begin("call")
-        stands = next((each for each in self.run.state["calls"] if each["id"] == verdict.id), None)
-        performing = Performing(self, verdict.id, effect)
-        if stands is None or digest(stands["tool"], stands["arguments"]) != digest(tool, arguments):
-            await performing.unknown("The run has other arguments than the framework.")
-            raise CannotResume(
-                f"{verdict.tool} is not what the run's state has by now, so it did not run. Resume again."
-            )
-        self.run.check()
+        try:
+            if not standing:
+                await self.save("go_on", "call", calling=verdict.id, before=self.state.get("results") or {})
+            effect = await self.run.begin("call")
+            stands = next((each for each in self.run.state["calls"] if each["id"] == verdict.id), None)
+            performing = Performing(self, verdict.id, effect)
+            if stands is None or digest(stands["tool"], stands["arguments"]) != digest(tool, arguments):
+                await performing.unknown("The run has other arguments than the framework.")
+                raise CannotResume(
+                    f"The run's state has another call than {tool} by now. It did not run. Resume again."
+                )
+            self.run.check()
+        except BaseException:
+            await self.left_call(verdict.id)  # nobody else would, and the others wait for it
+            raise
         return performing
 
-    async def left_call(self) -> None:
-        """Let the next call begin."""
+    async def left_call(self, id: str) -> None:
+        """Let the next call begin, if it is this one's turn."""
         async with self._one_at_a_time:
-            self._at = ""
-            self._one_at_a_time.notify_all()
+            if self._at == id:
+                self._at = ""
+                self._one_at_a_time.notify_all()
 
     async def _taken(self, turn: Turn, defer: bool) -> tuple[Turn, R | None]:
         """Take the next step of the plan."""
@@ -292,4 +296,4 @@ class Performing:
             LOG.info("Call %s was reported before", self.id)
             return None
         finally:
-            await self.of.left_call()
+            await self.of.left_call(self.id)
