@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 class Answer(models.Model):
     """One request with an idempotency key and its answer; `status` is 0 until it was answered."""
 
-    who = models.CharField(max_length=40)  # "token:5", "user:7": nobody meets another's keys
+    who = models.CharField(max_length=40)  # "token:5", "user:7"; an agent's tokens share their keys
     key = models.CharField(max_length=200)
     request = models.BinaryField()  # SHA-256 of the method, the address and the body
     binds = models.BinaryField(null=True)  # the same without what a repeat may word otherwise; null: nothing is such

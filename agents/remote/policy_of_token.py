@@ -48,6 +48,12 @@ def check_gate(token: Token | None, gate: StepSpec, team: Group) -> None:
         raise WorkInvalid([FieldError(pointer="/step", message=str(error))]) from error
 
 
+def check_other(token: Token, other: int) -> None:
+    """Raise WorkNotAllowed where another token, which had this answer, may ask under another policy than this one."""
+    if token.policy and not Token.objects.filter(pk=other, policy=token.policy).exists():
+        raise _not_for(token.policy)
+
+
 def _same(named: str, only: str) -> bool:
     return not only or (named or DEFAULT) == only
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from holdpoint import Invalid, StaleToken
@@ -63,8 +63,8 @@ def test_a_call_that_cannot_begin_lets_the_others_of_its_turn_begin(refuses: str
     async def turn() -> list[str]:
         calls: list[dict[str, Any]] = [{"id": each, "tool": "pay", "arguments": {}} for each in ("first", "second")]
         run = Standing(refuses, calls)
-        parts: list[Any] = [SimpleNamespace(), run, SimpleNamespace(agent="teller")]
-        made: ToolRun[Any] = ToolRun(*parts, Words())
+        hp, standing, framework = cast(Any, (SimpleNamespace(), run, SimpleNamespace(agent="teller")))
+        made: ToolRun[Any] = ToolRun(hp, standing, framework, Words())
         with pytest.raises((Invalid, StaleToken)):
             await made.begin(verdict("first"), "pay", {})
         second = await asyncio.wait_for(made.begin(verdict("second"), "pay", {}), PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +14,12 @@ from agents.api.gates import gates
 from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
 from agents.api.protocol import Key, actor_of, needs, once, throttling, token_of
 from agents.api.protocol import answer as plain
+from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.api.runs.moves import Order
 from agents.api.runs.turns import TurnAnswer, answer
 from agents.models import TokenScope
 from agents.queries.access import reader_of
-from agents.remote import policy_of_token
+from agents.remote import lost_programs, policy_of_token
 from agents.remote import post_gate as posting
 from agents.remote.implied_plan import PostedGate
 from agents.remote.post_gate import Sender
@@ -57,13 +59,15 @@ class GateQuestion(CardText):
         examples=[False],
     )
 
-    def bound(self) -> list[Any] | None:
-        """Return what makes a repeat under a key the same: the calls, the state, who decides. None: all of it.
+    def bound(self) -> list[Any]:
+        """Return what makes a repeat under a key the same: the calls, the state, who decides.
 
         An action without arguments is what its words say, so that there those count too.
         """
+        if not all(each.arguments for each in self.actions):
+            return [self.model_dump(include=set(GateQuestion.model_fields) - {"thread"})]
         calls = [[each.id, each.tool or each.id, each.arguments, each.undo, each.idempotent] for each in self.actions]
-        return [self.policy, self.ask_only, self.state, calls] if all(each.arguments for each in self.actions) else None
+        return [self.policy, self.ask_only, self.state, calls]
 
     def posted(self, agent: str, policy: str) -> PostedGate:
         """Return it as the engine takes it."""
@@ -114,14 +118,18 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
     Read its outcome, claim the run, begin the effect that was allowed, do it, report it: then the run is over.
     """
     sender, agent = _sender(request, order), agent_of(request, order.agent)
+    posted = _posted(request, order, agent)
 
     def do() -> HttpResponse:
-        [turn] = posting.post([_posted(request, order, agent)], sender)
+        [turn] = posting.post([posted], sender)
         response = answer(turn)
         response["Location"] = f"/api/gates/{turn.gate.pk}" if turn.gate else f"/api/runs/{turn.run.pk}"
         return response
 
-    return once(request, key, do, binds=_bound(order, [order]))
+    answered = once(request, key, do, binds=_bound(order, [order]))
+    if REPLAYED in answered:
+        lost_programs.came_again(json.loads(answered.content)["run"], deferred=order.deferred)
+    return answered
 
 
 @router.post("/batches", auth=needs(TokenScope.START), response={201: TurnAnswers}, summary="Post several gates")
@@ -133,9 +141,10 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
     """
     throttling.count_more(request, len(order.gates) - 1)
     sender, agent = _sender(request, order), agent_of(request, order.agent)
+    posted = [_posted(request, each, agent) for each in order.gates]
 
     def do() -> HttpResponse:
-        turns = posting.post([_posted(request, each, agent) for each in order.gates], sender, batch=True)
+        turns = posting.post(posted, sender, batch=True)
         return plain(TurnAnswers(gates=[TurnAnswer.of(turn) for turn in turns]), http_status=201)
 
     return once(request, key, do, binds=_bound(order, order.gates))
@@ -147,9 +156,8 @@ def _sender(request: HttpRequest, order: PostedBy) -> Sender:
     return Sender(by, team, reader_of(request), token_of(request), order.worker or by.name, order.deferred)
 
 
-def _bound(order: PostedBy, gates: Sequence[GateQuestion]) -> list[Any] | None:
-    calls = [each.bound() for each in gates]
-    return None if None in calls else [order.agent, order.team, calls]
+def _bound(order: PostedBy, gates: Sequence[GateQuestion]) -> list[Any]:
+    return [order.agent, order.team, [each.bound() for each in gates]]
 
 
 def _posted(request: HttpRequest, order: GateQuestion, agent: str) -> PostedGate:

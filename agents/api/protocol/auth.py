@@ -88,7 +88,7 @@ def actor_of(request: HttpRequest) -> Actor:
 
 
 def who_asks(request: HttpRequest) -> str:
-    """Return the name under which keys and requests are counted: the token's or the person's."""
+    """Return the name under which requests are counted and keys stored: the token's or the person's."""
     token = token_of(request)
     return f"token:{token.pk}" if token else f"user:{reader_of(request).pk}"
 

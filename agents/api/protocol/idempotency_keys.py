@@ -3,6 +3,12 @@
 The key, the work and the answer are one transaction. A refused request leaves nothing behind, not even its key; two
 that come at once wait for each other at the key's row.
 
+An agent's key is good for all of its tokens, so that one may be replaced while a request is sent again. It is stored
+under the name of the token that came first, and looked for under those of all tokens of the agent in that team,
+revoked ones too; requests of the agent with the same key wait for each other at a lock, since no row would stop two
+tokens. What may be handed out by a token is checked before: the operation's scope, its owner's rights, and here the
+policy under which the token may ask.
+
 Work that cannot be one transaction, because it waits for a worker or for its own commit, uses `kept`: the key is
 claimed before the work and the answer written after it, while others with the key wait. If the process dies in
 between, the work knows its `own` key.
@@ -19,24 +25,32 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import CharField, Q, QuerySet, Value
+from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest, HttpResponse
 from ninja import HeaderEx, P
 
-from agents.models import Answer
+from agents.models import Answer, Token
+from agents.remote import policy_of_token
 from agents.work_errors import KeyRefused, KeyReused
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values.canonical_json import canonical
 
-from .auth import who_asks
+from .auth import token_of, who_asks
 
 PRINTABLE = re.compile(r"[\x21-\x7e]{1,200}")
 REPLAYED = "Idempotency-Replayed"
 _CLAIM = """
 INSERT INTO agents_answer (who, key, request, binds, status, body, media_type, location)
-VALUES ($1, $2, $3, $4::bytea, 0, '', '', '')
+SELECT $1::text, $2::text, $3::bytea, $4::bytea, 0, ''::bytea, '', '' WHERE NOT EXISTS (
+  SELECT FROM agents_answer WHERE key = $2::text AND who = ANY(ARRAY(
+    SELECT 'token:' || id FROM agents_token WHERE team_id = $5::int AND agent = $6::text
+  ))
+)
 ON CONFLICT DO NOTHING RETURNING id
 """
 _LOCK, _UNLOCK = (f"SELECT {name}(hashtextextended($1, 0))" for name in ("pg_advisory_lock", "pg_advisory_unlock"))
+_IN_TURN = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _KEEP = "UPDATE agents_answer SET status = $2::smallint, body = $3, media_type = $4, location = $5 WHERE id = $1"
 
 Key = HeaderEx[
@@ -62,11 +76,12 @@ def once(request: HttpRequest, key: str, do: Callable[[], HttpResponse], *, bind
     if not key:
         with transaction.atomic():
             return do()
-    who, asked = _asked(request, key)
+    asked = _asked(request, key)
     part = None if binds is None else _digest(request, canonical(binds))
     with transaction.atomic():
-        row, before = _claim(who, key, asked, part)
+        row, before = _claim(request, key, asked, part)
         if before:
+            _check_handing_out(request, row)
             return _same(row, asked, part)
         answer = do()
         if answer.status_code >= 400:
@@ -83,9 +98,9 @@ def kept(request: HttpRequest, key: str, do: Callable[[], HttpResponse]) -> Http
     """
     if not key:
         return do()
-    who, asked = _asked(request, key)
-    with _alone(f"{who} {key}"):
-        row, _ = _claim(who, key, asked, None)
+    asked = _asked(request, key)
+    with _alone(f"{who_asks(request)} {key}"):
+        row, _ = _claim(request, key, asked, None)
         if row.status or bytes(row.request) != asked:
             return _same(row, asked)
         try:
@@ -106,16 +121,36 @@ def own(request: HttpRequest, key: str) -> str:
 
 def free_key(request: HttpRequest, key: str, *, location: str) -> None:
     """Forget the sender's key, if it is that of this place: the next request with it is carried out anew."""
-    Answer.objects.filter(who=who_asks(request), key=key, location=location).delete()
+    _stored_under(request, key).filter(location=location).delete()
 
 
-def _claim(who: str, key: str, asked: bytes, part: bytes | None) -> tuple[Answer, bool]:
+def _claim(request: HttpRequest, key: str, asked: bytes, part: bytes | None) -> tuple[Answer, bool]:
     """Return the key's row, and whether it was there before. One that was freed between the looks is claimed anew."""
+    token = token_of(request)
+    agents = [token.team_id, token.agent] if token and token.agent else [None, ""]
+    if agents[0]:
+        run_sql(_IN_TURN, [f"key of agent {agents[0]} {agents[1]} {key}"])
     while True:
-        if made := run_sql(_CLAIM, [who, key, asked, part]):
+        if made := run_sql(_CLAIM, [who_asks(request), key, asked, part, *agents]):
             return Answer(pk=made[0][0], request=asked), False
-        if row := Answer.objects.filter(who=who, key=key).first():
+        if row := _stored_under(request, key).first():
             return row, True
+
+
+def _stored_under(request: HttpRequest, key: str) -> QuerySet[Answer]:
+    """Return the sender's key: of an agent, whichever of its tokens came first."""
+    token, mine = token_of(request), Q(who=who_asks(request))
+    if token and token.agent:
+        name = Concat(Value("token:"), Cast("pk", CharField()))
+        mine |= Q(who__in=Token.objects.filter(team=token.team_id, agent=token.agent).values_list(name, flat=True))
+    return Answer.objects.filter(mine, key=key)
+
+
+def _check_handing_out(request: HttpRequest, row: Answer) -> None:
+    """Raise WorkNotAllowed where another token of the agent had this answer, and this one may ask for less."""
+    token = token_of(request)
+    if token and row.who != who_asks(request):
+        policy_of_token.check_other(token, int(row.who.removeprefix("token:")))
 
 
 @contextmanager
@@ -129,11 +164,11 @@ def _alone(name: str) -> Iterator[None]:
             run_sql(_UNLOCK, [name])
 
 
-def _asked(request: HttpRequest, key: str) -> tuple[str, bytes]:
-    """Return (the sender, the fingerprint of the request). Raises KeyRefused."""
+def _asked(request: HttpRequest, key: str) -> bytes:
+    """Return the fingerprint of the request. Raises KeyRefused."""
     if not PRINTABLE.fullmatch(key):
         raise KeyRefused
-    return who_asks(request), fingerprint(request)
+    return fingerprint(request)
 
 
 def _written(row: int, answer: HttpResponse) -> HttpResponse:

@@ -126,10 +126,11 @@ def put_thread_checkpoint(request: HttpRequest, order: bodies.PutCheckpoint, key
     fields |= dict.fromkeys(order.drop, DROP)
     new = NewCheckpoint(order.id, order.parent, fields, order.whole, order.invocation)
     seen = None if order.seen is None else _seen(order.seen)
+    owner = _owner(request, order)
 
     def do() -> HttpResponse:
         try:
-            made = saving.put(_owner(request, order), Place(order.thread, order.namespace), new, seen)
+            made = saving.put(owner, Place(order.thread, order.namespace), new, seen)
         except ValueRefused as error:
             raise _fault(f"/set{error.pointer}", error.reason) from error
         return _json({"seen": _plain(_known(made))}, 201)
@@ -141,11 +142,12 @@ def put_thread_checkpoint(request: HttpRequest, order: bodies.PutCheckpoint, key
 def put_thread_writes(request: HttpRequest, order: bodies.PutWrites, key: Key) -> HttpResponse:
     """Keep what a task wrote at a checkpoint, before the next one is saved. The same sent again is kept once."""
     writes = [(each.number, each.channel, each.value) for each in order.writes]
+    owner = _owner(request, order)
 
     def do() -> HttpResponse:
         place = Place(order.thread, order.namespace)
         try:
-            saving.put_writes(_owner(request, order), place, order.id, writes, task=order.task, path=order.path)
+            saving.put_writes(owner, place, order.id, writes, task=order.task, path=order.path)
         except ValueRefused as error:
             raise _fault(f"/writes{error.pointer}", error.reason) from error
         return _done()
@@ -158,9 +160,9 @@ def delete_thread_checkpoints(request: HttpRequest, order: bodies.Deletion, key:
     """Remove a thread's checkpoints, or those that invocations saved. What a hold protects is refused."""
     if bool(order.thread) == bool(order.invocations):
         raise WorkInvalid([FieldError(pointer="/thread", message="name a thread, or invocations: one of the two")])
+    owner = _owner(request, order)
 
     def do() -> HttpResponse:
-        owner = _owner(request, order)
         removing.delete(owner, order.thread) if order.thread else removing.delete_invocations(owner, order.invocations)
         return _done()
 
@@ -170,9 +172,10 @@ def delete_thread_checkpoints(request: HttpRequest, order: bodies.Deletion, key:
 @router.post("/copies", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Copy a thread")
 def copy_thread(request: HttpRequest, order: bodies.ThreadCopy, key: Key) -> HttpResponse:
     """Copy a thread with all namespaces, checkpoints and writes to a new one."""
+    owner = _owner(request, order)
 
     def do() -> HttpResponse:
-        copying.copy(_owner(request, order), order.thread, order.to)
+        copying.copy(owner, order.thread, order.to)
         return _done()
 
     return once(request, key, do)
@@ -181,9 +184,10 @@ def copy_thread(request: HttpRequest, order: bodies.ThreadCopy, key: Key) -> Htt
 @router.post("/prunes", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Prune a thread")
 def prune_thread(request: HttpRequest, order: bodies.ThreadPrune, key: Key) -> HttpResponse:
     """Keep the newest checkpoint of each namespace and what its DeltaChannels are rebuilt from; remove the rest."""
+    owner = _owner(request, order)
 
     def do() -> HttpResponse:
-        removing.prune(_owner(request, order), order.thread)
+        removing.prune(owner, order.thread)
         return _done()
 
     return once(request, key, do)
