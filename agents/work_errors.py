@@ -104,7 +104,7 @@ class WorkInvalid(WorkRefused):
 
 
 class TooManyGates(WorkRefused):
-    """The agent may not ask now; the sentence says why, and when it may."""
+    """The agent may not ask now; the sentence says why, and what to do instead."""
 
     status = 429
 

@@ -323,22 +323,32 @@ class UnprovenPolicy(NoSuchPolicy):
 
 
 class AskedTooOften(Exception):  # not translated: programs are told this
-    """The agent asks more than its policy lets it; ask again at `until`, in `seconds`."""
+    """The agent asks more than its policy lets it, until `until`, in `seconds`; `why` says so to people.
+
+    A model takes "ask again after 23:50" for an order, and asks until somebody says yes: it is told what to do instead,
+    as by the clients, and the time as a fact.
+    """
 
     code = "too_many_gates"
+    instead = (
+        "Do not do it another way. Do not ask for it again unasked: go on without it, or tell the person and ask what "
+        "they want."
+    )
 
     def __init__(self, agent: str, most: int, policy: str, *, now: dt.datetime, until: dt.datetime) -> None:
         self._wait(f"{agent} has asked {most} gates within an hour, and the policy {policy} allows no more", now, until)
 
     def _wait(self, why: str, now: dt.datetime, until: dt.datetime) -> None:
         self.until, self.seconds = until, max(int((until - now).total_seconds()) + 1, 1)
-        super().__init__(f"{why}. Ask again after {until:%H:%M:%S} UTC.")
+        self.why = f"{why}, until {until:%H:%M:%S} UTC."
+        super().__init__(f"{why}. {self.instead} This holds until {until:%H:%M:%S} UTC.")
 
 
 class AskedTooSoon(AskedTooOften):  # not translated: programs are told this
-    """The same was rejected more than once; ask again at `until`, in `seconds`, or ask for something else."""
+    """The same was rejected more than once, and is not asked about until `until`, in `seconds`."""
 
     code = "rejected_before"
 
     def __init__(self, gate: int, times: int, *, now: dt.datetime, until: dt.datetime) -> None:
-        self._wait(f"The same was rejected {times} times, the last time at gate {gate}", now, until)
+        told = f"The same was rejected {times} times, the last time at gate {gate}, and people are not asked about it"
+        self._wait(told, now, until)

@@ -121,7 +121,7 @@ def _work(claim: ClaimedRun, beat: ClaimBeat) -> None:
         go_on(session)
         HERE.let_go(run)
     except AskedTooOften as full:  # the step is run again when it may ask
-        claims.release(claim, status="queued", wake_at=full.until, reason=str(full), by=session.by, attempts=0)
+        claims.release(claim, status="queued", wake_at=full.until, reason=full.why, by=session.by, attempts=0)
 
 
 def go_on(session: RunSession) -> None:

@@ -160,7 +160,7 @@ def disk_full(request: HttpRequest) -> HttpResponse:
 
 
 def _not_now(request: HttpRequest, why: str) -> HttpResponse:
-    response = problem(request, 503, f"{why} Send the same request again later, with its Idempotency-Key.")
+    response = problem(request, 503, f"{why} The same request under its Idempotency-Key is done once.")
     response["Retry-After"] = str(PAUSE)
     return response
 

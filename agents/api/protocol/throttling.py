@@ -92,7 +92,7 @@ def too_many(request: HttpRequest, error: Throttled | None = None) -> HttpRespon
     rate: Rate = request.rate  # type: ignore[attr-defined]
     whose = "with this token" if token_of(request) else "with this account"
     whose = whose if rate.name == "requests" else "of this kind from your address"
-    told = f"More than {rate.most:,} requests a minute {whose}. Wait {rate.seconds} s before the next."
+    told = f"More than {rate.most:,} requests a minute {whose}. The next is answered in {rate.seconds} s."
     return _told(request, rate, told)
 
 

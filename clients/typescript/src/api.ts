@@ -226,6 +226,6 @@ function givenUp(told: Reply | Lost, patience: number): Error {
     );
   }
   const value = parsed(told.text);
-  const detail = `The server answered ${told.status} for ${patience} s. Try again later.`;
+  const detail = `The server answered ${told.status} for ${patience} s.`;
   return new Problem(told.status, isObject(value) ? value : { detail });
 }

@@ -43,10 +43,11 @@ export function refused(gate: Gate, actions: string[], place: Place): Refused | 
   if (!ending) return undefined;
   const about = actions.join(", ");
   if (ending.kind === "expired") {
-    return new Expired(`Nobody answered gate ${place.gate} in time, so ${about} is not done.`, place);
+    return new Expired(notDone(`Nobody answered gate ${place.gate} in time, so ${about} is not done`), place);
   }
   if (ending.kind === "withdrawn") {
-    return new Withdrawn(`Gate ${place.gate} was withdrawn: ${ending.feedback}`, place, { reason: ending.feedback });
+    const told = `Gate ${place.gate} was withdrawn, so ${about} is not done: ${ending.feedback}`;
+    return new Withdrawn(notDone(told), place, { reason: ending.feedback });
   }
   const words = actions.flatMap((name) => ending.actions[name] ?? []);
   const [first] = words;
@@ -58,8 +59,17 @@ export function refused(gate: Gate, actions: string[], place: Place): Refused | 
   if (ending.kind !== "rejected" && !none) return undefined;
   const reason = [...new Set(words.map((each) => each.reason).filter(Boolean))].join(" ") || ending.feedback;
   const by = words.find((each) => each.by)?.by ?? ending.by;
-  const told = sentence(`${by} said no to ${about}${reason ? `: ${reason}` : ""}`);
-  return new Rejected(`${told} Do not do it another way.`, place, { by, reason });
+  const told = `${by} said no to ${about}${reason ? `: ${reason}` : ""}`;
+  return new Rejected(notDone(told), place, { by, reason });
+}
+
+// A model takes "ask again after 23:50" for an order, and asks until somebody says yes. The server says the same.
+const INSTEAD =
+  "Do not do it another way. Do not ask for it again unasked: go on without it, or tell the person and ask what they want.";
+
+/** Return what an agent is told of what is not done: why, and what to do instead. */
+function notDone(why: string): string {
+  return `${sentence(why)} ${INSTEAD}`;
 }
 
 /** Return the decision on one action of a gate. */

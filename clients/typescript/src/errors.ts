@@ -86,7 +86,7 @@ export class Refused extends AtGate {
 /** People said no: `by` whom, and the `reason` in their words. */
 export class Rejected extends Refused {}
 
-/** Nobody decided in time. This is no rejection: ask again if it still matters. */
+/** Nobody decided in time. This is no rejection: a person says whether it still matters. */
 export class Expired extends Refused {}
 
 /** The gate was closed without an answer; `reason` says why. */

@@ -100,7 +100,7 @@ def test_a_refused_call_does_not_run_and_the_model_reads_why(mode: str) -> None:
     told = heard(run)
     assert "paid 5" not in told
     assert "Ada has been paid." in told
-    assert "Do not try to reach the same result another way" in told
+    assert "Do not do it another way" in told
     assert "wrote to Ada" in told
 
 

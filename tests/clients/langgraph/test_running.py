@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from deepagents import create_deep_agent
 from holdpoint import Altered, AsyncHoldpoint, CannotAsk, Expired, Question, Rejected, StillOpen, Withdrawn
+from holdpoint.endings import INSTEAD
 from holdpoint.langgraph import ThreadMoved, arun, run
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
@@ -52,7 +53,7 @@ INBOX = {
 EDIT: dict[str, Any] = {"verdict": "edit", "arguments": LESS}
 PAID = {"verdict": "respond", "response": "Paid."}
 NO = {"verdict": "reject", "reason": "Not this month."}
-TOLD = "Not this month. Do not try to reach the same result another way, unless you are asked to."
+TOLD = f"Not this month. {INSTEAD}"
 EDITED = {"type": "edit", "edited_action": {"name": "wire", "args": LESS}}
 
 

@@ -234,7 +234,7 @@ def test_a_process_that_ends_answers_those_who_wait(
     service.process.terminate()
     answer = asked.result(PATIENCE)["result"]["content"][0]["text"]
     assert json.loads(answer)["behavior"] == "deny"
-    assert "Ask again" in answer
+    assert "go on without it, or tell the person" in answer
     assert Gate.objects.open().filter(team=world.team).count() == 1
 
 

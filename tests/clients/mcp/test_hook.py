@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from holdpoint.endings import INSTEAD
 from playwright.sync_api import Page, expect
 
 from approvals.models import Gate
@@ -99,7 +100,7 @@ def test_a_rejection_denies_with_its_reason(web: str) -> None:
     found = answer.result(PATIENCE)
     assert found == {
         "permissionDecision": "deny",
-        "permissionDecisionReason": "Ann Okafor said no to Bash: Never by force. Do not do it another way.",
+        "permissionDecisionReason": f"Ann Okafor said no to Bash: Never by force. {INSTEAD}",
     }
 
 
@@ -189,7 +190,7 @@ def test_what_takes_longer_is_denied_and_found_by_the_call_that_the_model_makes_
     world, file = World(web), settings(tmp_path, wait=4)
     found = json.loads(still_open(lambda: asked(world, event(), file)))
     assert found["permissionDecision"] == "deny"
-    assert "Ask again with the same call" in found["permissionDecisionReason"]
+    assert "Once people have decided, the same call" in found["permissionDecisionReason"]
     decide(world.gate(), "approve")
     again = decided(lambda: asked(world, event(id="toolu_02"), file))
     assert (again["permissionDecision"], again["updatedInput"]) == ("allow", BASH)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from holdpoint import sending
+from holdpoint.endings import INSTEAD
 from holdpoint.mcp import asking, questions
 from mcp import Client
 from mcp_types import CallToolResult
@@ -80,7 +81,7 @@ def test_a_no_is_told_with_its_reason(web: str, prompt: Way) -> None:
     answer = told(asked.result(PATIENCE))
     assert answer == {
         "behavior": "deny",
-        "message": "Ann Okafor said no to Bash: Not while the release runs. Do not do it another way.",
+        "message": f"Ann Okafor said no to Bash: Not while the release runs. {INSTEAD}",
     }
 
 
@@ -102,7 +103,7 @@ def test_what_takes_longer_than_the_client_waits_is_not_lost(shared_web: Callabl
     early = json.loads(still_open(ask))
     gate = world.gate()
     assert early["behavior"] == "deny"
-    assert f"Nobody has decided yet at gate {gate.pk}, so nothing was done. Ask again" in early["message"]
+    assert f"Nobody has decided yet at gate {gate.pk}, so nothing was done. Go on without it" in early["message"]
     assert json.loads(still_open(ask)) == early
     decide(gate, "approve")
     assert told(decided(ask)) == {"behavior": "allow", "updatedInput": EDIT}
@@ -243,7 +244,7 @@ def test_many_prompts_at_once_get_the_answers_of_two_people(web: str, caplog: py
             assert each == {"behavior": "allow", "updatedInput": {"command": f"echo {at}"}}
         else:
             who = people[place // 2 % 2].get_full_name()
-            assert each["message"] == f"{who} said no to Bash: No {gate.pk}. Do not do it another way."
+            assert each["message"] == f"{who} said no to Bash: No {gate.pk}. {INSTEAD}"
     for at, (once, again) in enumerate(zip(answers, beside(ask_all).result(8 * PATIENCE), strict=True)):
         # whose first answer was lost asks again: it reads the same, or for that too late that it was told before
         assert again == once or (once["behavior"] == "allow" and "already. If you have done it" in again["message"]), at

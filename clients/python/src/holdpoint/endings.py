@@ -21,6 +21,11 @@ NO_SCOPE = (
     "This token may not work on runs, so the answer at gate {gate} was not handed out to it and the call was not made. "
     "Use a token with the scope runs:work."
 )
+# A model takes "ask again after 23:50" for an order, and asks until somebody says yes. The server says the same.
+INSTEAD = (
+    "Do not do it another way. Do not ask for it again unasked: go on without it, or tell the person and ask what they "
+    "want."
+)
 KEPT_BACK = "The server did not hand out the answer at gate {gate}, so the call was not made: {why}"
 
 
@@ -53,10 +58,10 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
     if ending is None:
         return None
     if ending.kind == "expired":
-        return Expired(f"Nobody answered gate {known['gate']} in time, so {about} is not done.", **known)
+        return Expired(not_done(f"Nobody answered gate {known['gate']} in time, so {about} is not done"), **known)
     if ending.kind == "withdrawn":
-        told = f"Gate {known['gate']} was withdrawn: {ending.feedback}"
-        return Withdrawn(told, reason=ending.feedback, **known)
+        told = f"Gate {known['gate']} was withdrawn, so {about} is not done: {ending.feedback}"
+        return Withdrawn(not_done(told), reason=ending.feedback, **known)
     words = [ending.actions[name] for name in actions if name in ending.actions]
     if len(words) == 1 and words[0].verdict == "respond":
         told = f"{words[0].by} answered instead of {about}, which is not done."
@@ -65,8 +70,8 @@ def refused(gate: Gate, actions: Sequence[str], known: Mapping[str, Any]) -> Ref
         return None
     reason = " ".join(dict.fromkeys(each.reason for each in words if each.reason)) or ending.feedback
     by = next((each.by for each in words if each.by), "") or ending.by
-    told = sentence(f"{by} said no to {about}{f': {reason}' if reason else ''}")
-    return Rejected(f"{told} Do not do it another way.", by=by, reason=reason, **known)
+    told = f"{by} said no to {about}{f': {reason}' if reason else ''}"
+    return Rejected(not_done(told), by=by, reason=reason, **known)
 
 
 def hand_out(api: Api, gate: int, *, to: str, frees: str = "") -> Op[HandedOut]:
@@ -107,6 +112,11 @@ def decision_of(gate: Gate, action: str) -> Decision:
         at=ending.at if ending else None,
         comment="\n".join(comments),
     )
+
+
+def not_done(why: str, fact: str = "") -> str:
+    """Return what an agent is told of what is not done now: why, what to do instead, and a fact at the end."""
+    return " ".join(filter(None, (sentence(why), INSTEAD, fact)))
 
 
 def sentence(said: str) -> str:

@@ -105,7 +105,7 @@ class Rejected(Refused):
 
 
 class Expired(Refused):
-    """Nobody decided in time. This is no rejection: ask again if it still matters."""
+    """Nobody decided in time. This is no rejection: a person says whether it still matters."""
 
 
 class Withdrawn(Refused):

@@ -139,4 +139,4 @@ def _given_up(told: Reply | Lost, patience: float) -> HoldpointError:
     found = told.json()
     if isinstance(found, dict):
         return problem(told.status, found)
-    return Problem(told.status, {"detail": f"The server answered {told.status} for {patience:g} s. Try again later."})
+    return Problem(told.status, {"detail": f"The server answered {told.status} for {patience:g} s."})

@@ -11,14 +11,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ..endings import INSTEAD, not_done
 from .questions import BATCHED, BREAKPOINT, EDIT, INBOX, INBOXES, PER_CALL, REJECT, RESPOND, TEXT, GraphQuestion
 
 EXPIRED = "expired"
-NO_OTHER_WAY = "Do not try to reach the same result another way, unless you are asked to."
-NOBODY = (
-    "Nobody decided in time, so the call did not run. This is not a rejection: "
-    "say that it waits for a decision, and do not try another way."
-)
+NOBODY = not_done("Nobody decided in time, so the call did not run. This is not a rejection")
 
 
 def takes_silence(question: GraphQuestion) -> bool:
@@ -84,7 +81,7 @@ def reason(question: GraphQuestion) -> str:
     decided = question.decided or {}
     if decided["verdict"] == EXPIRED:
         return NOBODY
-    return " ".join(filter(None, [str(decided.get("reason", "")).strip(), NO_OTHER_WAY]))
+    return " ".join(filter(None, [str(decided.get("reason", "")).strip(), INSTEAD]))
 
 
 def _filled_in(question: GraphQuestion) -> Any:

@@ -26,7 +26,7 @@ from ..approvals import deferred
 from ..awaiting import awaited
 from ..calls import in_words
 from ..client import AsyncHoldpoint
-from ..endings import decision_of, hand_out, refused, sentence
+from ..endings import INSTEAD, decision_of, hand_out, not_done, refused, sentence
 from ..errors import Answered, Expired, HoldpointError, KeyReused, Problem, Rejected, StillOpen, Unreachable
 from ..exact_calls import approved, digest
 from ..exchange import Op
@@ -37,6 +37,7 @@ from ..sending import Api
 SHORTLY = 0.25  # seconds
 LASTS = 600.0  # seconds for which a refusal of a call without an id is told again
 LOST = 30.0  # seconds in which an approval that was told before still allows the call: the first answer may be lost
+LATE = "Holdpoint did not answer in time"
 TOLD = "You were told this at {at:%H:%M} UTC on {at:%-d %B} already. If you have done it, do not do it again."
 ONCE = "An approval is for one call, so this one is not allowed: make it anew, and people are asked again."
 TAKEN = (
@@ -223,8 +224,8 @@ def _answered(api: Api, number: int, until: float, asked: Mapping[str, Any] | No
         outcome = yield from awaited(api, number, until)
     except StillOpen as still:
         told = (
-            f"Nobody has decided yet at gate {number}, so nothing was done. Ask again with the same call, or with gate "
-            f"{number}, to get the decision; people decide at {still.url}"
+            f"Nobody has decided yet at gate {number}, so nothing was done. Go on without it, or tell the person that "
+            f"it waits. Once people have decided, the same call or gate {number} gives their decision: {still.url}"
         )
         return Answer(status="open", message=told, gate=number, url=still.url)
     gate = yield from api.get(f"gates/{number}", Gate)
@@ -265,8 +266,9 @@ def _is_over(api: Api, found: Answer) -> bool:
 
 def in_trouble(error: Exception) -> str:
     """Return why people could not be asked, and what to do; nothing was done."""
-    if isinstance(error, Unreachable):
-        return "Holdpoint did not answer in time, so nobody was asked or has decided, and nothing was done. Ask again."
+    if isinstance(error, Unreachable) or (isinstance(error, Problem) and error.status >= 500):
+        return not_done(f"{LATE}, so nobody was asked or has decided, and nothing was done")
     if isinstance(error, Problem):
-        return f"Holdpoint refused the question, so nothing was done: {error}"
+        told = f"Holdpoint refused the question, so nothing was done: {error}"
+        return not_done(told) if error.status == 429 and INSTEAD not in told else told
     return f"Nothing was done: {error}"

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from .. import exact_calls
 from ..answers import Answer as Told
 from ..client import AsyncHoldpoint
+from ..endings import not_done
 from ..errors import HoldpointError
 from ..holding import LOG
 from ..plans import Risk, Step
@@ -19,9 +20,8 @@ from ..runs import AsyncRun
 from . import asking, questions
 from .limits import REST, Limits
 
-AGAIN = (
-    "Holdpoint did not answer in time, so nothing was done. Ask again with the same call: if people were asked, "
-    "that finds their decision, or asks them again."
+LATE = not_done(
+    f"{asking.LATE}, so nothing was done", "If people were asked, the same call gives their decision once there is one."
 )
 SAVES, VERSION = "save", "mcp-checkpoints-1"
 TOKENS_OWN = "-"  # the agent that the token is for
@@ -44,7 +44,7 @@ class Call(BaseModel):
 
     def late(self) -> Json:
         """Return the answer where it took too long."""
-        return self.denial(AGAIN) or {"status": "open", "message": AGAIN}
+        return self.denial(LATE) or {"status": "open", "message": LATE}
 
     def denial(self, why: str) -> Json | None:
         """Return the answer that nothing may be done; None where that is an error of the tool."""
@@ -91,8 +91,9 @@ class RequestApproval(Call):
     does = (
         "Asks people to approve something before you do it, and waits a while for their decision. If `status` is "
         "approved, do it with the `arguments` of the answer, which people may have changed, and only so. If it is "
-        "open, call await_decision with the gate's number later. If it is rejected, do not do it another way. An "
-        "approval is for one call: the next one asks people again. `told_at` says that you were told it before."
+        "open, await_decision gives the decision by the gate's number. If it is rejected or expired, go on without it "
+        "or ask the person: do not do it another way, and do not ask for it again unasked. An approval is for one "
+        "call: the next one asks people again. `told_at` says that you were told it before."
     )
     action: str = Field(description="What you want to do: a short name, as send_mail.", min_length=1, max_length=100)
     arguments: Json = Field({}, description="With which values, exactly as you will use them.")

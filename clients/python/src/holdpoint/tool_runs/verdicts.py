@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..calls import in_words
-from ..endings import sentence
+from ..endings import not_done
 from ..errors import CannotResume
 from .plan import digest
 
 Kind = Literal["approve", "edit", "reject", "expired"]
-OTHERWISE = "Do not do it another way."
+OTHERWISE = "Do not do it another way."  # of what was done
 HAPPENED = "It was done, as people found out. Its result is not known."
 
 
@@ -51,12 +51,9 @@ class Verdict:
     def words(self) -> str:
         """Return what the agent is told of a call that does not run."""
         if self.kind == "expired":
-            return (
-                f"Nobody decided about {self.tool} in time, so it was not done. This is not a rejection: say so, or "
-                "ask again if it still matters."
-            )
+            return not_done(f"Nobody decided about {self.tool} in time, so it was not done. This is not a rejection")
         said = f"{self.by} said no to {self.tool}"
-        return f"{sentence(f'{said}: {self.reason}' if self.reason else said)} {OTHERWISE}"
+        return not_done(f"{said}: {self.reason}" if self.reason else said)
 
 
 def verdicts(state: Mapping[str, Any]) -> list[Verdict]:
