@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,15 +21,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .. import exact_calls
 from ..client import AsyncHoldpoint
+from ..endings import not_done
 from ..errors import HoldpointError
 from . import asking, questions, replaced
 from .asking import Answer
+from .claude_tools import PASSES, notice_about
 from .limits import Limits
 
 EVENT = "PreToolUse"
 SETTINGS = "HOLDPOINT_HOOK_SETTINGS"
-QUESTIONS = ("AskUserQuestion", "ExitPlanMode")  # Claude Code asks by them: allowed here, they would go unanswered
-READS = ("Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite", "TaskList", "TaskGet", "BashOutput")
 HEARD = (
     "People changed this call before it was made: {changes}. Go on with what was done, and do not repeat your own call."
 )
@@ -41,7 +42,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     ask: list[str] = Field(["*"], description="Tools to ask about.")
-    passes: list[str] = Field([*READS, *QUESTIONS], alias="pass", description="Tools that are not asked about.")
+    passes: list[str] = Field([*PASSES], alias="pass", description="Tools that are not asked about.")
     wait: float = Field(50.0, gt=0, le=3600, description="Seconds to wait; below the hook's own timeout.")
     late: Literal["defer", "deny", "ask"] = Field("deny", description="The answer where people take longer.")
     policy: str = Field("", description="The policy by which people decide.")
@@ -91,14 +92,15 @@ async def answered(sent: bytes, settings_file: str) -> Json | None:
     if not settings.asks(use.tool_name):
         return None
     limits = Limits(settings.wait)
-    told = decided("deny", "Holdpoint did not answer in time, so this is not allowed. Ask again.")
+    told = decided("deny", not_done(f"{asking.LATE}, so this is not allowed"))
     with limits.within():
         try:
             async with AsyncHoldpoint(patience=limits.patient) as hp:
                 told = in_terms(await asked_of_people(hp, use, settings, limits), use, settings)
         except HoldpointError as error:
             told = decided("deny", asking.in_trouble(error))
-    return told
+    notice = "" if use.tool_name in settings.ask else notice_about(use.tool_name)
+    return told | ({"systemMessage": notice} if notice and is_first(use.tool_name) else {})
 
 
 async def asked_of_people(hp: AsyncHoldpoint, use: Use, settings: Settings, limits: Limits) -> Answer:
@@ -137,6 +139,20 @@ def decided(decision: Decision, reason: str) -> Json:
     """Return a decision."""
     told = {"hookEventName": EVENT, "permissionDecision": decision, "permissionDecisionReason": reason}
     return {"hookSpecificOutput": told}
+
+
+def is_first(tool: str) -> bool:
+    """Record that the person was told of this tool, and return whether it is the first time on this machine."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = Path(state) / "holdpoint" / "unknown-tools"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / sha256(tool.encode()).hexdigest()).open("x").close()
+    except FileExistsError:
+        return False
+    except (OSError, RuntimeError):  # the latter where there is no home
+        return True
+    return True
 
 
 def settings_of(file: str) -> Settings:
