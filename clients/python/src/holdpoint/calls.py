@@ -198,7 +198,7 @@ class _Call:
     def done(self, result: Any = None) -> Op[None]:
         """Report that it happened, with its result. A result that is not JSON is kept as text.
 
-        Raises NotDone for a coroutine or a generator, of which nothing has run.
+        Raises HoldpointError for a coroutine or a generator, which is no result yet.
         """
         refuse_unfinished(self._allowed.action, result)
         writes = {} if self._allowed.undoes else {self._allowed.action + RESULT: kept(result)}
@@ -232,18 +232,16 @@ def read(adapter: TypeAdapter[T], arguments: Any) -> T:
 
 
 def refuse_unfinished(name: str, result: Any) -> None:
-    """Raise NotDone for a result of which nothing has run, HoldpointError for one that may be under way."""
+    """Raise HoldpointError for a coroutine or a generator: what the function did before it returned it is not known."""
     yields = inspect.isgenerator(result) or inspect.isasyncgen(result)
     if not (yields or inspect.isawaitable(result)):
         return
-    instead = "Return all that it yields, as a list." if yields else "Await it, in a coroutine function."
-    told = f"{name} returned a {type(result).__name__} and not its result, so it is not reported as done. {instead}"
     if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
         result.close()  # else Python warns of it later
-        raise NotDone(told)
-    if inspect.isgenerator(result) and inspect.getgeneratorstate(result) == inspect.GEN_CREATED:
-        raise NotDone(told)
-    raise HoldpointError(told)
+    instead = "Return all that it yields, as a list." if yields else "Await it, in a coroutine function."
+    raise HoldpointError(
+        f"{name} returned a {type(result).__name__} and not its result, so it is not reported as done. {instead}"
+    )
 
 
 def kept(result: Any) -> Any:
