@@ -22,12 +22,12 @@ from tests.clients.mcp import claude_code
 SENT = {
     "2.1.197": (
         "Agent Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree NotebookEdit Read ReportFindings "
-        "ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate WebFetch WebSearch "
-        "Workflow Write"
+        "ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate WebFetch "
+        "WebSearch Workflow Write"
     ),
     "2.1.332": (
-        "Agent Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read "
-        "ReportFindings ScheduleWakeup SendMessage Skill TaskStop WebFetch WebSearch Workflow Write"
+        "Agent Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit "
+        "Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop WebFetch WebSearch Workflow Write"
     ),
 }  # fmt: skip
 PASSING = """
