@@ -17,8 +17,9 @@ from approvals.audit import evidence
 from approvals.cards import amount, binding, likeness
 from approvals.cards.card import Card, completed
 from approvals.models import Gate, Policy, Proposal, take_owed_sample
-from approvals.policy import authorship, calendars, escalation, missing_policy, pacing, required, tally
+from approvals.policy import authorship, calendars, escalation, pacing, required, tally
 from approvals.policy.requirements import RISKS, Requirements
+from approvals.policy.rules import missing_policy
 from approvals.tools import drawing
 from approvals.webhooks import outbox
 from checkpoints.actors import Actor

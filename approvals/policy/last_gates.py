@@ -1,4 +1,4 @@
-"""What a policy's author is warned of before its rules count: fields that no gate has, and rules that stay unclear.
+"""Warns a policy's author before its rules count: of fields that no gate has, and of rules that stay unclear.
 
 Read from the last gates of its name, and where they show nothing from the schemas of the team's registered tools.
 """

@@ -16,7 +16,7 @@ from agents.errors import AgentError, ConfigRefused, InputRefused
 from agents.runs.start import checked, start_run
 from agents.serving import missing_workers
 from approvals.models import Gate
-from approvals.policy import missing_policy
+from approvals.policy.rules import missing_policy
 from checkpoints import actors
 from checkpoints.access.permissions import own_teams
 from checkpoints.errors import PlanChanged, ValueRefused

@@ -14,10 +14,10 @@ from django.utils.translation import ngettext
 
 from approvals.english import listed
 from approvals.models import Decision, Gate, Proposal
-from approvals.policy import authority, authorship, enough_reviewers, missing_policy, required, tally
+from approvals.policy import authority, authorship, enough_reviewers, required, tally
 from approvals.policy.authority import Seat
 from approvals.policy.requirements import Requirements
-from approvals.policy.rules import stage_words
+from approvals.policy.rules import missing_policy, stage_words
 from approvals.policy.rules.stage_words import Names
 from approvals.policy.tally import CountedVote, Tally
 from checkpoints import actors
