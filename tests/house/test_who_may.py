@@ -64,7 +64,7 @@ EXCEPTIONS = {
     ("agents/api/programs/withdrawals.py", "started_by_id"): "whose own program asks, which the API's door has let in",
     ("agents/runs/query.py", "started_by_id"): "a filter of a list, over the teams that the reader sees",
     ("agents/queries/first_steps.py", "Right"): "asks whether anybody may decide yet, of an installation",
-    ("checkpoints/access/missing_permission.py", "is_superuser"): "of colleagues who can give a permission, to name them",
+    ("checkpoints/access/missing_permission.py", "is_superuser"): "of colleagues who give a permission, to name them",
 }
 
 NAMED_BEFORE_DJANGO = {"config/local/seed.py"}
