@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
+from checkpoints.access.missing_permission import ASK, IN_TEAMS
 from checkpoints.access.permissions import DECIDE_GATE, members_where, right_in
 from checkpoints.actors import of_user
 from checkpoints.postgresql.batch_query import typed
@@ -140,7 +141,8 @@ def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Coll
         names = _(" or ").join(
             [*(group.name for group in gate.reviewers), *(of_user(each).name for each in gate.policy.named)]
         )
-        return _("Only people in %(teams)s who may decide gates can decide this one.") % {"teams": names}
+        words = {"teams": names, "permission": IN_TEAMS[DECIDE_GATE], "ask": ASK}  # of many gates: names nobody to ask
+        return _("Only people in %(teams)s with the permission “%(permission)s” can decide this. %(ask)s") % words
     if apart := why_apart(person, gate):
         return apart
     return "" if own or set(lenders) - apart_from(gate) else str(FOR_NOBODY)

@@ -26,6 +26,7 @@ IN_TEAMS: dict[str, str | Promise] = {
     may.VIEW_AUDIT: gettext_lazy("see the team's audit, have the seals verified, and export"),
     may.ERASE_TEXT: gettext_lazy("erase what people wrote from the audit"),
 }
+ASK = gettext_lazy("Ask your administrator, who can give it in the administration, under Teams.")
 MOST = 3  # people who are named
 
 
@@ -48,5 +49,5 @@ def _who_gives(user: Any) -> str:
         return _("You can give it yourself in the administration, under Teams.")
     names = [of_user(each).name for each in may.colleagues(user).filter(is_superuser=True)[:MOST]]
     if not names:
-        return _("Ask your administrator, who can give it in the administration, under Teams.")
+        return str(ASK)
     return _("%(people)s can give it in the administration, under Teams.") % {"people": _(" or ").join(names)}

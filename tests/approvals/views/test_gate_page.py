@@ -92,7 +92,8 @@ def test_whoever_may_only_look_sees_why_and_gets_no_form() -> None:
     gate = make_gate(team=team)
     page = signed_in(ann(team)).get(f"/gates/{gate.pk}/").content.decode()
     assert 'id="decision"' not in page
-    assert "who may decide gates can decide this one" in page
+    assert "with the permission “decide at the gates of policies that name the team” can decide this." in page
+    assert "Ask your administrator, who can give it" in page
 
 
 def test_markup_from_an_agent_stays_text_everywhere_on_the_page() -> None:
