@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -25,8 +26,9 @@ class Sent(NamedTuple):
 
 
 # What becomes of a request: "" lets it pass, "lose" loses its answer, a path passes it to another address of the
-# server, a status with seconds refuses it.
-Fate = Callable[[Sent], str | tuple[int, str]]
+# server, a status with seconds, and where it has one its code, refuses it.
+Refusal = tuple[int, str] | tuple[int, str, str]
+Fate = Callable[[Sent], str | Refusal]
 
 
 class Proxy:
@@ -51,7 +53,9 @@ class Proxy:
                 outer.seen.append(sent)
                 fate = fate_of(sent)
                 if isinstance(fate, tuple):
-                    self.answer(fate[0], b'{"detail": "Later."}', {"Retry-After": fate[1]})
+                    problem = {"detail": "Later."} | ({"code": fate[2]} if len(fate) == 3 else {})
+                    kind = {"Content-Type": "application/problem+json"} if "code" in problem else {}
+                    self.answer(fate[0], json.dumps(problem).encode(), {"Retry-After": fate[1], **kind})
                     return
                 headers = {name: self.headers[name] for name in PASSED if name in self.headers}
                 path = fate if fate.startswith("/") else self.path
@@ -88,11 +92,11 @@ class Proxy:
         return [each for each in self.seen if each.method == "POST" and each.path.endswith(what)]
 
 
-def first(what: str, becomes: str | tuple[int, str], times: int = 1) -> Fate:
+def first(what: str, becomes: str | Refusal, times: int = 1) -> Fate:
     """The first POSTs to addresses that end with `what` have this fate; all else passes."""
     left = [times]
 
-    def fate(sent: Sent) -> str | tuple[int, str]:
+    def fate(sent: Sent) -> str | Refusal:
         if sent.method == "POST" and sent.path.endswith(what) and left[0]:
             left[0] -= 1
             return becomes

@@ -343,6 +343,29 @@ def test_a_block_reports_no_coroutine_and_no_generator_as_its_result(web: str) -
     assert Effect.objects.get(run__team=world.team).status == "unknown"
 
 
+def test_work_that_the_report_would_run_is_no_result(web: str) -> None:
+    """The report read it to where it raised, took that for no JSON, and said that all of it was done."""
+    world, paid = World(web), []
+
+    def pay(who: str) -> str:
+        paid.append(who)
+        if who == "bob":
+            raise ValueError("The account is closed.")
+        return who
+
+    with world.client() as hp:
+
+        @hp.requires_approval(timeout=PATIENCE)
+        def pay_all(people: list[str]) -> dict[str, object]:
+            return {"paid": [map(pay, people)]}
+
+        gate = pay_all.defer(["ann", "bob", "cem"]).id
+        world.decides()
+        with pytest.raises(HoldpointError, match="pay_all returned a result with a map and not its result"):
+            pay_all.resume(gate)
+    assert (paid, Effect.objects.get(run__team=world.team).status) == ([], "unknown")
+
+
 def test_a_function_that_yields_is_refused_where_it_stands() -> None:
     """The report read a generator to its end, so that its body ran there, and the caller got an empty one."""
 

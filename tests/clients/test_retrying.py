@@ -107,6 +107,14 @@ def test_a_server_that_asks_to_wait_for_longer_than_there_is_patience_is_told_at
     assert len(way.seen) == 1
 
 
+def test_what_people_rejected_is_not_asked_again_by_the_client_itself(proxy: Start) -> None:
+    """Where the pause was shorter than the client's patience, people were asked a third time by nobody's will."""
+    way = proxy(first("/gates", (429, "0", "rejected_before")))
+    with World(way.url).client() as hp, pytest.raises(TooMany, match="Later") as refused:
+        hp.approve.defer("wire")
+    assert (refused.value.code, len(way.seen)) == ("rejected_before", 1)
+
+
 def test_a_refusal_is_final(proxy: Start) -> None:
     way = proxy(lambda sent: "")
     world = World(way.url)

@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pytest
 from holdpoint import Invalid, StaleToken
+from holdpoint.errors import CannotResume
+from holdpoint.tool_runs import driving
 from holdpoint.tool_runs.driving import ToolRun
 from holdpoint.tool_runs.plan import Words
 from holdpoint.tool_runs.verdicts import Verdict
@@ -72,3 +74,21 @@ def test_a_call_that_cannot_begin_lets_the_others_of_its_turn_begin(refuses: str
         return run.begun
 
     assert asyncio.run(turn())[-1] == "second"
+
+
+def test_a_call_at_which_the_run_stands_and_that_is_not_made_again_ends_the_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its process had died, and its tool took other arguments by now: the next call waited for ever."""
+    monkeypatch.setattr(driving, "COMES_WITHIN", 0.05)
+
+    async def turn() -> None:
+        run = Standing("", [])
+        hp, standing, framework = cast(Any, (SimpleNamespace(), run, SimpleNamespace(agent="teller")))
+        made: ToolRun[Any] = ToolRun(hp, standing, framework, Words())
+        made._at = "first"
+        with pytest.raises(CannotResume, match="stands at first, which the agent did not call again"):
+            await asyncio.wait_for(made.begin(verdict("second"), "pay", {}), PATIENCE)
+        assert run.begun == []
+
+    asyncio.run(turn())

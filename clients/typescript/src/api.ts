@@ -126,7 +126,7 @@ export class Api {
     const until = now() + patience;
     for (let pause = FIRST; ; pause = Math.min(2 * pause, MOST)) {
       const told = await this.#attempt(method, url, options, body);
-      if (told.status && told.status !== 429 && told.status < 500) return read(told as Reply);
+      if (told.status && isFinal(told as Reply)) return read(told as Reply);
       const wait = askedToWait(told) || pause * (0.5 + Math.random() / 2);
       if (now() + wait > until) throw givenUp(told, patience);
       if (pause === 2 * FIRST) {
@@ -177,6 +177,13 @@ export function now(): number {
 export async function rest(seconds: number, signal?: AbortSignal, ref = true): Promise<void> {
   await sleep(1000 * seconds, undefined, { ref, ...(signal && { signal }) }).catch(() => undefined);
   signal?.throwIfAborted();
+}
+
+/** Tell whether sending it again is of no use. What people rejected is not asked about again unasked. */
+function isFinal({ status, text }: Reply): boolean {
+  if (status !== 429) return status < 500;
+  const value = parsed(text);
+  return isObject(value) && value["code"] === "rejected_before";
 }
 
 function read<T>(told: Reply): Read<T> {

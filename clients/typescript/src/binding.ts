@@ -9,9 +9,9 @@ import type { Edit, Gate } from "./endings.js";
 import { Altered } from "./errors.js";
 import { digestOf, parse, stringify, textAt } from "./exact.js";
 
-/** What a program asks about, and people's changes to it. */
+/** What a program asks about, as JSON text, and people's changes to it. */
 export interface Question {
-  asked: object | undefined;
+  asked: string | undefined;
   edits: Edit[];
 }
 
@@ -27,7 +27,7 @@ export function bound(gate: Read<Gate>, action: string, given: string | undefine
   const hidden = masked.filter((each) => each.startsWith(place)).map((each) => each.slice(place.length));
   // Digests are of the true values: a card whose secrets are masked cannot be checked against its own.
   const known = masked.length > 0 || digestOf(textAt(gate.text, "card") ?? "") === digest;
-  const same = given !== undefined && approved !== undefined && without(given, hidden) === without(approved, hidden);
+  const same = given !== undefined && approved !== undefined && shown(given, hidden) === shown(approved, hidden);
   if (!known || outcome?.seen !== digest || !same) {
     throw new Altered(
       `The arguments of ${action} are not those that people approved at gate ${gate.value.id}, so nothing was done. ` +
@@ -35,8 +35,9 @@ export function bound(gate: Read<Gate>, action: string, given: string | undefine
     );
   }
   const { asked, edits } = question;
-  const wanted = asked && stringify(edited(parse(stringify(asked)), edits));
-  if (wanted !== undefined && !isDeepStrictEqual(parse(without(given, hidden)), parse(without(wanted, hidden)))) {
+  // Both are read from texts and not written again: a float of 1e+20 would become an integer.
+  const wanted = asked && without(edited(parse(asked), edits), hidden);
+  if (wanted !== undefined && !isDeepStrictEqual(without(parse(given), hidden), wanted)) {
     throw new Altered(
       `People were asked at gate ${gate.value.id} about other arguments of ${action} than these, so nothing was done. ` +
         "Ask again, under another key.",
@@ -68,15 +69,18 @@ function tokensOf(pointer: string): string[] {
 }
 
 /** Return a JSON text without the values at some pointers. */
-function without(text: string, pointers: string[]): string {
-  if (pointers.length === 0) return text;
-  const value = parse(text);
+function shown(text: string, pointers: string[]): string {
+  return pointers.length === 0 ? text : stringify(without(parse(text), pointers));
+}
+
+/** Return a value without those at some pointers: null stands in their place. */
+function without(value: unknown, pointers: string[]): unknown {
+  const root: Record<string, unknown> = { "": value };
   for (const pointer of pointers) {
-    const names = tokensOf(pointer).slice(1);
-    const last = names.pop();
-    if (last === undefined) return "";
-    const holder = names.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], value);
+    const names = tokensOf(pointer);
+    const last = names.pop() ?? "";
+    const holder = names.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], root);
     if (typeof holder === "object" && holder !== null) (holder as Record<string, unknown>)[last] = null;
   }
-  return stringify(value);
+  return root[""];
 }

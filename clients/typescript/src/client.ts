@@ -78,8 +78,9 @@ export class Holdpoint {
   async approve<A extends object, R>(name: string, args: A, options: Options & Undoing<A>, work: Work<A, R>): Promise<R> {
     needed(work);
     const body = question(name, args, options);
+    const asked = argumentsOf(body);
     const { id } = await this.#post(body, options);
-    return this.#gone<A, R>(id, options, work, argumentsOf(body));
+    return this.#gone<A, R>(id, options, work, asked);
   }
 
   /** Ask, and return at once; this process or another resumes by the gate's number. `askOnly`: as `ask`. */
@@ -110,8 +111,9 @@ export class Holdpoint {
   /** Ask people without doing anything. Throws Rejected, Expired, Withdrawn, Stopped, StillOpen, NotHandedOut. */
   async ask<A extends object>(name: string, args: A, options: Options = {}): Promise<Said<A>> {
     const body = question(name, args, options);
+    const asked = argumentsOf(body);
     const { id } = await this.#post({ ...body, ask_only: true }, options);
-    return new Way(this.api, id, options, false, false, argumentsOf(body)).said<A>();
+    return new Way(this.api, id, options, false, false, asked).said<A>();
   }
 
   /** Wait for the answer to a question that was deferred; throws what `ask` does. */
@@ -123,8 +125,9 @@ export class Holdpoint {
   async approveEach<A extends object>(actions: Ask[], options: GateOptions, work: Work<A, unknown>): Promise<Results> {
     needed(work);
     const body = questions(actions, options);
+    const asked = argumentsOf(body);
     const { id } = await this.#post(body, options);
-    return this.#goneEach<A>(id, options, work, argumentsOf(body));
+    return this.#goneEach<A>(id, options, work, asked);
   }
 
   /** Ask about several actions, and return at once; go on by `resumeEach`. */
@@ -149,7 +152,7 @@ export class Holdpoint {
   }
 
   async #gone<A extends object, R>(
-    gate: number, options: Waiting & Undoing<A>, work: Work<A, R>, asked?: Record<string, object>,
+    gate: number, options: Waiting & Undoing<A>, work: Work<A, R>, asked?: Record<string, string>,
   ): Promise<R> {
     const { undo } = options;
     for (;;) {
@@ -160,7 +163,7 @@ export class Holdpoint {
   }
 
   async #goneEach<A extends object>(
-    gate: number, waiting: Waiting, work: Work<A, unknown>, asked?: Record<string, object>,
+    gate: number, waiting: Waiting, work: Work<A, unknown>, asked?: Record<string, string>,
   ): Promise<Results> {
     const way = new Way(this.api, gate, waiting, true, false, asked);
     await way.decided();

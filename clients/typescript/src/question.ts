@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { Body } from "./api.js";
+import { stringify } from "./exact.js";
 import type { components } from "./openapi.js";
 import { type Undo, nameOf } from "./undoing.js";
 import type { Waiting } from "./way.js";
@@ -101,9 +102,9 @@ export function questions(actions: Ask[], options: GateOptions): PostGate {
   return { ...words, title, thread: conversation, actions: actions.map(action) } as PostGate;
 }
 
-/** Return the arguments that a posted gate asks about, by action. */
-export function argumentsOf(body: PostGate): Record<string, object> {
-  return Object.fromEntries(body.actions.map((each) => [each.id, each.arguments as object]));
+/** Return the arguments that a posted gate asks about, by action, as texts: the caller may change its object meanwhile. */
+export function argumentsOf(body: PostGate): Record<string, string> {
+  return Object.fromEntries(body.actions.map((each) => [each.id, stringify(each.arguments)]));
 }
 
 /** Return what asks the same again, of a gate's card. */

@@ -53,7 +53,7 @@ export class Way {
     waiting: Waiting,
     readonly each = false,
     readonly undoes = false, // whether the program can undo what it did
-    readonly asked: Record<string, object> = {}, // what this program asks about, by action; none by the gate's number
+    readonly asked: Record<string, string> = {}, // what this program asks about, by action; none by the gate's number
   ) {
     this.#first = gate;
     this.#until = waiting.timeout === undefined ? Infinity : now() + waiting.timeout;

@@ -116,7 +116,7 @@ def test_to_others_it_is_not_there(path: str, method: str, who: str) -> None:
     elif method == "get":
         assert answer.json()["items"] == []
     else:
-        assert "may not" in refusal(answer, 403)["detail"]
+        assert "the permission “manage the team's webhooks”" in refusal(answer, 403)["detail"]
     assert kinds(delivery().webhook_id) == before
     assert Webhook.objects.filter(team=gate().team).count() == 1
 

@@ -89,6 +89,17 @@ def test_items_and_members_that_people_added_and_took_out_are_theirs(web: str, p
     assert told.result() == edited
 
 
+def test_a_float_that_people_typed_is_theirs_and_what_the_caller_changes_meanwhile_is_not_asked(
+    web: str, program: Program
+) -> None:
+    """1e+20 was written again as an integer, which differs; and the object that the caller holds was compared."""
+    world = World(web)
+    asks = "const args = { rate: 1.5, note: 'a' }; const told = hp.approve('set', args, {}, (call) => call.text);"
+    told = program(world, f"{asks} setTimeout(() => {{ args.note = 'b'; }}, 0); return told;")
+    world.decides("edit", arguments={"set": {"rate": 1e20, "note": "a"}})
+    assert told.result() == '{"note":"a","rate":1e+20}'
+
+
 @pytest.mark.parametrize(
     ("place", "was", "becomes"),
     [

@@ -104,6 +104,13 @@ def test_a_server_that_asks_to_wait_for_longer_than_there_is_patience_is_told_at
     assert len(way.seen) == 1
 
 
+def test_what_people_rejected_is_not_asked_again_by_the_client_itself(proxy: Start, program: Program) -> None:
+    way = proxy(first("/gates", (429, "0", "rejected_before")))
+    with pytest.raises(Thrown, match=r"Problem: Later\. \(429"):
+        program(World(way.url), DEFERS).result()
+    assert len(way.seen) == 1
+
+
 def test_a_refusal_is_final(proxy: Start, program: Program) -> None:
     way = proxy(lambda sent: "")
     world = World(way.url)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from .answers import Begun, Turn, Undone
 from .drivers import Awaiting, Blocking, operation
@@ -232,16 +233,42 @@ def read(adapter: TypeAdapter[T], arguments: Any) -> T:
 
 
 def refuse_unfinished(name: str, result: Any) -> None:
-    """Raise HoldpointError for a coroutine or a generator: what the function did before it returned it is not known."""
-    yields = inspect.isgenerator(result) or inspect.isasyncgen(result)
-    if not (yields or inspect.isawaitable(result)):
-        return
-    if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
-        result.close()  # else Python warns of it later
-    instead = "Return all that it yields, as a list." if yields else "Await it, in a coroutine function."
-    raise HoldpointError(
-        f"{name} returned a {type(result).__name__} and not its result, so it is not reported as done. {instead}"
-    )
+    """Raise HoldpointError for a result that runs only when it is read, as a coroutine or a generator, or holds one.
+
+    The report would run it, and take what it raises for a result that is not JSON. What the function did before it
+    returned it is not known.
+    """
+    for part in _parts(result):
+        if isinstance(part, Awaitable | Iterator | AsyncIterator):
+            if inspect.iscoroutine(part) and inspect.getcoroutinestate(part) == inspect.CORO_CREATED:
+                part.close()  # else Python warns of it later
+            returned = "returned" if part is result else "returned a result with"
+            instead = (
+                "Await it, in a coroutine function." if isinstance(part, Awaitable) else "Return all of it, as a list."
+            )
+            told = f"{name} {returned} a {type(part).__name__} and not its result, so it is not reported as done."
+            raise HoldpointError(f"{told} {instead}")
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield a value and all that it holds, as far as the report writes it out as JSON."""
+    ahead, known = [value], dict[int, Any]()
+    while ahead:
+        part = ahead.pop()
+        yield part
+        if id(part) in known:
+            continue
+        if isinstance(part, Mapping):
+            ahead += part.values()
+        elif isinstance(part, list | tuple | set | frozenset | deque):
+            ahead += part
+        elif is_dataclass(part) and not isinstance(part, type):
+            ahead += [getattr(part, each.name, None) for each in fields(part)]
+        elif isinstance(part, BaseModel):
+            ahead += [*vars(part).values(), *(part.__pydantic_extra__ or {}).values()]
+        else:
+            continue
+        known[id(part)] = part
 
 
 def kept(result: Any) -> Any:

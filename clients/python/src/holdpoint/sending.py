@@ -71,7 +71,7 @@ class Api:
             told: Reply | Lost = yield Send(request)
             if isinstance(told, Reply):
                 self._dated(told)
-            if isinstance(told, Reply) and told.status != 429 and told.status < 500:
+            if isinstance(told, Reply) and _is_final(told):
                 return _answer(told)
             wait = _asked_to_wait(told, self.now()) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, guards nothing
             if self.habits.clock() + wait > until:
@@ -94,6 +94,14 @@ def encoded(body: Any) -> bytes:
     Raises ValueError for what JSON cannot hold: NaN, and objects without a schema.
     """
     return json.dumps(plain(body), allow_nan=False).encode()
+
+
+def _is_final(told: Reply) -> bool:
+    """Tell whether sending it again is of no use. What people rejected is not asked about again unasked."""
+    if told.status != 429:
+        return told.status < 500
+    found = told.json()
+    return isinstance(found, dict) and found.get("code") == "rejected_before"
 
 
 def _answer(told: Reply) -> Any:

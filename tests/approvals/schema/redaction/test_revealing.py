@@ -53,7 +53,7 @@ def test_it_is_shown_to_whoever_may_and_the_event_tells_where(gate: Gate) -> Non
 def test_whoever_decides_may_not_see_it_without_the_permission(gate: Gate, of_run: bool) -> None:
     answer = reveal(member(gate.team), gate, "/token", of_run=of_run)
     assert (answer.status_code, TOKEN in answer.content.decode()) == (403, False)
-    assert "May reveal secrets" in answer.content.decode()
+    assert "the permission “see secrets of the team" in answer.content.decode()
     assert reveal(eve(), gate, "/token", of_run=of_run).status_code == 404
     assert signed_in(member(gate.team, reveals=True)).get(f"/gates/{gate.pk}/reveals/").status_code == 405
     assert told(gate) == []

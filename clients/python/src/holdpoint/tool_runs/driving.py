@@ -43,6 +43,7 @@ NOT_KEPT = (
     "shorter one. Let the tool return less, or raise HOLDPOINT_STATE_LIMIT on the server."
 )
 AGAIN = 1.0  # seconds between two attempts to claim a run that another process has
+COMES_WITHIN = 10.0  # seconds in which a framework makes the call at which the run stands
 
 
 class Framework(Protocol[R]):
@@ -68,6 +69,7 @@ class ToolRun(Generic[R]):
         self.state: dict[str, Any] = {}
         self._one_at_a_time = asyncio.Condition()
         self._at = ""  # the id of the call at which the run stands, as far as it does
+        self._under_way = False  # it was begun here, and has not ended
 
     @property
     def standing(self) -> str:
@@ -144,8 +146,8 @@ class ToolRun(Generic[R]):
             other = f"{tool} would run with other arguments than people approved at gate {self.gate or '?'}"
             raise CannotResume(f"{other}, so it did not run. Start the agent anew.")
         async with self._one_at_a_time:
-            await self._one_at_a_time.wait_for(lambda: self._at in ("", verdict.id))
-            standing, self._at = self._at, verdict.id
+            await self._my_turn(verdict)
+            standing, self._at, self._under_way = self._at, verdict.id, True
         try:
             if not standing:
                 await self.save("go_on", "call", calling=verdict.id, before=self.state.get("results") or {})
@@ -167,8 +169,25 @@ class ToolRun(Generic[R]):
         """Let the next call begin, if it is this one's turn."""
         async with self._one_at_a_time:
             if self._at == id:
-                self._at = ""
+                self._at, self._under_way = "", False
                 self._one_at_a_time.notify_all()
+
+    async def _my_turn(self, verdict: Verdict) -> None:
+        """Wait for the call before this one to end. Raises CannotResume where the agent does not make it any more.
+
+        The run may stand at a call that another process began. It comes first, if the framework calls it again: it does
+        not where the tool takes other arguments by now.
+        """
+        while self._at not in ("", verdict.id):
+            patience = None if self._under_way else COMES_WITHIN
+            try:
+                await asyncio.wait_for(self._one_at_a_time.wait(), patience)
+            except asyncio.TimeoutError:
+                if not self._under_way:
+                    raise CannotResume(
+                        f"The run stands at {self._at}, which the agent did not call again, so {verdict.tool} did not "
+                        "run. Let the tool take what people approved, and resume."
+                    ) from None
 
     async def _taken(self, turn: Turn, defer: bool) -> tuple[Turn, R | None]:
         """Take the next step of the plan."""
@@ -184,7 +203,7 @@ class ToolRun(Generic[R]):
             return await self.save("back", "go_on", results=entered(self.state)), None
         if turn.next.kind == "undo":
             raise CannotResume(f"Run {self.run.id} has to take back what it did, which this framework cannot.")
-        self._at = self.state.get("calling") or "" if step == "call" else ""
+        self._at, self._under_way = self.state.get("calling") or "" if step == "call" else "", False
         return await self._came("go_on", await self.framework.go_on(self))
 
     async def _came(self, step: str, came: Came[R]) -> tuple[Turn, R | None]:
