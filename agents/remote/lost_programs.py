@@ -42,12 +42,6 @@ def listens(run: Run, token: Token | None) -> None:
         heard(run)
 
 
-def came_again(run_id: int, *, deferred: bool) -> None:
-    """Record that the run's program has come again under its key, and whether it goes away this time."""
-    heard(Run.objects.get(pk=run_id))
-    Client.objects.filter(run=run_id).update(deferred=deferred)
-
-
 def miss() -> int:
     """Mark each program that is silent for MISSED as missed; return how many of their runs live."""
     with transaction.atomic():

@@ -12,7 +12,8 @@ from agents.work_errors import WorkInvalid, WorkNotAllowed
 from approvals.errors import NoSuchPolicy
 from approvals.models import Policy
 from approvals.models.policy import DEFAULT
-from checkpoints.runs.plans import StepSpec
+from checkpoints.models import Run
+from checkpoints.runs.plans import StepSpec, spec_of
 
 
 def policy_of(token: Token | None, said: str) -> str:
@@ -48,9 +49,10 @@ def check_gate(token: Token | None, gate: StepSpec, team: Group) -> None:
         raise WorkInvalid([FieldError(pointer="/step", message=str(error))]) from error
 
 
-def check_other(token: Token, other: int) -> None:
-    """Raise WorkNotAllowed where another token, which had this answer, may ask under another policy than this one."""
-    if token.policy and not Token.objects.filter(pk=other, policy=token.policy).exists():
+def check_run(token: Token | None, run: Run) -> None:
+    """Raise WorkNotAllowed where a gate of the run, which another token may have posted, is asked under another one."""
+    gates = [step for step in spec_of(run.plan).steps if step.kind == "gate"]
+    if token and not all(_same(gate.policy, token.policy) for gate in gates):
         raise _not_for(token.policy)
 
 

@@ -40,7 +40,7 @@ from checkpoints.store import start_waiting
 from checkpoints.values import json_pointer
 from checkpoints.values.list_digests import ListDigest
 
-from . import asking, plans
+from . import asking, lost_programs, plans, policy_of_token
 from .implied_plan import FEEDBACK, GATE, RESULT, PostedGate, implied, shaped
 from .turns import RemoteTurn
 
@@ -156,6 +156,20 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
         except AskedTooOften as full:
             raise TooManyGates(full) from full
         return _write_all(made, [_with_authors(each) for each in gates], posting)
+
+
+def come_again(runs: Sequence[int], sender: Sender) -> None:
+    """Record that a program comes again under its key, and whether it goes away this time.
+
+    Raises WorkNotAllowed where its token may ask only under another policy than was asked under.
+    """
+    with transaction.atomic():
+        found = list(Run.objects.filter(pk__in=runs).select_related("plan"))
+        for run in found:
+            policy_of_token.check_run(sender.token, run)
+        for run in found:
+            lost_programs.heard(run)
+        Client.objects.filter(run__in=runs).update(deferred=sender.deferred)
 
 
 def _prepare_all(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedGate], at: str) -> list[_New]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -19,7 +19,7 @@ from agents.api.runs.moves import Order
 from agents.api.runs.turns import TurnAnswer, answer
 from agents.models import TokenScope
 from agents.queries.access import reader_of
-from agents.remote import lost_programs, policy_of_token
+from agents.remote import policy_of_token
 from agents.remote import post_gate as posting
 from agents.remote.implied_plan import PostedGate
 from agents.remote.post_gate import Sender
@@ -127,9 +127,7 @@ def post_gate(request: HttpRequest, order: PostGate, key: Key) -> HttpResponse:
         return response
 
     answered = once(request, key, do, binds=_bound(order, [order]))
-    if REPLAYED in answered:
-        lost_programs.came_again(json.loads(answered.content)["run"], deferred=order.deferred)
-    return answered
+    return _told_again(answered, sender, lambda told: [told])
 
 
 @router.post("/batches", auth=needs(TokenScope.START), response={201: TurnAnswers}, summary="Post several gates")
@@ -147,7 +145,14 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
         turns = posting.post(posted, sender, batch=True)
         return plain(TurnAnswers(gates=[TurnAnswer.of(turn) for turn in turns]), http_status=201)
 
-    return once(request, key, do, binds=_bound(order, order.gates))
+    answered = once(request, key, do, binds=_bound(order, order.gates))
+    return _told_again(answered, sender, lambda told: told["gates"])
+
+
+def _told_again(answered: HttpResponse, sender: Sender, turns: Callable[[Any], list[Any]]) -> HttpResponse:
+    if REPLAYED in answered:
+        posting.come_again([each["run"] for each in turns(json.loads(answered.content))], sender)
+    return answered
 
 
 def _sender(request: HttpRequest, order: PostedBy) -> Sender:

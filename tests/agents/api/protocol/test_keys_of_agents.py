@@ -129,6 +129,37 @@ def test_a_token_for_one_policy_is_handed_no_gate_that_was_asked_under_another()
     assert program.ok(program.post("gates", ASK, key="own")) == own, "one without a limit may ask under this one too"
 
 
+def test_a_token_for_one_policy_finds_what_named_it_and_repeats_its_agents_work() -> None:
+    """It was refused every request of another token, so that a second gate opened, and a report was never repeated."""
+    program = Program()
+    for name in ("default", "two-people"):
+        make_policy(program.team, name=name)
+    first = program.ok(asks(program, policy="two-people"))
+    limited = with_another_token(program, policy="two-people")
+    assert limited.ok(asks(limited, policy="two-people")) == first
+    program.start()
+    ops = [{"op": "set", "field": "payment", "value": WIRE}]
+    saved = program.ok(program.work("checkpoints", key="save", step="draft", ops=ops))
+    limited.run, limited.token = program.run, program.token
+    assert limited.ok(limited.work("checkpoints", key="save", step="draft", ops=ops)) == saved
+
+
+def test_several_gates_that_come_again_say_anew_whether_the_program_goes_away() -> None:
+    program, body = Program(), {"gates": [ASK], "deferred": True}
+    first = program.ok(program.post("gates/batches", body, key=KEY))
+    assert program.ok(program.post("gates/batches", {**body, "deferred": False}, key=KEY)) == first
+    assert not Heard.objects.get(run=first["gates"][0]["run"]).deferred, "it waits this time, and is missed if it dies"
+
+
+def test_of_the_rows_that_the_version_before_stored_for_each_token_its_own_comes_first() -> None:
+    program = Program()
+    other = with_another_token(program)
+    first, second = program.ok(asks(program)), other.ok(other.post("gates", ASK, key="x"))
+    assert first["gate"] != second["gate"]
+    Answer.objects.filter(key="x").update(key=KEY)
+    assert (program.ok(asks(program)), other.ok(asks(other))) == (first, second)
+
+
 def test_a_token_without_the_scope_is_handed_nothing() -> None:
     program = Program()
     assert program.owner is not None
