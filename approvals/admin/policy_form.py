@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy
-from approvals.models.policy import SAMPLE, SETTINGS, people_named
+from approvals.models.policy import PAUSE, SAMPLE, SETTINGS, people_named
 from approvals.policy import enough_reviewers, required
 from approvals.policy.rules import written
 from approvals.policy.rules.written import Directory, WrongText
@@ -71,6 +71,7 @@ class PolicyForm(VersionedForm[Policy]):
         ),
     )
     pause = Duration(
+        initial=PAUSE,
         least=SHORTEST,
         too_short=gettext_lazy("That is less than a minute, too short to make a difference."),
         label=gettext_lazy("Pause before a third attempt"),

@@ -187,3 +187,15 @@ def test_whoever_may_not_see_accounts_chooses_among_those_that_are_not_switched_
     box = page[page.index('name="people"') :].partition("</select>")[0]
     offered = [f'<option value="{each.pk}"' in box for each in (world.mira, there, gone)]
     assert offered == [True, True, False]
+
+
+def test_a_new_policy_begins_with_what_a_file_takes_where_it_says_nothing() -> None:
+    """The pause was empty in the form: a policy that was saved untouched had none, and was milder than the default."""
+    form = World().client.get(reverse("admin:approvals_policy_add")).context["adminform"].form
+    columns = [each for each in Policy._meta.concrete_fields if each.has_default() and each.name in form.fields]
+    shown = {each.name: form.get_initial_for_field(form.fields[each.name], each.name) for each in columns}
+    asked_anew = {"tokens_decide", "stages", "rules", "escalation"}
+    assert {name: value for name, value in shown.items() if name not in asked_anew} == {
+        each.name: each.get_default() for each in columns if each.name not in asked_anew
+    }
+    assert "pause" in shown
