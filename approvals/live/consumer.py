@@ -38,7 +38,7 @@ from .batched_questions import Batched
 from .channel_layer import WAITING, PageLayer
 from .facts import OF_ACCESS, Fact, audience, fact_of
 from .frame_rate import FrameRate
-from .replay import missed, titles_of
+from .replay import read_missed, titles_of
 
 REVOKED = 4401
 UNCHECKED = 1011  # RFC 6455: an error of the server
@@ -48,7 +48,7 @@ LARGEST = 32 * 1024  # characters of a frame, many times what a page sends
 WATCHED = 50  # subjects one page may watch
 log = get_logger()
 check_access = Batched(accesses)
-look_back = Batched(missed)
+look_back = Batched(read_missed)
 reading: list[Tailer] = []  # of this process, while its server runs
 
 
@@ -89,11 +89,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.reader = self.asked("reader")
         self.cursor = self.drawn_at = self.asked_cursor()
         self.known = self.cursor or Cursor()  # up to here the page knows everything
-        access = await self.check()
-        if access is None:
+        if await self.check() is None:
             return
         if self.cursor is not None:
-            await self.replay(access, self.cursor)
+            await self.replay(self.cursor)
         self.beat = asyncio.create_task(self.keep_beating())
 
     async def disconnect(self, code: int) -> None:
@@ -157,7 +156,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         # A page starts to watch a moment after it was drawn, so replay what only watchers heard in between.
         since, self.drawn_at = self.drawn_at or self.cursor, None
         if access is not None and since is not None and self.groups_joined - heard:
-            await self.replay(access, since)
+            await self.replay(since)
         # A step's report since the drawing was not sent to this page, and the next one may take long.
         runs = access.watched if access is not None else frozenset()
         for kind, _, run in (subject.partition(":") for subject in new):
@@ -198,9 +197,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def check(self) -> Access | None:
         """Read this person's access now, and join its groups; None where the session has ended, or is another's now."""
-        session = self.scope.get("session")
-        subjects = frozenset(self.watching | ({f"gate:{self.looking}"} if self.looking else set()))
-        access = await check_access(WatchedPage(session.session_key if session is not None else None, subjects))
+        access = await check_access(self.watched_page())
         if access is None or self.reader not in ("", str(access.user.pk)):
             await self.close(code=REVOKED)
         if access is None or self.ended:
@@ -208,6 +205,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.join(access.joins)
         await self.look(access)
         return access
+
+    def watched_page(self) -> WatchedPage:
+        session = self.scope.get("session")
+        subjects = frozenset(self.watching | ({f"gate:{self.looking}"} if self.looking else set()))
+        return WatchedPage(session.session_key if session is not None else None, subjects)
 
     async def look(self, access: Access | None) -> None:
         """Record whether this person has a gate in sight, if they may see it, and tell others who have."""
@@ -254,14 +256,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         except ValueError:
             return None
 
-    async def replay(self, access: Access, cursor: Cursor) -> None:
+    async def replay(self, cursor: Cursor) -> None:
         """Send the facts since the page was rendered. Its groups are joined by now, so none is missed.
 
+        Access is read again with the events: this waits for other pages, and a loss meanwhile was told before it came.
         A tailer that does not know yet from where it reads would begin after what is sent here, and leave a gap.
         """
         if reading:
             await reading[-1].started.wait()
-        found = await look_back((access, cursor))
+        found = await look_back((self.watched_page(), cursor))
         if found is None:
             await self.reset()
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from django.db import transaction
 from django.db.models import Q
 
 from checkpoints.events import commit_order
@@ -13,13 +14,15 @@ from checkpoints.postgresql import xid_offset
 from checkpoints.postgresql.batch_query import typed
 from checkpoints.postgresql.sql import run_sql
 
-from .access import Access
+from .access import Access, WatchedPage, accesses
 from .facts import Fact, audience, fact_of
 
 REPLAYED = 500
 _TITLES = "SELECT id, title FROM approvals_gate WHERE id = ANY($1)"
 RESTORED = "database.restored"
-Missed = tuple[Access, Cursor]  # a page's access, and the cursor since when it asks
+_ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+PageSince = tuple[WatchedPage, Cursor]  # a page, and the cursor since when it asks
+Missed = tuple[Access, Cursor]
 
 
 def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
@@ -28,6 +31,18 @@ def hears(access: Access, event: Event, groups: Iterable[str]) -> bool:
     A page joins the same groups. Of its own teams it is told here what else only pages of the subject hear.
     """
     return event.team_id in access.teams or not access.joins.isdisjoint(groups)
+
+
+def read_missed(asked: Collection[PageSince]) -> list[list[Fact] | None]:
+    """List for each page the facts that it missed, as `missed`; none for one that may hear nothing.
+
+    Access and events are of one moment: by an access of before, a page would be told what happened after its loss.
+    """
+    with transaction.atomic(durable=True):
+        run_sql(_ONE_MOMENT, [])
+        found = accesses([page for page, _ in asked])
+        heard = iter(missed([(access, since) for access, (_, since) in zip(found, asked, strict=True) if access]))
+        return [next(heard) if access else [] for access in found]
 
 
 def missed(asked: Collection[Missed]) -> list[list[Fact] | None]:

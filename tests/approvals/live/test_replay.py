@@ -1,11 +1,13 @@
 """What a page missed is told to it as it would have been live, and each page of a batch by itself.
 
-Missed events of which one was `database.restored` were halved for ever: the socket came again with the same cursor, and
-the error closed up to two hundred others. Reviewers of another team were replayed no words at their gates.
+A page was replayed what happened after its person had lost their access, by the access that it had before. Missed
+events of which one was `database.restored` were halved for ever: the socket came again with the same cursor, and the
+error closed up to two hundred others. Reviewers of another team were replayed no words at their gates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 
 import pytest
@@ -26,6 +28,7 @@ from checkpoints.models import Event
 from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.factories.people import READER, REVIEWER
 from tests.harness import horizon
+from tests.harness.racing_threads import race
 from tests.harness.sent_statements import sent
 from tests.harness.signed_in_clients import session_of
 
@@ -120,3 +123,25 @@ def test_whoever_watches_a_gate_is_replayed_the_words_there_as_they_hear_them_li
     ]
     (told,) = missed([(access, since)])
     assert [fact["kind"] for fact in told or []] == live == ["gate.remarked"]
+
+
+def test_access_and_events_are_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the two somebody left their team, and was replayed what happened there afterwards."""
+    team = make_team()
+    member = make_user("Ann", team)
+    page, since = WatchedPage(session_of(member)), now()
+
+    def change() -> None:
+        member.groups.clear()
+        happen(team, 1)
+        horizon.reached()
+
+    def read(asked: Collection[WatchedPage]) -> list[Access | None]:
+        found = accesses(asked)
+        assert race([change]) == [None]
+        return found
+
+    monkeypatch.setattr(replay, "accesses", read)
+    assert replay.read_missed([(WatchedPage(None), since), (page, since)]) == [[], []]
+    monkeypatch.undo()
+    assert replay.read_missed([(page, since)]) == [[]], "and is replayed nothing of it later"

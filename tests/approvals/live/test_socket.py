@@ -134,7 +134,7 @@ async def test_a_page_that_comes_before_the_tailer_has_begun_to_read_misses_noth
 
     look_back, asked = consumer.look_back, []
 
-    async def looking(question: replay.Missed) -> list[Fact] | None:
+    async def looking(question: replay.PageSince) -> list[Fact] | None:
         asked.append(reached.is_set())
         return await look_back(question)
 
