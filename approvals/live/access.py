@@ -28,11 +28,13 @@ from checkpoints.models import Run, run
 _WATCHED: dict[str, tuple[type[Run | Gate], Ways]] = {"run": (Run, run.WAYS), "gate": (Gate, gate.WAYS)}
 
 
-# The groups of what is lent: all that a team reviews, or of that the gates of one team, under one policy, or both; see
-# `facts.audience`.
+# The groups of what is lent: all that a team reviews, or of that the gates of one team, under one policy, or both; and
+# those of who lends it and of the team by which they have it, which hear when that may end. See `facts.audience`.
 _LENT = """ARRAY(
-SELECT CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('reviewers.', lent.team_id)
-  ELSE concat('lent.', lent.team_id, '.', gates.team, '.', policy.name) END
+SELECT DISTINCT unnest(ARRAY[
+  concat('lends.', lent.person_id), concat('lent.', lent.team_id),
+  CASE WHEN gates.team IS NULL AND policy.name IS NULL THEN concat('reviewers.', lent.team_id)
+    ELSE concat('lent.', lent.team_id, '.', gates.team, '.', policy.name) END])
 FROM approvals_lent lent LEFT JOIN unnest(lent.teams) gates (team) ON true
 LEFT JOIN unnest(lent.policies) policy (name) ON true
 WHERE lent.delegate_id = auth_user.id)"""
@@ -44,7 +46,7 @@ class Access:
 
     user: User
     teams: frozenset[int]  # whose runs they may see
-    groups: frozenset[str]  # "team.3", "reviewers.4", "named.5": a person whom a policy names; "lent.4.3.refunds"
+    groups: frozenset[str]  # "team.3", "reviewers.4", "named.5": a person whom a policy names; see _LENT
     watched: frozenset[str] = frozenset()  # the watched subjects that they may see: "run.7", "gate.42"
 
     @property

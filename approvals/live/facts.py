@@ -68,15 +68,17 @@ def audience(event: Event) -> list[str]:
 
 
 def _of_access(event: Event) -> list[str]:
-    """List the groups of the people whose access an event changes; those who left a team are in its groups still."""
-    delegate = data_of(event).get("delegate")
-    groups = [
-        str(subject).replace(":", ".") for subject in (event.subject, delegate) if str(subject).startswith("user:")
-    ]
+    """List the groups of the people whose access an event changes, and of those who decide for them meanwhile.
+
+    Who lost something is still in the groups that it gave them, as their pages have not looked again yet.
+    """
+    named = [str(subject).partition(":") for subject in (event.subject, data_of(event).get("delegate"))]
+    people = [number for kind, _, number in named if kind == "user"]
+    groups = []
     if event.kind == "team.changed":
-        groups += [f"user.{person}" for name in ("joined", "left") for person in numbers_in(event, name)]
-        groups.append(f"reviewers.{event.team_id}")
-    return groups
+        people += [str(person) for name in ("joined", "left") for person in numbers_in(event, name)]
+        groups = [f"reviewers.{event.team_id}", f"lent.{event.team_id}"]
+    return [f"{kind}.{person}" for person in people for kind in ("user", "lends")] + groups
 
 
 def _of_reviewers(team: int, event: Event) -> list[str]:

@@ -36,6 +36,15 @@ def test_who_waits_for_a_signal_hears_of_signals_and_of_the_runs_end_alone() -> 
         assert "signals.7" not in audience(make_event(kind, "run:7"))
 
 
+def test_a_change_of_access_is_told_to_those_whom_it_is_about_and_to_whoever_stands_in_for_them() -> None:
+    user = make_event("user.changed", "user:5", run_id=None, team_id=None)
+    assert audience(user) == ["user.5", "lends.5"]
+    lent = make_event("delegation.ended", "delegation:1", run_id=None, team_id=None, data={"delegate": "user:6"})
+    assert audience(lent) == ["user.6", "lends.6"]
+    team = make_event("team.changed", "team:3", run_id=None, data={"joined": [7], "left": [8]})
+    assert audience(team) == ["user.7", "lends.7", "user.8", "lends.8", "reviewers.3", "lent.3", "team.3"]
+
+
 def test_an_event_of_no_team_and_no_run_is_told_to_nobody() -> None:
     assert audience(make_event("seal.made", "seal:1", run_id=None, team_id=None)) == []
 
