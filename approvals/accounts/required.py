@@ -71,11 +71,18 @@ def of_whom(user: User) -> bool:
 
 
 def has_none(user: User) -> bool:
-    """Tell whether this person must have a second factor and has none at all, so that their own tokens open nothing."""
-    if not settings.HOLDPOINT_MFA_REQUIRED or factors.has_any(user) or not of_whom(user):
+    """Tell whether this person must have a second factor and has none at all, so that their own tokens open nothing.
+
+    What is required goes by all that they may do, not by the bounds of the token with which they ask.
+    """
+    if not settings.HOLDPOINT_MFA_REQUIRED or factors.has_any(user) or not of_whom(User.objects.get(pk=user.pk)):
         return False
-    vouching = [each.name for each in settings.HOLDPOINT_OIDC.values() if each.vouches]
-    return not SocialAccount.objects.filter(user=user.pk, provider__in=vouching).exists()
+    return not SocialAccount.objects.filter(user=user.pk, provider__in=vouching()).exists()
+
+
+def vouching() -> list[str]:
+    """List the providers whose word counts as a second factor."""
+    return [provider.name for provider in settings.HOLDPOINT_OIDC.values() if provider.vouches]
 
 
 def _decides(user: User) -> bool:

@@ -137,8 +137,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
             raise Http404("No such factor")
         if not _can_sign_in(reader):
             return _kept()
-        sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
-    _forget_proofs(request, reader)
+        _end_proofs(request, reader)
     return redirect("mfa_index")
 
 
@@ -169,13 +168,14 @@ class RecoveryCodes(recovery.ViewRecoveryCodesView):
 @require_POST
 @fresh
 def make_codes(request: HttpRequest) -> HttpResponse:
-    """Make new recovery codes; the old ones work no more."""
+    """Make new recovery codes; the old ones work no more, and other sessions end."""
     reader = reader_of(request)
     if not recovery_flows.can_generate_recovery_codes(reader):
         return redirect("mfa_index")
     with transaction.atomic():
         recovery_flows.generate_recovery_codes(request)
         factors.record("user.recovery_codes_made", reader, by=actors.of_user(reader), address=_address(request))
+        _end_proofs(request, reader)
     return redirect("mfa_view_recovery_codes")
 
 
@@ -194,8 +194,7 @@ def unlink(request: HttpRequest, pk: int) -> HttpResponse:
             return _kept()
         data = {"provider": found.provider, "address": _address(request)}
         factors.record("user.unlinked", reader, by=actors.of_user(reader), **data)
-        sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
-    _forget_proofs(request, reader)
+        _end_proofs(request, reader)
     return redirect("mfa_index")
 
 
@@ -204,8 +203,9 @@ def _lock(reader: User) -> None:
     User.objects.select_for_update().get(pk=reader.pk)
 
 
-def _forget_proofs(request: HttpRequest, reader: User) -> None:
-    """Drop from this session what was proved by a factor or a provider that the account has no more."""
+def _end_proofs(request: HttpRequest, reader: User) -> None:
+    """End other sessions; drop from this one what was proved by a factor or provider that the account has no more."""
+    sign_ins.end_all(reader, by=actors.of_user(reader), but=request.session)
     ids = set(Authenticator.objects.filter(user=reader).values_list("pk", flat=True))
     linked = set(SocialAccount.objects.filter(user=reader).values_list("provider", flat=True))
     owned: dict[str, tuple[str, Collection[Any]]] = {"mfa": ("id", ids), "socialaccount": ("provider", linked)}
@@ -216,7 +216,7 @@ def _forget_proofs(request: HttpRequest, reader: User) -> None:
 
     records = list(filter(is_there, get_authentication_records(request, reader)))
     request.session[AUTHENTICATION_METHODS_SESSION_KEY] = records
-    if not any(methods.of_record(each) == ProofMethod.PROVIDER for each in records):
+    if not any(each.get("provider") in required.vouching() for each in records):
         request.session.pop(required.TRUSTED, None)
 
 
@@ -241,7 +241,8 @@ def _added(request: HttpRequest, row: Authenticator, *, with_codes: bool) -> Non
     by, address = actors.of_user(reader), _address(request)
     proved(request, row)
     factors.record("user.factor_added", reader, by=by, factor=methods.FACTORS[row.type], number=row.pk, address=address)
-    if with_codes:
+    if with_codes:  # which come with the first factor: sessions of before were opened by the password alone
+        sign_ins.end_all(reader, by=by, but=request.session)
         factors.record("user.recovery_codes_made", reader, by=by, address=address)
 
 

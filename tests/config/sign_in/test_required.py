@@ -11,6 +11,7 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.utils import timezone
 
+from agents.models.token import TokenScope
 from approvals.accounts import required
 from approvals.assignments import away
 from approvals.live.access import access_of
@@ -18,6 +19,7 @@ from approvals.models import Gate
 from approvals.policy import authority
 from config.sign_in.providers import Provider
 from tests.config.sign_in.test_factors import add_app, code_of, first_step, fresh_limits, second_step
+from tests.config.sign_in.test_tries import codes_of
 from tests.factories import make_gate, make_policy, make_team, make_user
 from tests.factories.people import READER, REVIEWER
 from tests.factories.tokens import bearing, make_token
@@ -104,6 +106,15 @@ def test_a_providers_word_is_a_factor_of_a_token_too(settings: Any) -> None:
         assert bearing(own).get("/api/gates").status_code == status
 
 
+def test_a_token_of_one_team_asks_for_what_its_owner_needs(settings: Any) -> None:
+    """One whose team only reads opened what it reads, though its owner decides in another team and has no factor."""
+    settings.HOLDPOINT_MFA_REQUIRED = "deciders"
+    reads = make_team("Readers", may=READER)
+    user = make_user("Dora", reads, make_team(may=REVIEWER))
+    _, sent = make_token(user, str(TokenScope.READ), team=reads)
+    assert bearing(sent).get("/api/runs").status_code == 403
+
+
 def test_nothing_opens_before_one_is_added_and_everything_after(settings: Any) -> None:
     settings.HOLDPOINT_MFA_REQUIRED = "deciders"
     gate = make_gate()
@@ -126,8 +137,8 @@ def test_nothing_opens_before_one_is_added_and_everything_after(settings: Any) -
 def test_another_session_without_it_stays_shut(settings: Any) -> None:
     settings.HOLDPOINT_MFA_REQUIRED = "everybody"
     user = make_user("Ann Okafor", password=PASSWORD)
-    other = signed_in(user)
     secret = add_app(confirmed(user))
+    other = signed_in(user)
     assert other.get("/")["Location"] == "/account/security/"
     client = first_step(user)
     second_step(client, code_of(secret, 1))
@@ -156,6 +167,43 @@ def test_recovery_codes_that_went_with_the_last_factor_prove_nothing_any_more(se
     assert client.get("/").status_code == 200
     app = Authenticator.objects.get(user=user, type="totp")
     client.post(f"/account/security/factors/{app.pk}/removals/")
+    assert client.get("/")["Location"] == "/account/security/"
+
+
+def test_recovery_codes_that_were_replaced_prove_nothing_any_more(settings: Any) -> None:
+    """Whoever was signed in by one of the old codes stayed so, with a second factor that the account has no more."""
+    settings.HOLDPOINT_MFA_REQUIRED = "everybody"
+    user = make_user("Ann Okafor", password=PASSWORD)
+    owner = confirmed(user)
+    add_app(owner)
+    here, there = first_step(user), first_step(user)
+    for client, code in zip((here, there), codes_of(user), strict=False):
+        second_step(client, code)
+        assert client.get("/").status_code == 200
+    here.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    assert here.post("/account/security/recovery-codes/new/")["Location"] == "/account/security/recovery-codes/"
+    assert len(codes_of(user)) == 10
+    for client in (there, owner):
+        assert client.get("/")["Location"].startswith("/accounts/login/"), "as where a factor is removed"
+    assert here.get("/")["Location"] == "/account/security/", "signed in still, without a second factor"
+
+
+def test_a_providers_word_goes_with_its_link_though_another_is_linked(settings: Any) -> None:
+    """Any other provider's sign-in in the session, of one that vouches for nothing, kept the word of the first."""
+    provider = Provider(name="corp", label="Corp", issuer="https://corp.example", client_id="h", secret="s")
+    settings.HOLDPOINT_OIDC = {"corp": replace(provider, vouches=True), "hub": replace(provider, name="hub")}
+    settings.HOLDPOINT_MFA_REQUIRED = "everybody"
+    user = make_user("Ann Okafor", password=PASSWORD)
+    corp, hub = (SocialAccount.objects.create(user=user, provider=name, uid="ann, twice") for name in ("corp", "hub"))
+    client = confirmed(user)
+    session = client.session
+    session["account_authentication_methods"] += [
+        {"method": "socialaccount", "provider": link.provider, "at": 1.0} for link in (corp, hub)
+    ]
+    session[required.TRUSTED] = True
+    session.save()
+    assert client.get("/").status_code == 200
+    assert client.post(f"/account/security/providers/{corp.pk}/removals/").status_code == 302
     assert client.get("/")["Location"] == "/account/security/"
 
 
