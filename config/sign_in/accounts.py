@@ -41,6 +41,10 @@ WRONG, WRONG_THERE, WRONG_ANYWHERE = "5/5m/key", "10/m/key", "100/h/key"
 class Adapter(DefaultAccountAdapter):
     """Closes sign-up and counts wrong passwords."""
 
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Return the place that a limit counts; allauth takes all of IPv4 for one where it is written as IPv6."""
+        return address_of(request)
+
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Refuse another guess after too many; an attempt with the right password is not counted."""
         name = str(credentials.get("username", "")).lower()

@@ -27,7 +27,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from approvals.accounts import factor_secrets
+from approvals.accounts import factor_secrets, required
 from approvals.accounts.methods import FACTORS, ProofMethod
 
 from . import tries
@@ -82,11 +82,12 @@ def passkeys_work(request: Any) -> bool:
 def count_code(user: User) -> ratelimit.RateLimitUsage:
     """Count one more try of a code, where it comes from. Raises ValidationError for one too many.
 
-    Whoever is signed in has proved a factor if they have one, and shares a place with their other sessions: a new key
-    of the session would begin another count.
+    Sessions in which a second factor was proved share a place: a new key of the session would begin another count. Any
+    other may be of whoever knows the password, from before the account had a factor.
     """
     request = context.request
-    known = "signed in" if request.user == user else tries.device_of(request, user.get_username().lower(), proved=True)
+    proved = request.user == user and required.met(request.session)
+    known = "signed in" if proved else tries.device_of(request, user.get_username().lower(), proved=True)
     place = f"{user.pk}:{known or ratelimit.get_ip(request)}"
     limits = [(WRONG_CODES, place), (WRONG_CODES_A_DAY, place)]
     strange = [] if known else [(WRONG_CODES_AT_STRANGERS, f"{user.pk} at strangers")]

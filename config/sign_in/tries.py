@@ -22,7 +22,7 @@ _APPS = {"login_failed": "allauth.account", "factor": "allauth.mfa"}
 
 
 def count(request: HttpRequest, action: str, *limits: tuple[str, str]) -> ratelimit.RateLimitUsage | None:
-    """Count one more try towards each (rate, key), up to the first that takes no more: then None.
+    """Count one more try towards each (rate, key); None, and counted nowhere, where one of them takes no more.
 
     Whoever finds the try to be right rolls it back.
     """
@@ -30,6 +30,7 @@ def count(request: HttpRequest, action: str, *limits: tuple[str, str]) -> rateli
     for rate, key in limits:
         used = ratelimit.consume(request, app=_APPS[action], action=action, config={action: rate}, key=key)
         if used is None:
+            counted.rollback()  # no guess was compared there
             return None
         counted.usage += used.usage
     return counted

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from allauth.core.internal import ratelimit
 from allauth.mfa.models import Authenticator
 from django.test import Client, RequestFactory
 
 from config.sign_in import factors, tries
 from tests.config.sign_in.test_factors import PASSWORD, add_app, code_of, fresh_limits, is_in, person
 from tests.config.sign_in.test_passkey_answers import answer
-from tests.harness.signed_in_clients import confirmed
+from tests.harness.signed_in_clients import confirmed, signed_in
 
 __all__ = ["fresh_limits"]
 REFUSED = "Too many tries"
@@ -71,6 +72,25 @@ def test_a_household_of_ipv6_is_one_place() -> None:
     assert found == [*[["wrong"]] * 5, ["refused"]]
 
 
+@pytest.mark.parametrize(
+    ("sent", "place"),
+    [
+        ("::ffff:203.0.113.1", "203.0.113.1"), ("203.0.113.1", "203.0.113.1"),
+        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+    ],
+)  # fmt: skip
+def test_an_address_of_ipv4_that_is_written_as_one_of_ipv6_is_a_place_of_its_own(sent: str, place: str) -> None:
+    """All of them were one place, "::", as a server that listens on both writes them."""
+    assert ratelimit.get_ip(RequestFactory().post("/", REMOTE_ADDR=sent)) == place
+
+
+def test_a_stranger_of_ipv4_shuts_no_other_out_where_the_server_writes_it_as_ipv6() -> None:
+    user = person()
+    secret = add_app(confirmed(user))
+    assert guessed(user, "::ffff:198.51.100.7", 6)[-1] == "refused"
+    assert tried(at("::ffff:203.0.113.1", user), code_of(secret, 1)) == "in"
+
+
 def test_guesses_from_very_many_addresses_have_an_end_and_known_places_stay_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -95,6 +115,32 @@ def test_a_browser_is_known_once_a_second_factor_was_proved_in_it(monkeypatch: p
     add_app(confirmed(user))
     fill(user, monkeypatch)
     assert tried(at("198.51.100.8", user, known=thief), codes_of(user)[0]) == "refused"
+
+
+def test_a_session_of_before_the_first_factor_ends_with_it() -> None:
+    user = person()
+    there, owner = signed_in(user), confirmed(user)
+    assert is_in(there)
+    add_app(owner)
+    assert not is_in(there)
+    assert is_in(owner)
+
+
+def test_a_session_without_a_second_factor_is_a_stranger() -> None:
+    """It shared the owner's count: whoever had the password shut the owner out of every confirmation by a code."""
+    user = person()
+    owner = confirmed(user)
+    secret = add_app(owner)
+    thief = signed_in(user)
+    sent = [confirm(thief, f"{number:06d}") for number in range(6)]
+    assert [REFUSED in each for each in sent] == [*[False] * 5, True]
+    assert confirm(owner, code_of(secret, 1)) == ""
+
+
+def confirm(client: Client, code: str) -> str:
+    """Confirm by a code; "" where it was taken, else what the page says."""
+    sent = client.post("/accounts/reauthenticate/code/", {"code": code})
+    return "" if sent.status_code == 302 else str(sent.content.decode())
 
 
 def test_a_known_place_has_a_limit_of_its_own() -> None:
@@ -125,3 +171,11 @@ def test_right_tries_do_not_count() -> None:
         assert used is not None
         used.rollback()
     assert [tries.count(request, "factor", ("3/d/key", "a place")) is None for _ in range(4)] == [False] * 3 + [True]
+
+
+def test_a_try_that_is_refused_counts_nowhere() -> None:
+    """Tries that strangers' guesses had refused used up the owner's own place, which stayed shut after that."""
+    request, everywhere, place = RequestFactory().post("/"), ("1/d/key", "everywhere"), ("3/d/key", "a place")
+    assert tries.count(request, "factor", everywhere) is not None
+    assert [tries.count(request, "factor", place, everywhere) for _ in range(4)] == [None] * 4
+    assert tries.count(request, "factor", place) is not None
