@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import psycopg
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import ProgrammingError
 
@@ -37,15 +38,14 @@ class Command(BaseCommand):
         if lost_ids < 0:
             raise CommandError("--lost-ids must be 0 or more.")
         try:
-            newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
-        except ProgrammingError:
-            raise CommandError(NOTHING.format("has no tables")) from None
-        if newest is None:  # migrating alone writes some
-            raise CommandError(NOTHING.format("holds no events"))
-        try:
             with psycopg.connect(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"]) as owner:
                 xid_offset.refuse_another(owner)
+                newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
+                if newest is None or not User.objects.exists():  # migrating alone writes events
+                    raise CommandError(NOTHING.format("holds no account"))
                 xid_offset.raise_offset(owner, lost_ids=lost_ids)
+        except ProgrammingError:
+            raise CommandError(NOTHING.format("has no tables")) from None
         except CheckpointError as refused:
             raise CommandError(str(refused)) from None
         except psycopg.errors.InsufficientPrivilege:
