@@ -75,8 +75,12 @@ class Author:
         now = self.files()
         settled, self.seen, self.looked = now == self.seen, now, time.monotonic()
         if settled and now != self.taken:
-            self.begin()  # other files may be imported now
-            self.take_up()
+            self.taken = now
+            try:
+                self.begin()  # other files may be imported now
+                self.take_up()
+            except OSError as error:  # such as too little memory for another process
+                self.stack.console.say(f"The changed code is not taken up: {error.strerror}. Save the file again.")
 
     def take_up(self) -> None:
         """Check the code; replace the processes that hold it if it can be used."""
@@ -85,7 +89,9 @@ class Author:
         if code:
             self.stack.console.say(f"{said}\nThe code before is still served; save the file again when it is mended.")
             return
-        self.stack.replace_web()
+        if not self.stack.replace_web():
+            self.stack.console.say("The code before is still served; save the file again to try once more.")
+            return
         for name in ("worker", "sweeper"):
             self.stack.restart(name)
         self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{said}" if said else ""))

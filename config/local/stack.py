@@ -144,8 +144,11 @@ class Stack:
         child.command, child.inherits = command, (listener,)  # `more` is of this start alone
         return child
 
-    def replace_web(self) -> None:
-        """Start a web process beside the one that runs, which is asked to end once the new one answers."""
+    def replace_web(self) -> bool:
+        """Start a web process beside the one that runs, which is asked to end once the new one answers.
+
+        Return whether it does. If not, the one before goes on.
+        """
         before = [child for child in self.children if child.name == "web"]
         answers, answering = os.pipe()
         with open(answers, "rb", buffering=0) as news:
@@ -160,6 +163,7 @@ class Stack:
         for child in before if ready else [new]:
             self.end(child)
             self.children.remove(child)
+        return bool(ready)
 
     def restart(self, name: str) -> None:
         """Stop one process of the application and start it anew, by the same command."""

@@ -70,7 +70,7 @@ def own(tmp_path: Path, servers: Session) -> Iterator[Stack]:
 def test_pages_are_answered_while_the_web_process_is_replaced(own: Stack) -> None:
     visitors = Visitors(f"http://127.0.0.1:{own.port}")
     [before] = own.children
-    own.replace_web()
+    assert own.replace_web()
     [after] = own.children
     assert visitors.answered() == {"200"}
     assert before.process.poll() is not None
@@ -83,7 +83,7 @@ def test_a_web_process_that_does_not_come_up_leaves_the_one_before(
 ) -> None:
     [before] = own.children
     own.environment["HOLDPOINT_LEASE"] = "soon"
-    own.replace_web()
+    assert not own.replace_web()
     assert own.children == [before]
     assert httpx.get(f"http://127.0.0.1:{own.port}/healthz").status_code == 200
     assert "The new web process does not answer: the one before goes on." in capsys.readouterr().out
@@ -111,6 +111,55 @@ def test_only_what_the_agent_imports_is_taken_up(tmp_path: Path, monkeypatch: py
     assert save("my_agent.py", "class (:\n") == 3
     assert save("my_agent.py", "import my_words, my_others\n") == 4
     assert save("test_my_agent.py", "import my_others\n") == 4
+
+
+@pytest.fixture
+def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Author:
+    """An author of code that can be used, whose file has changed; nothing is started."""
+    (tmp_path / "my_agent.py").write_text("")
+    home: Any = SimpleNamespace(path=tmp_path)
+    stack = Stack(home, Console(), 0)
+    stack.environment = {"PYTHONPATH": str(tmp_path)}
+    monkeypatch.setattr(Author, "read", lambda self: (0, ""))
+    made = Author(stack, ["my_agent"])
+    made.begin()
+    return made
+
+
+def saved(author: Author, text: str) -> None:
+    for path in author.files():
+        path.write_text(text)
+    for _ in range(3):  # it changes, it is settled, and nothing is new
+        author.looked = -1e9
+        author.look()
+
+
+def test_the_other_processes_stay_where_the_new_web_process_fails(
+    author: Author, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They took the new code up beside pages of the old one, and "Took up the changed code" was said all the same."""
+    restarted, ready = list[str](), [False, True]
+    monkeypatch.setattr(Stack, "restart", lambda self, name: restarted.append(name))
+    monkeypatch.setattr(Stack, "replace_web", lambda self: ready.pop(0))
+    saved(author, "FIRST = 1\n")
+    assert restarted == []
+    out = capsys.readouterr().out
+    assert "Took up" not in out
+    assert "The code before is still served; save the file again" in out
+    saved(author, "SECOND = 22\n")
+    assert restarted == ["worker", "sweeper"]
+    assert "Took up the changed code of my_agent" in capsys.readouterr().out
+
+
+def test_too_little_memory_for_another_process_does_not_end_the_stack(
+    author: Author, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(self: Stack, *more: str) -> bool:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(Stack, "replace_web", full)
+    saved(author, "FIRST = 1\n")
+    assert capsys.readouterr().out.count("Cannot allocate memory") == 1
 
 
 @pytest.mark.long
