@@ -31,7 +31,7 @@ def first_steps(reader: Any) -> list[FirstStep]:
         "team": Group.objects.all(),
         "people": Right.objects.filter(app=app, codename=codename),
         "policy": Policy.objects.all(),
-        "agent": Token.objects.all(),
+        "agent": Token.objects.valid().exclude(agent=""),
         "run": Run.objects.all(),
     }
     found: Any = User.objects.filter(pk=reader.pk).values(**{name: Exists(rows) for name, rows in there.items()})

@@ -7,8 +7,11 @@ from bs4 import BeautifulSoup
 from django.contrib.auth.models import Group, User
 from django.urls import reverse
 
+from agents import tokens
 from agents.queries.first_steps import first_steps
+from checkpoints import actors
 from tests.factories import make_policy, make_run, make_team, make_user
+from tests.factories.tokens import make_token
 from tests.harness.signed_in_clients import signed_in
 
 pytestmark = pytest.mark.whole_database
@@ -29,18 +32,25 @@ def test_the_steps_go_one_by_one_and_then_their_list() -> None:
         pytest.fail("this test needs an installation without a team")
     root = make_user("Root", superuser=True)
     added = reverse("admin:auth_group_add")
-    tokens, policies = reverse("tokens"), reverse("admin:approvals_policy_add")
-    assert linked(root) == [added, added, policies, tokens]
+    to_tokens, policies = reverse("tokens"), reverse("admin:approvals_policy_add")
+    assert linked(root) == [added, added, policies, to_tokens]
     team = make_team(may=())
-    assert linked(root) == [reverse("admin:auth_group_change", args=[team.pk]), policies, tokens]
-    ann = make_user("Ann", team, may=("approvals.decide_gate",))
-    assert linked(root) == [policies, tokens]
+    assert linked(root) == [reverse("admin:auth_group_change", args=[team.pk]), policies, to_tokens]
+    ann = make_user("Ann", team, may=("approvals.decide_gate", "checkpoints.start_run"))
+    assert linked(root) == [policies, to_tokens]
     make_policy(team)
     assert titles(root) == {
         "Make a team": True, "Say who may decide": True, "Write a policy": True, "Make a token for an agent": False,
     }  # fmt: skip
-    assert linked(root) == [tokens]
+    make_token(ann)
+    revoked, _sent = make_token(ann, agent="quoter", team=team)
+    tokens.revoke(revoked, by=actors.of_user(ann))
+    assert linked(root) == [to_tokens], "a person's own token lets no agent in, nor does a revoked one"
     assert linked(ann) == []
+    agents_own, _sent = make_token(ann, agent="quoter", team=team)
+    assert linked(root) == []
+    tokens.revoke(agents_own, by=actors.of_user(ann))
+    assert linked(root) == [to_tokens]
     make_run(team=team)
     assert linked(root) == []
 
