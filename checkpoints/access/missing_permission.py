@@ -38,6 +38,8 @@ def say_missing_permission(user: Any, permission: str, team: Group | None = None
     if team is not None and Group.objects.filter(pk=team.pk).filter(pk__in=may.held(user, permission)).exists():
         return _("This token does not reach %(team)s. Use another one.") % {"team": team.name}
     words = {"permission": IN_TEAMS[permission], "team": team.name if team else _("one of your teams")}
+    if team is None and may.held(user, permission).exists() and not may.teams_where(user, permission).exists():
+        return _("This token reaches no team where you have the permission “%(permission)s”. Use another one.") % words
     needed = _("You need the permission “%(permission)s” in %(team)s.") % words
     if team is not None and not may.own_teams(user).filter(pk=team.pk).exists():
         needed = _("Only members of %(team)s with the permission “%(permission)s” may do this.") % words
@@ -45,9 +47,9 @@ def say_missing_permission(user: Any, permission: str, team: Group | None = None
 
 
 def _who_gives(user: Any) -> str:
-    if may.is_superuser(user):
+    if may.is_superuser(user) and user.is_staff:
         return _("You can give it yourself in the administration, under Teams.")
-    names = [of_user(each).name for each in may.colleagues(user).filter(is_superuser=True)[:MOST]]
+    names = [of_user(each).name for each in may.colleagues(user).filter(is_superuser=True, is_staff=True)[:MOST]]
     if not names:
         return str(ASK)
     return _("%(people)s can give it in the administration, under Teams.") % {"people": _(" or ").join(names)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from agents.errors import RewindNotAllowed
 from agents.moves.rewind import check_may
 from checkpoints.access import permissions
 from checkpoints.access.missing_permission import IN_TEAMS, say_missing_permission
+from checkpoints.access.token_scope import TokenBounds
 from tests.factories import bob, eve, make_run, make_team, make_user
 from tests.harness.session import ROOT
 from tests.harness.signed_in_clients import signed_in
@@ -43,6 +45,30 @@ def test_nobody_is_named_whom_the_reader_does_not_see() -> None:
     assert say_missing_permission(eve(), permissions.START_RUN).startswith(
         "You need the permission “start runs” in one of your"
     )
+
+
+def test_only_who_can_open_the_administration_is_said_to_give_it() -> None:
+    """A superuser who is no staff was named, and told to give it themselves, and the page is refused to them."""
+    team = make_team("Finance", may=(permissions.VIEW_RUN,))
+    root = make_user("Ada Root", team, superuser=True)
+    root.is_staff = False
+    root.save()
+    ask = "Ask your administrator, who can give it in the administration, under Teams."
+    for person in (bob(team), root):
+        assert say_missing_permission(person, permissions.REWIND_RUN, team) == f"{REWIND} {team.name}. {ask}"
+
+
+def test_a_token_of_another_team_is_said_not_to_reach_where_its_owner_may() -> None:
+    """Its owner read that they need the permission in one of their teams, and they have it."""
+    finance, support = make_team("Finance", may=(permissions.START_RUN,)), make_team("Support", may=())
+    owner: Any = bob(finance, support)
+    owner.bounds = TokenBounds(support.pk)
+    assert say_missing_permission(owner, permissions.START_RUN) == (
+        "This token reaches no team where you have the permission “start runs”. Use another one."
+    )
+    other: Any = bob(support)
+    other.bounds = TokenBounds(support.pk)
+    assert say_missing_permission(other, permissions.START_RUN).startswith("You need the permission “start runs” in")
 
 
 def test_each_permission_of_a_team_has_its_words() -> None:
