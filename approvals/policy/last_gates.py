@@ -1,6 +1,6 @@
 """Warns a policy's author before its rules count: of fields that no gate has, and of rules that stay unclear.
 
-Read from the last gates of its name, and where they show nothing from the schemas of the team's registered tools.
+Read from the last gates of its name, and where it has had none from the schemas of the team's registered tools.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.models import Gate, Policy, Tool
+from approvals.schema import walk
 
 from . import required
 from .requirements import Rule, Unclear
@@ -21,19 +22,23 @@ from .rules import expressions, facts
 
 LOOKED_AT = 50
 NAMED = 20  # fields or tools that a warning names
-_BOUND = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
+_BOUND = re.compile(r"(\bactions\s*)?\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
+_ASKED_FOR = re.compile(r"\bhas\s*\([^()]*\)")  # true or false without the field too
+_FIELD = r"(\w+)(?!\w*\s*\()"  # a name that is no function's
+_OF_ACTION = {"id", *facts.STANDARD}  # the names that an action has beside its arguments
 
 
 def warnings(policy: Policy) -> list[str]:
     """Say which fields of its rules no gate had lately, and which rules cannot be evaluated for some actions."""
     rules = required.rules_of(policy.rules)
     gates = list(_facts_lately(policy)) if rules else []
+    tools = list(Tool.objects.filter(team=policy.team_id).in_use().order_by("name")) if rules and not gates else []
     known = sorted({field for gate in gates for field in facts.fields_of(gate)})
     found = []
     for rule in rules:
         unknown = [name for name in _fields_read(rule.when) if not _had(name, known)] if known else []
         found += [_no_gate_had(rule, name, known) for name in unknown]
-        if not unknown and (unclear := _unclear_lately(rule, gates) or _unclear_tools(rule, policy)):
+        if not unknown and (unclear := _unclear_lately(rule, gates) or _unclear_tools(rule, tools)):
             found.append(_stays_unclear(rule, unclear))
     return found
 
@@ -76,26 +81,36 @@ def _unclear_lately(rule: Rule, gates: Sequence[Sequence[Mapping[str, Any]]]) ->
     return found
 
 
-def _unclear_tools(rule: Rule, policy: Policy) -> dict[str, str]:
+def _unclear_tools(rule: Rule, tools: Sequence[Tool]) -> dict[str, str]:
     """Return why a rule would be unclear for registered tools, by their names: their schemas lack what it reads."""
-    found = dict[str, str]()
-    for tool in Tool.objects.filter(team=policy.team_id).in_use().order_by("name"):
-        lacking = _names_read(rule.when) - set(tool.schema.get("properties", ()))
+    found, read = dict[str, str](), sorted(_arguments_read(rule.when))
+    for tool in tools:
+        parts = walk.parts([tool.schema], tool.schema)
+        lacking = [name for name in read if not any(walk.within(part, name) for part in parts)]
         action = Action(id="a", tool=tool.name, arguments={}, schema=tool.schema, irreversible=tool.irreversible)
         card = Card(title=tool.title, risk=tool.risk, actions=[action])
         try:
-            required.matches(rule, facts.of_proposal(card, facts.GateFacts(agent="", step=""))[0])
-        except Unclear:
             if lacking:
-                names = ", ".join(f"“{name}”" for name in sorted(lacking))
-                found[tool.name] = _("there is no %(names)s") % {"names": names}
+                required.matches(rule, facts.of_proposal(card, facts.GateFacts(agent="", step=""))[0])
+        except Unclear:
+            names = ", ".join(f"“{name}”" for name in lacking)
+            found[tool.name] = _("there is no %(names)s") % {"names": names}
     return found
+
+
+def _arguments_read(when: str) -> set[str]:
+    """Return the arguments that an expression reads: by their own names, or as those of `arguments` or an action."""
+    bare = _ASKED_FOR.sub("", expressions.without_strings(when))
+    actions = "|".join({"action", *(name for of_actions, name in _BOUND.findall(bare) if of_actions)})
+    arguments = re.findall(rf"(?<![\w.])(?:(?:{actions})\.)?arguments\.{_FIELD}", bare)
+    of_action = re.findall(rf"(?<![\w.])(?:{actions})\.{_FIELD}", bare)
+    return {*_names_read(when), *arguments, *({*of_action} - _OF_ACTION)}
 
 
 def _names_read(when: str) -> frozenset[str]:
     """Return the arguments that an expression reads by their own names."""
-    bare = expressions.without_strings(when)
-    return expressions.checked(when).names - set(_BOUND.findall(bare)) - {*facts.STANDARD}
+    bound = {name for _, name in _BOUND.findall(expressions.without_strings(when))}
+    return expressions.checked(when).names - bound - {*facts.STANDARD}
 
 
 def _fields_read(when: str) -> list[str]:

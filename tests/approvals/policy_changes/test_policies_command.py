@@ -222,6 +222,43 @@ def test_a_rule_that_some_registered_tools_leave_unclear_is_told_of_with_the_way
     assert run("check", written(tmp_path, named)) == f"{team.name}: refunds: new\n"
 
 
+@pytest.mark.parametrize(
+    ("when", "lack"),
+    [
+        ("amount > 1000", True),
+        ("arguments.amount > 1000", True),
+        ("action.amount > 1000", True),
+        ("actions.exists(a, a.arguments.amount > 1000)", True),
+        ("has(arguments.iban) || amount > 1000", True),
+        ("has(arguments.amount) && arguments.amount > 1000", False),
+        ('action.tool == "mail.send"', False),
+        ("arguments.risk == 3", False),
+    ],
+)
+def test_a_registered_tool_lacks_what_no_part_of_its_schema_has_however_the_rule_reads_it(
+    team: Group, tmp_path: Path, when: str, lack: bool
+) -> None:
+    """A tool whose parts had the amount was told to have none, and `arguments.amount` was warned of for no tool."""
+    members = {"type": "object", "properties": {"risk": {"type": "number"}}}
+    amount = {"type": "object", "properties": {"amount": {"type": "number"}}}
+    make_tool(team, name="pay.all", schema={**members, "allOf": [amount, {"required": ["risk"]}]})
+    make_tool(team, name="pay.either", schema={**members, "anyOf": [{"$ref": "#/$defs/Pay"}], "$defs": {"Pay": amount}})
+    make_tool(team, name="mail.send", schema=members)
+    told = run("check", written(tmp_path, LARGE.format(team=team.name, when=when)))
+    warned = "cannot be evaluated for actions like these: mail.send (there is no “amount”)."
+    assert (warned in told, "pay." in told) == (lack, False)
+
+
+def test_a_rule_that_was_clear_at_the_last_gates_is_no_matter_of_registered_tools(team: Group, tmp_path: Path) -> None:
+    """Tools that no gate of the policy ever asked about were warned of, each time that it was saved."""
+    make_tool(team, name="mail.send", schema={"type": "object", "properties": {"text": {"type": "string"}}})
+    pay = Action(id="pay", tool="pay.refund", arguments={"amount": "5.00"})
+    make_gate(run=make_run(team=team), policy=make_policy(team, name="refunds"), card=make_card(actions=[pay]))
+    told = run("check", written(tmp_path, LARGE.format(team=team.name, when="amount > 1000")))
+    assert "1 of the last 1 gates would have asked one person." in told
+    assert "cannot be evaluated" not in told
+
+
 def test_a_rule_that_was_unclear_for_some_of_the_last_gates_is_told_of(team: Group, tmp_path: Path) -> None:
     policy = make_policy(team, name="refunds")
     pay, mail = (Action(id=tool[0], tool=tool, arguments=said) for tool, said in (
