@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from approvals.models import Gate, Policy
 from approvals.models.policy import DEFAULT
+from checkpoints.models import Checkpoint, Plan
 from checkpoints.runs.plans import PlanSpec, spec_of
 
 
@@ -27,7 +28,20 @@ def missing_for(plan: PlanSpec, *, team_id: int, team: str) -> list[str]:
 
 
 def missing_at(gate: Gate) -> str:
-    """Say it of a gate that opened under another policy than its step names; "" for one that did not."""
-    steps = spec_of(gate.run.plan).steps if gate.kind == Gate.Kind.REVIEW else ()
-    asked = next((step.policy for step in steps if step.name == gate.step), "")
-    return say_missing_policy(asked, gate.team.name, gate.policy.name) if asked not in ("", gate.policy.name) else ""
+    """Say it of a gate that opened under another policy than its step named then; "" for one that did not."""
+    if gate.kind != Gate.Kind.REVIEW or _policy_named(gate, gate.run.plan) in ("", gate.policy.name):
+        return ""
+    # An upgrade of the run's plan may have renamed the policy since.
+    asked = _policy_named(gate, Checkpoint.objects.select_related("plan").get(pk=gate.checkpoint).plan)
+    if asked in ("", gate.policy.name):
+        return ""
+    if not Policy.objects.filter(team=gate.team, name=asked).exists():
+        return say_missing_policy(asked, gate.team.name, gate.policy.name)
+    return _(
+        "%(team)s had no policy “%(asked)s” when this gate opened, so “%(used)s” decides. “%(asked)s” counts for gates "
+        "that open afterwards."
+    ) % {"team": gate.team.name, "asked": asked, "used": gate.policy.name}
+
+
+def _policy_named(gate: Gate, plan: Plan) -> str:
+    return next((step.policy for step in spec_of(plan).steps if step.name == gate.step), "")

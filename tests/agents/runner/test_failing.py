@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from agents import text
 from agents.errors import InputRefused
 from agents.steps import execute
 from approvals.models import Policy
+from approvals.policy.rules import missing_policy
 from checkpoints.models import Checkpoint, Run
-from tests.factories import make_policy, make_team, make_user
+from checkpoints.runs.plans import spec_of
+from tests.factories import make_plan, make_policy, make_team, make_user
 from tests.factories.driven_runs import (
     advance,
     advance_to_rest,
@@ -176,6 +179,22 @@ def test_a_gate_that_the_default_decides_in_place_of_its_policy_says_so_wherever
     make_policy(team, name="payments")
     call_command("run_agent", "payer", "--input", "{}", "--team", team.name)
     assert "has no policy" not in capsys.readouterr().err
+    # The open gate went on saying that the team has no such policy, and to make it.
+    [why] = reader.get(f"/api/gates/{gate.pk}").json()["agreement"]["rules"]
+    assert why == (
+        f"{team.name} had no policy “payments” when this gate opened, so “default” decides. “payments” counts for "
+        "gates that open afterwards."
+    )
+
+
+def test_a_gate_says_nothing_of_a_policy_that_only_a_later_version_of_its_agent_names() -> None:
+    """The plan that the run has by now was read, and not the one that the gate was opened under."""
+    gate = open_gate(advance_to_rest(make_run("payer")))
+    assert missing_policy.missing_at(gate)
+    before = spec_of(gate.run.plan)
+    steps = tuple(replace(step, policy="") for step in before.steps)
+    Checkpoint.objects.filter(pk=gate.checkpoint).update(plan=make_plan(replace(before, version="0", steps=steps)))
+    assert missing_policy.missing_at(gate) == ""
 
 
 def test_a_run_is_not_started_where_no_policy_of_the_team_could_decide_its_gate() -> None:
