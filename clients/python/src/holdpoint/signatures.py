@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from string import Formatter
-from types import MethodType
+from types import MethodType, SimpleNamespace
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
@@ -38,7 +38,8 @@ class Signature:
         found = inspect.signature(function)
         parameters = list(found.parameters.values())[1 if method else 0 :]
         self.signature = found.replace(parameters=parameters)
-        hints = get_type_hints(function, include_extras=True)
+        hints = _hints(function, *found.parameters)
+        returned, self.returns = _result_of(function)
         taken = {each.name: each for each in parameters if each.name != KEY}
         if odd := [name for name, each in taken.items() if each.kind in VARIADIC]:
             raise TypeError(
@@ -46,14 +47,13 @@ class Signature:
             )
         # The signature for people and models: with real types instead of their names, and without the key.
         shown = [each.replace(annotation=hints.get(name, each.annotation)) for name, each in taken.items()]
-        self.asked = found.replace(parameters=shown, return_annotation=hints.get("return", inspect.Signature.empty))
+        self.asked = found.replace(parameters=shown, return_annotation=returned)
         # By alias, since names may clash with a model's own.
         fields: dict[str, Any] = {
             f"a{number}": (hints.get(name, Any), Field(alias=name)) for number, name in enumerate(taken)
         }
         self.names = dict(zip(fields, taken, strict=True))
         self.model = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
-        self.returns = _adapter_of(hints.get("return"))
 
     def bound_to(self, obj: object) -> Signature:
         """Return the signature of this object's method."""
@@ -73,7 +73,7 @@ class Signature:
                 return self.returns.json_schema(mode="serialization", schema_generator=Schemas)
         except PydanticUserError:
             pass
-        name = inspect.formatannotation(self.asked.return_annotation)
+        name = inspect.formatannotation(self.signature.return_annotation).strip("'")
         raise TypeError(
             f"{self.name} returns {name}, which people cannot answer instead: leave respond out, or return a model."
         )
@@ -116,9 +116,22 @@ class Signature:
         return {name: getattr(model, field) for field, name in self.names.items()}
 
 
-def _adapter_of(hint: Any) -> TypeAdapter[Any] | None:
-    """Return the type of the result: any without an annotation, or with None; None for one unknown to pydantic."""
+def _hints(function: Callable[..., Any], *names: str) -> dict[str, Any]:
+    """Resolve these annotations of a function. Raises what resolving them raises."""
+    written = {name: each for name, each in getattr(function, "__annotations__", {}).items() if name in names}
+    params = getattr(function, "__type_params__", ())
+    part = SimpleNamespace(__annotations__=written, __wrapped__=function, __type_params__=params)
+    return get_type_hints(part, include_extras=True)
+
+
+def _result_of(function: Callable[..., Any]) -> tuple[Any, TypeAdapter[Any] | None]:
+    """Return the annotation of the result, and its type: any without one, or with None; None for an unknown one.
+
+    Only typing may know it: its name is imported for type checkers alone, or pydantic cannot describe the class.
+    """
+    returned: Any = inspect.Signature.empty
     try:
-        return TypeAdapter(Any if hint is None or hint is type(None) else hint)
-    except PydanticUserError:
-        return None
+        returned = _hints(function, "return").get("return", returned)
+        return returned, TypeAdapter(Any if returned in (inspect.Signature.empty, type(None)) else returned)
+    except Exception:  # noqa: BLE001 - the annotation is evaluated, and the class has hooks of its own
+        return returned, None
