@@ -11,6 +11,7 @@ from uuid import UUID
 
 from psycopg.types.numeric import Int8
 
+from agents.models.graph_thread import NO_MASK
 from checkpoints import store
 from checkpoints.errors import NoSuchCheckpoint, NotVerified
 from checkpoints.postgresql.sql import run_sql
@@ -32,12 +33,13 @@ WHERE c.id = ANY($1::uuid[])
 _LIST = """
 SELECT id, run_id, at, seq FROM checkpoints_checkpoint
 WHERE run_id = ANY($1::bigint[]) AND step <> ALL($2) AND (at, run_id, seq) < ($3, $4, $5)
-  AND id < CASE get_byte(uuid_send(id), 6) / 16 WHEN 7 THEN $8::uuid ELSE $7::uuid END
+  AND id < ($7::uuid[])[1 + (get_byte(uuid_send(id), 6) / 16 = 7)::int + 2 * (run_id = ANY($8::bigint[]))::int]
 ORDER BY at DESC, run_id DESC, seq DESC LIMIT $6
 """
 _IN_ORDER = "SELECT id, run_id, at, seq FROM checkpoints_checkpoint WHERE run_id = $1 AND step <> ALL($2) ORDER BY seq"
 _EPOCH = 0x01B21DD213814000  # the 100 ns from the first moment of a UUIDv6 to that of a UUIDv7
-_ABOVE_ALL = (UUID(int=2**128 - 1),) * 2
+_LAST = 2**60 - 1  # the last moment of a UUIDv6
+_ABOVE_ALL = (UUID(int=2**128 - 1),) * 4
 
 
 class ListPlace(NamedTuple):
@@ -175,33 +177,33 @@ def _each(
         below = portion[-1].cursor
 
 
-def _bounds(before: str | None) -> tuple[UUID, UUID]:
+def _bounds(before: str | None) -> tuple[UUID, UUID, UUID, UUID]:
     """Return the ids below which a checkpoint comes before this one: LangGraph's, and the store's of that moment.
 
     A graph's checkpoint may be compared with those of another namespace, so it need not be in the list. LangGraph makes
-    UUIDv6, the store UUIDv7 where a person edits or rewinds. A copy's ids differ from the shown ones in the last bits,
-    which say nothing of the time.
+    UUIDv6, the store UUIDv7 where a person edits or rewinds. The last two are the same for a run with a mask: its ids
+    differ from the shown ones in the last 64 bits, which say nothing of the time.
     """
     if before is None:
         return _ABOVE_ALL
     id = places.parsed(before)
-    most = id.int >> 64 << 64  # without those bits
+    time = UUID(int=id.int >> 64 << 64)
     if id.version == 6:
         ticks = (id.int >> 80) << 12 | (id.int >> 64) & 0xFFF
-        return UUID(int=most), UUID(int=(ticks - _EPOCH) // 10_000 << 80)
+        moment = UUID(int=max(ticks - _EPOCH, 0) // 10_000 << 80)
+        return id, moment, time, moment
     if id.version == 7:
-        ticks = (id.int >> 80) * 10_000 + _EPOCH
-        return UUID(int=(ticks >> 12) << 80 | 6 << 76 | (ticks & 0xFFF) << 64), UUID(int=most)
-    return UUID(int=most), UUID(int=most)
+        ticks = min((id.int >> 80) * 10_000 + _EPOCH, _LAST)
+        moment = UUID(int=(ticks >> 12) << 80 | 6 << 76 | (ticks & 0xFFF) << 64)
+        return moment, id, moment, time
+    return id, id, time, time
 
 
-def _portion(
-    runs: Mapping[int, ThreadRun], below: ListPlace | None, most: int, bounds: tuple[UUID, UUID]
-) -> list[Found]:
+def _portion(runs: Mapping[int, ThreadRun], below: ListPlace | None, most: int, bounds: Sequence[UUID]) -> list[Found]:
     after = below or ListPlace(datetime.max, 2**62, 0)
     params = [
         [Int8(run) for run in runs], list(places.NOTHING), after.at, Int8(after.run_id), Int8(after.seq), Int8(most),
-        *bounds,
+        list(bounds), [Int8(id) for id, run in runs.items() if run.mask != NO_MASK],
     ]  # fmt: skip
     rows = run_sql(_LIST, params)
     with store.reading():

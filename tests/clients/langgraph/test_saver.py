@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import pytest
 from holdpoint.langgraph import SaverError, ThreadEnded, ThreadMoved, Unsaveable
@@ -313,11 +314,42 @@ def test_a_long_list_before_a_checkpoint_ends(make: Made) -> None:
     assert [each.checkpoint["channel_values"]["a"] for each in found] == list(range(68, -1, -1))
 
 
-def put(saver: Any, after: Any, value: Any) -> Any:
+def test_what_comes_before_a_checkpoint_of_the_same_moment_is_listed_as_by_other_savers(make: Made) -> None:
+    """Ids that differ in their last 64 bits alone listed nothing before each other."""
+    thread, first = config(unique("chat"), checkpoint_ns=""), uuid6().int
+    ids = [str(UUID(int=(first >> 32 << 32) + number)) for number in range(4)]
+    for saver in (here := make(), there := InMemorySaver()):
+        made = thread
+        for number, id in enumerate(ids):
+            made = put(saver, made, number, id=id)
+    for id in ids:
+        before = config("", checkpoint_id=id)
+        listed = [[each.config["configurable"]["checkpoint_id"] for each in saver.list(thread, before=before)]
+                  for saver in (here, there)]  # fmt: skip
+        assert listed == [ids[: ids.index(id)][::-1]] * 2
+
+
+@pytest.mark.parametrize(
+    ("id", "all_are"),
+    [
+        ("00000000-0000-6000-8000-000000000000", False),
+        ("ffffffff-ffff-6fff-bfff-ffffffffffff", True),
+        ("00000000-0000-7000-8000-000000000000", False),
+        ("ffffffff-ffff-7fff-bfff-ffffffffffff", True),
+    ],
+)
+def test_any_id_may_be_listed_before(make: Made, id: str, all_are: bool) -> None:
+    """The first moment of one version of ids and the last of another are none of the other's: a bare ValueError."""
+    saver, thread = make(), config(unique("chat"), checkpoint_ns="")
+    put(saver, thread, 1)
+    assert len(list(saver.list(thread, before=config("", checkpoint_id=id)))) == all_are
+
+
+def put(saver: Any, after: Any, value: Any, *, id: str = "") -> Any:
     """Put a checkpoint with one channel, whose value is new."""
     version = next(VERSIONS)
-    checkpoint: Any = {"v": 4, "ts": "t", "id": str(uuid6()), "channel_values": {"a": value}, "updated_channels": None,
-                       "channel_versions": {"a": version}, "versions_seen": {}}  # fmt: skip
+    checkpoint: Any = {"v": 4, "ts": "t", "id": id or str(uuid6()), "channel_values": {"a": value},
+                       "updated_channels": None, "channel_versions": {"a": version}, "versions_seen": {}}  # fmt: skip
     return saver.put(after, checkpoint, {"step": version}, {})
 
 
