@@ -78,5 +78,8 @@ def _notes(question: GraphQuestion) -> list[dict[str, Any]]:
         )
         return [{"text": text, "unless": now}]
     if verdict in (REJECT, EXPIRED) and question.form in (INBOX, INBOXES):
-        return [{"text": f"A reviewer refused your call of {name}. {reason(question)}", "unless": ""}]
+        refused = (
+            f"A reviewer refused your call of {name}." if verdict == REJECT else f"Your call of {name} got no answer."
+        )
+        return [{"text": f"{refused} {reason(question)}", "unless": ""}]
     return []

@@ -186,6 +186,17 @@ def test_agent_inboxs_form_is_ignored_with_a_message_that_says_why() -> None:
     assert "A reviewer refused your call of send_invoice. She left." in messages
 
 
+def test_nobodys_decision_in_agent_inboxs_form_names_no_reviewer_who_refused() -> None:
+    """The model was told that a reviewer refused its call, and in the next sentence that this is no rejection."""
+    run = asking("inbox")
+    gate = open_gate(run)
+    closing.pass_deadline(gate)
+    closing.expire(Gate.objects.get(pk=gate.pk))
+    messages = str(state(advance_to_rest(run))["messages"])
+    assert "Your call of send_invoice got no answer. Nobody decided in time" in messages
+    assert "refused" not in messages
+
+
 def test_subagents_at_work_at_once_each_get_their_own_answer() -> None:
     """Requests of subagents were dropped, or answered for one another (langgraph #6626)."""
     run = asking("subagents")
