@@ -15,7 +15,15 @@ from typing import Any
 import pytest
 from holdpoint.langgraph import Unreadable, Unsaveable
 from holdpoint.langgraph.growth import saved
-from holdpoint.langgraph.state import channel_of, field_of, from_fields, to_field, to_position
+from holdpoint.langgraph.state import (
+    channel_of,
+    field_of,
+    from_fields,
+    newest_version,
+    next_version,
+    to_field,
+    to_position,
+)
 from holdpoint.langgraph.values import decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
@@ -197,3 +205,25 @@ def test_a_change_in_place_is_no_growth() -> None:
     for count in (0, 15, 16, 65535, 65536):
         a, b = saved([7] * count), saved([*[7] * count, 8])
         assert a is not None and b is not None and a.grown(b) and not b.grown(a)  # noqa: PT018
+
+
+@pytest.mark.parametrize(
+    ("current", "after"),
+    [(None, 1), (4, 5), (4.5, 5), ("08", "09"), ("09.0.25", "10.0.25"), (f"{9:032}.0.73", f"{10:032}.0.73")],
+)
+def test_the_version_after_another_has_its_form_and_comes_after_it(current: Any, after: Any) -> None:
+    assert next_version(current) == after
+    assert current is None or after > current
+
+
+@pytest.mark.parametrize("current", ["9", "99.5", "abc", "-1.5", "", "٣.1"])
+def test_a_version_after_which_none_of_its_form_comes_is_refused(current: str) -> None:
+    """As text 10 is less than 9, so that an edit was not seen; others raised a bare ValueError, or lost their sign."""
+    with pytest.raises(Unreadable, match="is no version that a checkpointer of LangGraph's gives a channel"):
+        next_version(current)
+
+
+def test_the_newest_of_versions_that_are_none_is_refused() -> None:
+    assert newest_version({"a": f"{2:032}.9", "b": f"{10:032}.1"}) == f"{10:032}.1"
+    with pytest.raises(Unreadable, match="'abc' is no version"):
+        newest_version({"a": "abc"})

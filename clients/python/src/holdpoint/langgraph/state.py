@@ -59,13 +59,35 @@ def channel_of(field: str) -> str:
 
 
 def next_version(current: Any) -> Any:
-    """Return a channel's version after `current`, in its form: LangGraph compares it with those of other savers."""
+    """Return a channel's version after `current`, in its form: LangGraph compares it with those of other savers.
+
+    Texts are compared as such, so the number keeps its width. Raises Unreadable where none of that form comes after it.
+    """
+    number = _number(current)
     if not isinstance(current, str):
-        return 1 if current is None else int(current) + 1
-    number, dot, rest = current.partition(".")
-    return f"{int(number) + 1:0{len(number)}}{dot}{rest}"
+        return number + 1
+    digits, dot, rest = current.partition(".")
+    if set(digits) == {"9"}:
+        raise _no_version(current)
+    return f"{number + 1:0{len(digits)}}{dot}{rest}"
 
 
 def newest_version(versions: Mapping[str, Any]) -> Any:
-    """Return the greatest of the channels' versions; None without any."""
-    return max(versions.values(), key=lambda each: int(str(each).partition(".")[0]), default=None)
+    """Return the greatest of the channels' versions; None without any. Raises Unreadable."""
+    return max(versions.values(), key=_number, default=None)
+
+
+def _number(version: Any) -> int:
+    if not isinstance(version, str):
+        return 0 if version is None else int(version)
+    digits = version.partition(".")[0]
+    if not (digits.isascii() and digits.isdigit()):
+        raise _no_version(version)
+    return int(digits)
+
+
+def _no_version(version: str) -> Unreadable:
+    return Unreadable(
+        f"{version!r} is no version that a checkpointer of LangGraph's gives a channel: a whole number, or a text that "
+        "begins with one, filled with zeros. Give the checkpoint's channels such versions."
+    )
