@@ -34,7 +34,7 @@ def read() -> tuple[list[type[Agent]], list[str]]:
             found = _agents_in(load())
         except ModuleNotFoundError as error:
             faults.append(_missing(name, error))
-        except Exception as error:  # noqa: BLE001 - an author's module may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's module may raise anything
             faults.append(f"{name} cannot be imported: {said(error)}. Correct it.")
         else:
             classes += found
@@ -68,7 +68,7 @@ def _missing(name: str, error: ModuleNotFoundError) -> str:
     return f"{name} cannot be imported: {said(error)}. Install it, or correct the import."
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """Describe the exception and its line in the author's file, without a full stop."""
     words = one_line(str(error), LONGEST).rstrip(".")
     if isinstance(error, AgentError):

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from config import examples
@@ -26,6 +27,7 @@ from config.local.stack import ROOT, Stack
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 LOOK_EVERY = 0.5  # seconds
+READ_WITHIN = 60.0  # seconds; a module may never end to be imported
 
 Files = dict[Path, tuple[int, int]]
 
@@ -89,17 +91,25 @@ class Author:
         if code:
             self.stack.console.say(f"{said}\nThe code before is still served; save the file again when it is mended.")
             return
-        if not self.stack.replace_web():
-            self.stack.console.say("The code before is still served; save the file again to try once more.")
-            return
-        for name in ("worker", "sweeper"):
-            self.stack.restart(name)
+        restarts = [partial(self.stack.restart, name) for name in ("worker", "sweeper")]
+        for replaced in (self.stack.replace_web, *restarts):
+            if self.files() != self.taken:  # what is there now was not read: the next look does
+                self.stack.console.say("The code has changed once more, and is read before it is taken up.")
+                return
+            if replaced() is False:
+                self.stack.console.say("The code before is still served; save the file again to try once more.")
+                return
         self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{said}" if said else ""))
 
     def read(self) -> tuple[int, str]:
         """Return 0 if every module can be used, else the exit code, and the text about faults."""
         command = [sys.executable, "manage.py", "agents"]
-        done = subprocess.run(command, cwd=ROOT, env=self.stack.environment, capture_output=True, text=True)
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env=self.stack.environment, capture_output=True, text=True, timeout=READ_WITHIN
+            )
+        except subprocess.TimeoutExpired:
+            return 1, f"{', '.join(self.names)} cannot be imported within {READ_WITHIN:.0f} s. Correct it."
         said = [line.removeprefix("CommandError: ") for line in done.stderr.splitlines() if line.strip()]
         return done.returncode, "\n".join(said)
 

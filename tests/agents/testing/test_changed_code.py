@@ -243,6 +243,7 @@ UNUSABLE = (
     (None, "There is no module {mine}, which HOLDPOINT_AGENTS names: put {mine}.py beside manage.py, or the folder"),
     ("def (:", "{mine} cannot be imported: SyntaxError: invalid syntax ({mine}.py, line 1). Correct it"),
     ("import no_such_library", "{mine} cannot be imported: ModuleNotFoundError: No module named 'no_such_library'."),
+    ("raise SystemExit(3)", "{mine} cannot be imported: SystemExit: 3 ({folder}/{mine}.py, line 1)."),
     ("x = 1 / 0", "{mine} cannot be imported: ZeroDivisionError: division by zero ({folder}/{mine}.py, line 1)."),
     ("x = 1", "{mine} declares no agent: write a class of `agents.Agent` in it that has a `name`"),
     (

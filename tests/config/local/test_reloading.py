@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from config.local import authoring
 from config.local.authoring import Author
 from config.local.console import Console
 from config.local.stack import Stack
@@ -149,6 +150,41 @@ def test_the_other_processes_stay_where_the_new_web_process_fails(
     saved(author, "SECOND = 22\n")
     assert restarted == ["worker", "sweeper"]
     assert "Took up the changed code of my_agent" in capsys.readouterr().out
+
+
+def test_what_changes_while_the_pages_are_replaced_is_read_before_it_is_taken_up(
+    author: Author, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Workers loaded a fault that nobody had read, and the console said that it took up the code."""
+    restarted = list[str]()
+    monkeypatch.setattr(Stack, "restart", lambda self, name: restarted.append(name))
+
+    def replace_web(self: Stack) -> bool:
+        for path in author.files():
+            path.write_text("a fault, as long as it is")
+        monkeypatch.setattr(Stack, "replace_web", lambda self: True)
+        return True
+
+    monkeypatch.setattr(Stack, "replace_web", replace_web)
+    author.looked = -1e9
+    for path in author.files():
+        path.write_text("FIRST = 1\n")
+    author.begin()
+    author.take_up()
+    assert restarted == []
+    assert "Took up" not in capsys.readouterr().out
+    monkeypatch.setattr(Author, "read", lambda self: (1, "a fault"))
+    for _ in range(2):
+        author.looked = -1e9
+        author.look()
+    assert restarted == []
+    assert "a fault" in capsys.readouterr().out
+
+
+def test_a_module_whose_import_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authoring, "READ_WITHIN", 0.01)
+    stack: Any = SimpleNamespace(environment=dict(os.environ))
+    assert Author(stack, ["my_agent"]).read() == (1, "my_agent cannot be imported within 0 s. Correct it.")
 
 
 def test_too_little_memory_for_another_process_does_not_end_the_stack(
