@@ -7,10 +7,11 @@ the factor's row, compared and written under its lock.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from allauth.account.utils import get_next_redirect_url
 from allauth.core import context
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -25,6 +26,7 @@ from django import forms as django_forms
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from approvals.accounts import factor_secrets, required
@@ -102,11 +104,13 @@ def count_code(user: User) -> ratelimit.RateLimitUsage:
 class _CodeForm(forms.BaseAuthenticateForm):
     """Takes a code of the app, or a recovery code; each works once."""
 
+    def types(self) -> Collection[str]:
+        return {Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES}
+
     def clean_code(self) -> str:
         counted = count_code(self.user)
         code = str(self.cleaned_data["code"])
-        rows = Authenticator.objects.filter(user=self.user).exclude(type=Authenticator.Type.WEBAUTHN)
-        for row in rows:
+        for row in Authenticator.objects.filter(user=self.user, type__in=self.types()):
             if _takes_code(row, code):
                 row.user = self.user
                 self.authenticator = row
@@ -122,6 +126,19 @@ class CodeForm(_CodeForm, forms.AuthenticateForm):
 
 class ConfirmByCodeForm(_CodeForm, forms.ReauthenticateForm):
     """The confirmation of who is signed in."""
+
+    def types(self) -> Collection[str]:
+        recovering = recovery_code_counts(context.request)
+        return super().types() if recovering else {Authenticator.Type.TOTP}
+
+
+def recovery_code_counts(request: Any) -> bool:
+    """Tell whether a recovery code confirms what somebody is about to do: how they sign in, after a device was lost.
+
+    It confirms nothing else, and is not used up for nothing.
+    """
+    back = get_next_redirect_url(request)
+    return back is None or back.startswith(reverse("mfa_index"))
 
 
 class ActivateForm(ActivateTOTPForm):

@@ -25,7 +25,7 @@ from approvals.accounts import factors, sign_ins
 from approvals.accounts.methods import ProofMethod
 from approvals.views.access import private, reader_of
 
-from .factors import ConfirmByPasskeyForm
+from .factors import ConfirmByPasskeyForm, recovery_code_counts
 
 
 class SecondStep(base.AuthenticateView):
@@ -70,13 +70,14 @@ class _Confirming:
         found: dict[str, Any] = super().get_context_data(**kwargs)  # type: ignore[misc]
         user = reader_of(self.request)
         have = {each.method for each in factors.of(user) if each.sound}
+        recovery = ProofMethod.RECOVERY_CODE in have and recovery_code_counts(self.request)
         offered = {
             "by_password": user.has_usable_password(), "by_passkey": ProofMethod.PASSKEY in have,
-            "by_code": bool(have & {ProofMethod.CODE, ProofMethod.RECOVERY_CODE}),
+            "by_code": ProofMethod.CODE in have or recovery,
         }  # fmt: skip
         if self.only:
             offered = {name: value and name == self.only for name, value in offered.items()}
-        return {**found, **offered, "only": self.only}
+        return {**found, **offered, "only": self.only, "recovery": recovery}
 
     def form_valid(self, form: Form) -> HttpResponse:
         response: HttpResponse = super().form_valid(form)  # type: ignore[misc]

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
+from django.urls import reverse
 
 from approvals.accounts import factors
 from checkpoints.models import Event
@@ -132,6 +133,24 @@ def test_a_recovery_code_signs_in_once_and_is_shown_once() -> None:
     again = first_step(user)
     second_step(again, codes[0])
     assert not is_in(again)
+    assert "9 codes left" in owner.get("/account/security/").content.decode()
+
+
+def test_a_recovery_code_confirms_how_one_signs_in_and_is_not_used_up_for_anything_else() -> None:
+    """It was taken for a new token too, used up, and the token's page asked again."""
+    user = person()
+    owner = confirmed(user)
+    add_app(owner)
+    page = owner.get("/account/security/recovery-codes/").content.decode()
+    [code, *_others] = re.findall(r"<code>(\d{8})</code>", page)
+    confirms = reverse("mfa_reauthenticate")
+    offered = owner.get("/accounts/reauthenticate/", {"next": "/tokens/"}).content.decode()
+    assert ("Code from your app" in offered, "recovery code" in offered) == (True, False)
+    assert "This code is wrong" in owner.post(confirms, {"code": code, "next": "/tokens/"}).content.decode()
+    assert "10 codes left" in owner.get("/account/security/").content.decode()
+    there = {"next": "/account/security/"}
+    assert "or a recovery code" in owner.get("/accounts/reauthenticate/", there).content.decode()
+    assert owner.post(confirms, {"code": code, **there}).status_code == 302
     assert "9 codes left" in owner.get("/account/security/").content.decode()
 
 

@@ -152,7 +152,7 @@ class TestDeciding:
         team = make_team(may=READER)
         asked, by = make_gate(team=team), bob(team)
         _, sent = make_token(by, "gates:decide")
-        assert "may decide" in refusal(self.decide(sent, asked), 403)["detail"]
+        assert "with the permission “decide at the gates" in refusal(self.decide(sent, asked), 403)["detail"]
 
     def test_who_owns_the_token_that_started_the_run_may_not_approve(self) -> None:
         team = make_team(may=MEMBER)
