@@ -11,6 +11,7 @@ leaves nothing to clean up by hand. Sockets are in `run/`; where the path is too
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -23,6 +24,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO, cast
 
 from config.local.errors import StackRefused
 
@@ -69,10 +71,13 @@ class Home:
             if MARK not in names and (names or not new):
                 self.refuse_unless_before_marks(names)
             self.path.mkdir(parents=True, exist_ok=True)
+            if self.path.lstat().st_uid != os.geteuid():
+                raise StackRefused(f"{self.path} belongs to another account: set HOLDPOINT_HOME to a folder of yours.")
             self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
-            (self.path / MARK).write_text(MARKED)
         except OSError as error:
             raise StackRefused(f"HOLDPOINT_HOME cannot be used: {self.path}: {error.strerror}.") from None
+        with open_own(self.path / MARK, "w") as file:
+            file.write(MARKED)
 
     def refuse_unless_before_marks(self, names: Sequence[str]) -> None:
         """Raise StackRefused unless a version that marked no homes made this one, and nobody put anything else here."""
@@ -91,7 +96,7 @@ class Home:
 
     def delete(self) -> None:
         """Delete everything; the caller holds the lock. What says that it may be deleted goes last."""
-        for path in sorted(self.path.iterdir(), key=lambda path: path.name in (LOCK, MARK)):
+        for path in sorted(self.path.iterdir(), key=lambda path: (path.name == MARK, path.name == LOCK)):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         self.path.rmdir()
 
@@ -99,7 +104,7 @@ class Home:
     def locked(self, *, new: bool = True) -> Iterator[None]:
         """Hold the folder's lock in the block, which claims it. Raises StackRefused, with the process that holds it."""
         self.claim(new=new)
-        with (self.path / LOCK).open("a+") as file:
+        with open_own(self.path / LOCK, "a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -134,6 +139,15 @@ class Home:
                 file.write(secrets.token_hex(length))
             draft.rename(path)
         return path.read_text().strip()
+
+
+def open_own(path: Path, mode: str) -> TextIO:
+    """Open a file of the home for writing. Raises StackRefused, also for a link, which may be somebody else's."""
+    try:
+        return cast(TextIO, open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)))
+    except OSError as error:
+        why = "is a link: remove it" if error.errno == errno.ELOOP else f"cannot be written: {error.strerror}"
+        raise StackRefused(f"{path} {why}.") from None
 
 
 def is_own_file(path: Path, pattern: str) -> bool:

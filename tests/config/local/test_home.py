@@ -176,6 +176,46 @@ def test_the_command_refuses_them_too(path: str) -> None:
     assert "is or holds" in sentence
 
 
+@pytest.mark.parametrize("name", [MARK, "lock"])
+def test_a_link_among_the_homes_files_is_not_written_through(name: str, tmp_path: Path) -> None:
+    """Whoever had write access to the folder before had a file of this account overwritten, or emptied."""
+    home, precious = Home(tmp_path / "home", ROOT), tmp_path / "thesis.txt"
+    precious.write_text("years of work")
+    home.path.mkdir()
+    (home.path / MARK).touch()
+    (home.path / name).unlink(missing_ok=True)
+    (home.path / name).symlink_to(precious)
+    with pytest.raises(StackRefused, match=f"{name} is a link: remove it"), home.locked():
+        pass
+    assert precious.read_text() == "years of work"
+
+
+def test_a_folder_of_another_account_is_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner may put another file in the place of each that is written."""
+    path = tmp_path / "home"
+    path.mkdir(mode=0o755)
+    monkeypatch.setattr("os.geteuid", lambda: path.stat().st_uid + 1)
+    assert "belongs to another account" in not_taken(path)
+
+
+def test_a_reset_ends_with_the_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the two it left a lone lock, and the folder was refused for ever."""
+    home, gone = Home(tmp_path / "home", ROOT), list[str]()
+    real = Path.unlink
+    listed = list(map(home.path.joinpath, (MARK, "lock", "secret-key")))
+    monkeypatch.setattr(Path, "iterdir", lambda path: iter(listed))  # in the order of another file system
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        gone.append(path.name)
+        real(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with home.locked():
+        (home.path / "secret-key").touch()
+        home.delete()
+    assert gone == ["secret-key", "lock", MARK]
+
+
 def test_a_reset_that_was_interrupted_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mark went with the rest, in any order, and what was left was nobody's."""
     home = Home(tmp_path / "home", ROOT)
