@@ -27,7 +27,7 @@ _OTHERS = (
 )
 _BEFORE = rf"{_OTHERS}|[€£$]|\b(?:EUR|GBP|USD|CHF|SEK)\b"
 _AFTER = rf"{_OTHERS}|[€£$]|(?:EUR|GBP|USD|CHF|SEK|euros?|dollars?|pounds?|zł|yen)\b"
-_AMOUNT = re.compile(
+AMOUNT = re.compile(
     rf"(?P<before>{_BEFORE})\s?(?P<a>{_NUMBER})|(?P<b>(?<![\d.,])(?:{_NUMBER}))\s?(?P<after>{_AFTER})"
     r"|(?<![\d.,/-])(?P<c>\d{1,9}[.,]\d{2})(?![\d.,/%-])",
     re.IGNORECASE,
@@ -63,7 +63,7 @@ def amounts_in(text: str) -> Iterator[Named]:
 
     Two decimals alone make an amount, without a currency.
     """
-    for found in _AMOUNT.finditer(text):
+    for found in AMOUNT.finditer(text):
         said = (found["before"] or found["after"] or "").upper()
         yield Named(_read(found["a"] or found["b"] or found["c"]), _NAMES.get(said.removesuffix("S"), said))
 

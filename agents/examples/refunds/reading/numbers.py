@@ -4,20 +4,41 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from agents.examples.money import AMOUNT
 from approvals.presentation.text import lookalikes as product_lookalikes
 
-_WORD = r"(?:order|bestellung|auftrag|заказ[^\W\d]*|#|\bno\.|\bnr\.)"
+_WORD = r"(?:order|bestell(?:ung)?|auftrag|заказ[^\W\da-z]{0,8}|[#№]|\b(?:no|nr)\.)"
 _NUMBERED = re.compile(_WORD + r"[^\d\n]{0,12}([0-9]{4,8})(?![0-9])", re.IGNORECASE)
-_LEADING = re.compile(rf"{_WORD}[-.]*", re.IGNORECASE)
-_LONE = re.compile(r"(?<![\w-])(?<!\d[.,])([0-9]{5})(?![\w-]|[.,]\d)")
+_LEADING = re.compile(rf"{_WORD}(?:s?-?(?:nummer|number|nr|no|id))?[-.]*", re.IGNORECASE)
+_BESIDE = re.compile(r"(?<![\w-])(?<!\d\.)([0-9]{4,8})(?![\w-]|\.\d)")
 _ANY = re.compile(r"(?<![\w-])([0-9]{4,8})(?![\w-])")
-_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s))+")
-_TOKENS = re.compile(r"[^\s,;:!?()\"'\u2019<>#№/]+")
-SHORTEST, LONGEST = 4, 8  # digits of a number
+_SENTENCE = re.compile(r"(?:[^.!?]|(?<=\bno)\.|(?<=\bnr)\.|[.!?](?!\s))+", re.IGNORECASE)
+_TOKENS = re.compile(r"(?:[^\s,;:!?()\"'\u2019<>#№/|=\u2013\u2014.]|\.(?![^\W\d]))+")
+_TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")  # show the digits behind them in another order
+_YEAR, _DAY = "(?:19|20)[0-9]{2}", "[0-9]{1,2}"
+_MONTH = (
+    r"\b(?:jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|märz|apr(?:il)?|ma[iy]|jun[ei]?|jul[iy]?|aug(?:ust)?|"
+    r"sep(?:t(?:ember)?)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\b\.?"
+)
+# Dates and amounts are no order's number even behind "order": "ordered on 2026-10-21", "order value 54.30".
+_NO_ORDER = re.compile(
+    rf"(?<![\d.,/-])(?:{_YEAR}(?P<mark>[-./]){_DAY}(?P=mark){_DAY}|{_DAY}[-./]{_DAY}[-./]{_YEAR})(?!\d)"
+    rf"|{_MONTH} (?:{_DAY}(?:st|nd|rd|th)?,? )?{_YEAR}(?![\w-])"
+    rf"|\b(?:in|since|from|date|year|seit|vom):? {_YEAR}(?![\w-])"
+    r"|(?<![\d.,])[0-9]{1,4}[.,][0-9]{2}(?![\d.,/-]\d|\d)",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"\b(?:zip|plz|post ?code|(?:tele)?phone|mobile|fax|tel)\b(?: code| number| is)?[.: ]{1,3}[+0-9][0-9 /()-]{3,16}",
+    re.IGNORECASE,
+)
+SHORTEST, LONGEST, USUAL = 4, 8, 5  # digits of a number
 LONGEST_TOKEN = 16
+LONGEST_WORD = 24  # letters that are written together with a number
 SURE = 3  # as many digits make a word a number in disguise
 # What is drawn like a digit, in the alphabets that mails come in. Of ASCII only what people take for one.
 _DRAWN = {
@@ -45,23 +66,47 @@ def named(subject: str, words: str, is_order: Callable[[str], bool] = lambda num
     """Find what the subject and the words in sight name.
 
     Behind "order", "Bestellung", "заказ" or "#" any number of four to eight digits counts, and so does whatever
-    `is_order` knows, wherever it stands. A number of five digits by itself counts beside another one in its sentence,
-    in the subject if that has no other, and in the words if nothing else was found. What has more in its word than the
-    digits names no order: it only looks like a number.
+    `is_order` knows, wherever it stands. Any other of as many digits counts beside one of these in its sentence, unless
+    it is a date, an amount, a postcode or a telephone's number. One of five digits by itself counts in the subject if
+    that has no other, and in the words if nothing else was found. What has more in its word than the digits names no
+    order: it only looks like a number, as all do behind a character that may show them in another order.
     """
-    numbers, lookalikes = list[str](), list[str]()
+    numbers, lookalikes, lone = list[str](), list[str](), list[str]()
     for text in (subject, words):
-        for sentence in _SENTENCE.findall(text):
-            told = [_token_at(sentence, found.start(1)) for found in _NUMBERED.finditer(sentence)]
-            numbers += [each for each in told if _plain(each)]
-            lookalikes += [each[:40] for each in told if not _plain(each)]
-            numbers += _LONE.findall(sentence) if told else []
+        known, lone = list[str](), []
+        for line in text.split("\n"):
+            shown, *turned = _TURNED.split(line, maxsplit=1)
+            dated = _NO_ORDER.sub(_blank, shown)
+            told = [found.start(1) for found in _NUMBERED.finditer(dated)]
+            tokens = [_token_at(dated, at) for at in told]
+            in_shop = [found for found in _ANY.finditer(shown) if is_order(found[1])]
+            others = list(_BESIDE.finditer(_ELSEWHERE.sub(_blank, AMOUNT.sub(_blank, dated))))
+            numbers += [token for token in tokens if _plain(token)]
+            numbers += _beside([*told, *(found.start() for found in in_shop)], others, shown)
+            known += [found[1] for found in in_shop]
+            lone += [found[1] for found in others if len(found[1]) == USUAL]
+            lookalikes += [token[:40] for token in tokens if not _plain(token)]
+            lookalikes += [found[1] for rest in turned for found in _BESIDE.finditer(rest)]
+            lookalikes += _disguised(line)
         if text is subject and not numbers:
-            numbers += _LONE.findall(subject)
-        numbers += filter(is_order, _ANY.findall(text))
-        lookalikes += _disguised(text)
-    numbers = numbers or _LONE.findall(words)
+            numbers += lone
+        numbers += known
+    numbers = numbers or lone
     return NumbersNamed(numbers=list(dict.fromkeys(numbers))[:20], lookalikes=list(dict.fromkeys(lookalikes))[:20])
+
+
+def _beside(named: list[int], others: Iterable[re.Match[str]], line: str) -> Iterator[str]:
+    """Yield the numbers in the sentences that have one that is named, by where in the line these stand."""
+    if not named:
+        return
+    ends = [sentence.end() for sentence in _SENTENCE.finditer(line)]
+    sentences = {bisect(ends, at) for at in named}
+    yield from (found[1] for found in others if bisect(ends, found.start()) in sentences)
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Return marks that part words, as many as the characters that they stand for."""
+    return "," * len(found[0])
 
 
 def _plain(token: str) -> bool:
@@ -70,7 +115,7 @@ def _plain(token: str) -> bool:
 
 def _token_at(text: str, at: int) -> str:
     """Return the whole word that has its number here, without the word "order" before it and marks around it."""
-    first = max(at - LONGEST_TOKEN, 0)
+    first = max(at - LONGEST_WORD, 0)
     tokens = _TOKENS.finditer(text, first, at + LONGEST_TOKEN)
     token = next(found for found in tokens if found.end() > at)
     before, number = text[token.start() : at], text[at : token.end()]

@@ -210,15 +210,18 @@ def two_numbers(shop: Shop) -> None:
         shop.mail(f"It is about order {one}.", subject=f"Order {other} never arrived"), f"which order: {other} or {one}"
     )
     asks_for_facts(shop.mail(f"Please refund order {one}, or was it {other}?"), f"which order: {one} or {other}")
+    asks_for_facts(shop.mail(f"Please refund order no. {one}, or was it 2037?"), f"which order: {one} or 2037")
     asks_for_facts(shop.mail(f"Order {one} is broken.\n\nWas it {other}?"), f"which order: {one} or {other}")
 
 
-@row("letters that only look like digits in the order number")
+@row("letters that only look like digits in the order number, or a character before it that turns digits round")
 def lookalike(shop: Shop) -> None:
     number = shop.order()
     disguised = number.replace("0", "\u041e", 1)
     run = shop.mail(f"Order {disguised} never arrived, which is {number}.")
     asks_for_facts(run, f"the order number “{disguised}” only looks like one")
+    turned = f"Order \u202e {number[::-1]} \u202c never arrived."
+    asks_for_facts(shop.mail(turned), f"the order number “{number[::-1]}” only looks like one")
 
 
 @row("anything else in the word that has the order number")
