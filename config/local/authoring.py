@@ -15,7 +15,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -91,8 +91,9 @@ class Author:
         if code:
             self.stack.console.say(f"{said}\nThe code before is still served; save the file again when it is mended.")
             return
-        restarts = [partial(self.stack.restart, name) for name in ("worker", "sweeper")]
-        for replaced in (self.stack.replace_web, *restarts):
+        steps: list[Callable[[], bool | None]] = [self.stack.replace_web]
+        steps += [partial(self.stack.restart, name) for name in ("worker", "sweeper")]
+        for replaced in steps:
             if self.files() != self.taken:  # what is there now was not read: the next look does
                 self.stack.console.say("The code has changed once more, and is read before it is taken up.")
                 return

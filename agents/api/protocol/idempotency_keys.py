@@ -136,13 +136,13 @@ def _claim(request: HttpRequest, key: str, asked: bytes, part: bytes | None) -> 
             return row, True
 
 
-def _stored_under(request: HttpRequest, key: str) -> int | None:
-    """Return the row of the sender's key: of an agent, whichever of its tokens came first, but their own first.
+def _stored_under(request: HttpRequest, key: str) -> int:
+    """Return the row of the sender's key; 0 for none.
 
-    The version before stored a row for each token.
+    Of an agent that of whichever token came first, but the sender's own before it: the version before stored each.
     """
     found = run_sql(_FIND, [who_asks(request), key, *_agent_of(request)])
-    return found[0][0] if found else None
+    return int(found[0][0]) if found else 0
 
 
 def _agent_of(request: HttpRequest) -> tuple[int | None, str]:
