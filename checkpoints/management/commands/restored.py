@@ -13,7 +13,7 @@ from django.db import ProgrammingError
 from checkpoints.actors import OPERATOR
 from checkpoints.errors import CheckpointError
 from checkpoints.events import event_log
-from checkpoints.models import Event, Seal
+from checkpoints.models import Event, Run, Seal
 from checkpoints.postgresql import xid_offset
 
 LOST = 10_000
@@ -41,8 +41,8 @@ class Command(BaseCommand):
             with psycopg.connect(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"]) as owner:
                 xid_offset.refuse_another(owner)
                 newest, seal = Event.objects.order_by("xid", "id").last(), Seal.objects.order_by("pk").last()
-                if newest is None or not User.objects.exists():  # migrating alone writes events
-                    raise CommandError(NOTHING.format("holds no account"))
+                if newest is None or not (User.objects.exists() or Run.objects.exists()):  # migrating writes events
+                    raise CommandError(NOTHING.format("holds no account and no run"))
                 xid_offset.raise_offset(owner, lost_ids=lost_ids)
         except ProgrammingError:
             raise CommandError(NOTHING.format("has no tables")) from None

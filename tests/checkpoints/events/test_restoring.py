@@ -137,7 +137,7 @@ def test_a_database_into_which_nothing_was_restored_is_left_as_it_is(
         before = owner.execute("SELECT public.checkpoints_xid_offset()").fetchone()
     done = run(*manage("restored"), env=env)
     assert done.returncode == 1, done.stdout
-    assert done.stderr.startswith("CommandError: Nothing was restored into this database: it holds no account.")
+    assert done.stderr.startswith("CommandError: Nothing was restored into this database: it holds no account and no")
     with psycopg.connect(env["DATABASE_OWNER_URL"]) as owner:
         assert owner.execute("SELECT public.checkpoints_xid_offset()").fetchone() == before
 
