@@ -50,7 +50,7 @@ def first_steps(reader: Any) -> list[FirstStep]:
         ),
         FirstStep(
             _("Say who may decide"),
-            _("Make accounts, add them to the team, and tick “decide at the gates” on the team's page."),
+            _("Make accounts, add them to the team, and tick “decide at the gates of policies that name the team”."),
             reverse("admin:auth_group_change", args=[team.pk]) if team else add_team,
             done["people"],
         ),
@@ -62,7 +62,10 @@ def first_steps(reader: Any) -> list[FirstStep]:
         ),
         FirstStep(
             _("Make a token for an agent"),
-            _("An agent that runs elsewhere signs in by it. One on this server needs none: start a run of it."),
+            _(
+                "An agent that runs elsewhere signs in by it. Members of a team with “start runs” make it: join one "
+                "yourself. An agent on this server needs none: start a run of it."
+            ),
             reverse("tokens"),
             done["agent"],
         ),

@@ -33,6 +33,7 @@ from approvals.models import Policy
 from approvals.policy import step_up
 from approvals.presentation.gate_facts.step_up import asked as password
 from checkpoints import actors
+from checkpoints.access.missing_permission import say_missing_permission
 from checkpoints.access.permissions import START_RUN, own_teams, teams_where
 from checkpoints.models import Plan
 from checkpoints.postgresql.sql import storable
@@ -121,6 +122,7 @@ def show(
         "policies": list(policies.order_by("name").values_list("name", flat=True).distinct()),
         "key": secrets.token_hex(16), "password": password(reader, step_up.of_session(request)),
         "own_teams": own, "startable": startable, "agents": list(stored) if startable else [],
+        "no_agents": "" if startable else say_missing_permission(reader, START_RUN),
         "longest": tokens.LONGEST.days, "section": "tokens",
     }  # fmt: skip
     return render(request, "tokens/page.html", context, status=status)
