@@ -76,7 +76,8 @@ def test_whoever_may_start_no_runs_makes_only_their_own() -> None:
     client = confirmed(reader)
     page = client.get("/tokens/").content.decode()
     assert 'name="whose"' not in page
-    assert "To make one for an agent: You need the permission “start runs” in one of your teams." in page
+    assert "To make one for an agent:" in page
+    assert "You need the permission “start runs” in one of your teams." in page
     answer = make(client, whose="agent", agent="teller", team=team.pk)
     assert answer.status_code == 422
     assert "needs a team in which" in answer.content.decode()
