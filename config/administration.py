@@ -79,6 +79,7 @@ CONFIRMED = frozenset(
 )  # fmt: skip
 # What takes it before the form is shown: a password is entered there, which no page repeats.
 CONFIRMED_FIRST = frozenset({"auth_user_add", "auth_user_password_change"})
+AGAIN = "_continued"  # posted with what was entered, from the page that asks for a confirmation
 ELSE = "Records"  # where a table is listed that is not named above
 
 
@@ -90,7 +91,7 @@ class Site(AdminSite):
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """Guard a page: its users are staff, and some pages take a confirmation of who one is."""
-        return super().admin_view(_confirmed(view), cacheable)
+        return super().admin_view(_confirmed(self, view), cacheable)
 
     def get_urls(self) -> list[Any]:
         """Add the page on which a confirmation in a tab of its own ends."""
@@ -132,7 +133,7 @@ class Site(AdminSite):
         return sections
 
 
-def _confirmed(view: Callable[..., Any]) -> Callable[..., Any]:
+def _confirmed(site: AdminSite, view: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         name, user = request.resolver_match.url_name if request.resolver_match else "", request.user
@@ -144,9 +145,10 @@ def _confirmed(view: Callable[..., Any]) -> Callable[..., Any]:
         if possible and name in CONFIRMED_FIRST:
             return redirect(step_up.address(request.get_full_path()))
         entered = [(name, value) for name, values in request.POST.lists() for value in values]
-        context = {
+        context = site.each_context(request) | {
             "possible": possible, "confirm": step_up.address(reverse("admin:confirmed")),
-            "entered": [each for each in entered if each[0] != "csrfmiddlewaretoken"],
+            "again": AGAIN in request.POST,
+            "entered": [each for each in entered if each[0] not in ("csrfmiddlewaretoken", AGAIN)],
         }  # fmt: skip
         return render(request, "admin/orders/confirm.html", context, status=403)
 
