@@ -148,6 +148,9 @@ def test_in_a_browser_it_is_confirmed_in_a_tab_of_its_own_and_sent_again(
     page.locator("[name=_save]").click()
     expect(page.get_by_role("heading", name="Confirm who you are")).to_be_visible()
     assert too_wide(page) == []
+    expect(page.get_by_text("You have not confirmed yet")).to_be_hidden()
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_text("You have not confirmed yet")).to_be_visible()
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Confirm in a new tab").click()
     opened.value.get_by_label("Password", exact=True).fill(PASSWORD)
