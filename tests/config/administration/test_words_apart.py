@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import pytest
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 from django.contrib import admin
@@ -16,7 +17,7 @@ from approvals.policy_changes import changes
 from checkpoints.models import Hold, RetentionPolicy
 from tests.checkpoints.retention.pruned_runs import ended, keep, looked, pruned
 from tests.factories import decide, make_gate, make_policy, make_team, make_user
-from tests.harness.signed_in_clients import signed_in
+from tests.harness.signed_in_clients import confirmed
 
 INLINE = {"a", "span", "b", "strong", "em", "code", "i", "small", "time", "label"}
 TOGETHER = re.compile(r"[a-z)”][.!?:;,][A-Z“]\w|[a-z][A-Z][a-z]|[a-z][0-9]+[A-Z]|[a-z]{2}\(|\)[A-Za-z]")
@@ -52,8 +53,9 @@ def test_words_that_run_together_are_found() -> None:
     assert run_together("<body><p>Deleted.</p><p>What <b>stays</b>: all.</p></body>") == []
 
 
+@pytest.mark.whole_database
 def test_no_words_of_the_administration_run_together() -> None:
-    root, team = signed_in(make_user("Root", superuser=True)), make_team()
+    root, team = confirmed(make_user("Root", superuser=True)), make_team()
     policy = make_policy(team, quorum=2)
     decide(make_gate(policy=policy), make_user("Ann", team))
     milder = Policy(team=team, name=policy.name)
