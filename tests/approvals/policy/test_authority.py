@@ -25,7 +25,7 @@ def refused(gate: Gate, person: User) -> str:
 def test_an_outsider_is_refused_and_the_attempt_is_kept() -> None:
     gate = make_gate()
     outsider = eve()
-    assert "may decide gates" in refused(gate, outsider)
+    assert "with the permission “decide at the gates" in refused(gate, outsider)
     event = Event.objects.get(subject=gate.subject, kind="decision.refused")
     assert event.actor == f"user:{outsider.pk}"
     assert b'"kind":"not_allowed"' in bytes(event.data)
