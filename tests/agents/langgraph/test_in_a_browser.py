@@ -55,7 +55,7 @@ def test_four_calls_are_approved_edited_rejected_and_answered_and_the_model_know
     send(page)
     told = heard(run)
     assert "paid 5 to Ada" in told
-    assert "No letters. Do not try" in told
+    assert "No letters. Do not do it another way." in told
     assert "Do not re-issue your original call" in told
     assert "paid 2 to Bob" in told
     assert "tool: I called him." in told
