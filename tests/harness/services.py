@@ -66,8 +66,9 @@ class Service:
         """Wait until a line of its log matches `pattern`; fail at once, with the log, where it ends before."""
 
         def line() -> str | None:
+            alive = self.alive  # asked before the log is read: what it said last is there once it has ended
             found = re.search(pattern, self.log)
-            if found is None and not self.alive:
+            if found is None and not alive:
                 raise AssertionError(
                     f"{self.name} ended with {self.process.returncode} before it said {pattern!r}:\n{self.log}"
                 )
