@@ -17,8 +17,8 @@ from agents.queries.access import reader_of
 from approvals.models import Webhook
 from approvals.models.webhook import TooManyWebhooks, WebhookRefused
 from approvals.outbound import targets
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import MANAGE_WEBHOOKS, own_teams, teams_where
+from checkpoints.access.missing_permission import say_no_team
+from checkpoints.access.permissions import MANAGE_WEBHOOKS, teams_where
 from checkpoints.actors import Actor
 
 NONE = "No such webhook"
@@ -109,9 +109,7 @@ def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpRes
     mine = teams_where(reader_of(request), MANAGE_WEBHOOKS).order_by("name")
     teams = [each for each in mine if order.team in ("", each.name)]
     if not teams:
-        by = reader_of(request)
-        team = next((each for each in own_teams(by) if each.name == order.team), None)
-        return problem(request, 403, say_missing_permission(by, MANAGE_WEBHOOKS, team))
+        return problem(request, 403, say_no_team(reader_of(request), MANAGE_WEBHOOKS, order.team))
     if len(teams) > 1:
         named = ", ".join(team.name for team in teams)
         told = f"Name the team whose gates you mean: {named}."

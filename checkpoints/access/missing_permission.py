@@ -46,6 +46,17 @@ def say_missing_permission(user: Any, permission: str, team: Group | None = None
     return f"{needed} {_who_gives(user)}"
 
 
+def say_no_team(user: Any, permission: str, name: str) -> str:
+    """Return the refusal where a team of this name, "" for any, is none in which somebody has a permission."""
+    team = next((each for each in may.own_teams(user) if each.name == name), None)
+    names = ", ".join(each.name for each in may.teams_by_name(user, permission))
+    if name and team is None and names:
+        return _("None of your teams has this name. Send one in which you have the permission: %(names)s.") % {
+            "names": names
+        }
+    return say_missing_permission(user, permission, team)
+
+
 def _who_gives(user: Any) -> str:
     if may.is_superuser(user) and user.is_staff:
         return _("You can give it yourself in the administration, under Teams.")

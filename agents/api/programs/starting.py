@@ -23,8 +23,8 @@ from agents.runs import start
 from agents.text import one_line
 from agents.work_errors import WorkInvalid, WorkNotAllowed
 from checkpoints.access import token_scope
-from checkpoints.access.missing_permission import say_missing_permission
-from checkpoints.access.permissions import START_RUN, own_teams, teams_by_name
+from checkpoints.access.missing_permission import say_no_team
+from checkpoints.access.permissions import START_RUN, teams_by_name
 from checkpoints.models import Run
 from checkpoints.models.run import PRIORITIES
 
@@ -119,8 +119,7 @@ def team_of(request: HttpRequest, name: str, permission: str = START_RUN) -> Gro
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        own = next((team for team in own_teams(by) if team.name == name), None)
-        raise WorkNotAllowed(say_missing_permission(by, permission, own))
+        raise WorkNotAllowed(say_no_team(by, permission, name))
     named = ", ".join(team.name for team in mine)
     raise WorkInvalid([FieldError(pointer="/team", message=f"say which of these it is: {named}")])
 

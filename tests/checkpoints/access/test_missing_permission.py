@@ -12,7 +12,7 @@ import pytest
 from agents.errors import RewindNotAllowed
 from agents.moves.rewind import check_may
 from checkpoints.access import permissions
-from checkpoints.access.missing_permission import IN_TEAMS, say_missing_permission
+from checkpoints.access.missing_permission import IN_TEAMS, say_missing_permission, say_no_team
 from checkpoints.access.token_scope import TokenBounds
 from tests.factories import bob, eve, make_run, make_team, make_user
 from tests.harness.session import ROOT
@@ -101,3 +101,14 @@ def test_no_refusal_of_a_page_or_the_api_is_without_words(folder: str) -> None:
               if isinstance(each, ast.Raise)]  # fmt: skip
     bare = [name for name, what in raised if isinstance(what, ast.Name) and what.id in refusals]
     assert bare == []
+
+
+def test_whoever_mistypes_a_team_lacks_no_permission() -> None:
+    """A mistyped name was answered with a permission that the sender had."""
+    team, other = make_team("Finance", may=(permissions.START_RUN,)), make_team("Legal", may=(permissions.VIEW_RUN,))
+    person = make_user("Ann", team, other)
+    assert say_no_team(person, permissions.START_RUN, "Finanse") == (
+        f"None of your teams has this name. Send one in which you have the permission: {team.name}."
+    )
+    assert say_no_team(person, permissions.START_RUN, other.name).startswith("You need the permission “start runs” in")
+    assert say_no_team(eve(), permissions.START_RUN, "Finanse").startswith("You need the permission “start runs” in")
