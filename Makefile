@@ -43,7 +43,7 @@ chaos: ## break a whole installation at random, and check it: MINUTES=10 SEED=7
 	@$(INSTALL) requirements-dev.txt
 	@exec $(PY) -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-check: node ## style, types, import layers, words of pages, migrations in step
+check: node ## style, types, import layers, migrations in step
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m ruff check $(OURS)
 	@$(PY) -m ruff format --check $(OURS)
@@ -54,9 +54,6 @@ check: node ## style, types, import layers, words of pages, migrations in step
 		--python-executable ../../.venv-frameworks/bin/python src/holdpoint/openai_agents src/holdpoint/pydantic_ai $(PROGRAMS)
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node check
 	@$(VENV)/bin/lint-imports
-	@$(PY) -m tests.house.templates
-	@$(PY) -m tests.house.python_words
-	@$(PY) -m tests.house.script_words
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
 
 types: node ## write the TypeScript client's types from the API's description

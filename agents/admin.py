@@ -12,8 +12,6 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
 from agents.models.token import TokenState
 from checkpoints import actors
@@ -31,7 +29,7 @@ class EffectAdmin(ReadOnlyAdmin):
     list_display = ("id", "in_run", "step", "status", "attempts", "irreversible", "intended_at", "settled_at", "page")
     list_filter = ("status", "irreversible", since("intended_at"))
     search_fields = ("=key", "=step")
-    search_help_text = _("An idempotency key, or a step's name")
+    search_help_text = "An idempotency key, or a step's name"
     readonly_fields = ("page",)
     page = shown("run", "page", "run_id")
 
@@ -44,7 +42,7 @@ class FailureAdmin(ReadOnlyAdmin):
     list_select_related = ("run__plan",)
     list_filter = (since("at"),)
     search_fields = ("=step",)
-    search_help_text = _("A step's name")
+    search_help_text = "A step's name"
     by_program = {"error": "error_words"}
     error_words = words_of("error")
     readonly_fields = ("error_words", "page")
@@ -54,12 +52,12 @@ class FailureAdmin(ReadOnlyAdmin):
 class Whose(admin.SimpleListFilter):
     """The filter of tokens by kind: personal, or agents'."""
 
-    title = _("owner")
+    title = "owner"
     parameter_name = "whose"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the two kinds of token."""
-        return [("own", gettext("person")), ("agent", gettext("agent"))]
+        return [("own", "person"), ("agent", "agent")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Token]) -> QuerySet[Token]:
         """Keep the tokens of the chosen kind."""
@@ -73,14 +71,14 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
     """The tokens of all users. People make theirs on their own page."""
 
     list_display = ("hint", "name", "user", "agent", "team", "policy", "stands", "expires_at", "last_used_at")
-    list_filter = (having("state", _("state"), lambda: TokenState), Whose, since("created_at"))
+    list_filter = (having("state", "state", lambda: TokenState), Whose, since("created_at"))
     list_select_related = ("user", "team")
     search_fields = ("=hint", "=agent", "=user__username", "name")
-    search_help_text = _("The beginning of a token, its name, an agent's name or a username")
+    search_help_text = "The beginning of a token, its name, an agent's name or a username"
     readonly_fields = ("stands",)
     change_form_template = "admin/agents/token/change_form.html"
 
-    @admin.display(description=_("State"))
+    @admin.display(description="State")
     def stands(self, token: Any) -> str:
         """Return the label of the token's state."""
         return str(TokenState(token.state).label)
@@ -101,8 +99,8 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
         """Revoke the token and return to its page."""
         found = get_object_or_404(Token, pk=token)
         done = tokens.revoke(found, by=actors.of_user(request.user))
-        told = gettext("%(token)s is revoked.") if done else gettext("%(token)s had already been revoked.")
-        messages.info(request, told % {"token": found})
+        told = f"{found} is revoked." if done else f"{found} had already been revoked."
+        messages.info(request, told)
         return redirect("admin:agents_token_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

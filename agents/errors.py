@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from checkpoints.errors import ValueRefused
 
 MOST = 100  # faults that are listed: a body may hold hundreds of thousands
@@ -83,7 +80,7 @@ class OrderNotConfirmed(RewindRefused):
     status = 403
 
     def __init__(self, method: str) -> None:
-        told = _("A policy of this run asks you to confirm who you are before you change it: do it on the run's page.")
+        told = "A policy of this run asks you to confirm who you are before you change it: do it on the run's page."
         super().__init__(told)
         self.method = method
 
@@ -94,7 +91,7 @@ class ImpactChanged(RewindRefused):
     code = "impact_changed"
 
     def __init__(self, impact: Any, reason: str = "") -> None:
-        super().__init__(reason or _("The run has changed since you looked. See below what this would do now."))
+        super().__init__(reason or "The run has changed since you looked. See below what this would do now.")
         self.impact = impact
 
 
@@ -105,8 +102,8 @@ class NeedsConfirmation(RewindRefused):
     status = 422
 
     def __init__(self, effects: list[str]) -> None:
-        told = _("%(effects)s cannot be undone, and would be performed again under a new key. Confirm this.")
-        super().__init__(told % {"effects": ", ".join(effects)})
+        told = f"{', '.join(effects)} cannot be undone, and would be performed again under a new key. Confirm this."
+        super().__init__(told)
         self.effects = effects
 
 
@@ -120,7 +117,7 @@ class InvariantBroken(ValueRefused):
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors[:MOST]
         super().__init__(self.errors[0]["pointer"], self.errors[0]["message"])
-        self.args = (f"The state would break its rules: {listed(self.errors)}",)  # not translated: a failure keeps it
+        self.args = (f"The state would break its rules: {listed(self.errors)}",)
 
 
 class StepFailed(Exception):
@@ -130,9 +127,7 @@ class StepFailed(Exception):
 class Retry(Exception):
     """Raised by a step that asks to be tried again, after `after` seconds. In an effect: nothing was sent."""
 
-    def __init__(
-        self, reason: str = "asked to be tried again", after: float | None = None
-    ) -> None:  # not translated: an event keeps it
+    def __init__(self, reason: str = "asked to be tried again", after: float | None = None) -> None:
         super().__init__(reason)
         self.after = after
 
@@ -201,15 +196,13 @@ class TokenRefused(AgentError):
 class FormUsed(TokenRefused):
     """The form was sent before and made a token then."""
 
-    said = gettext_lazy(
-        "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
-    )
+    said = "This form made a token before, which is in the list and was shown then. Fill it in again to make another."
 
 
 class WrongCode(AgentError):
     """No request waits under the code."""
 
-    said = gettext_lazy("No program waits under this code. Compare it with your terminal; a code lasts ten minutes.")
+    said = "No program waits under this code. Compare it with your terminal; a code lasts ten minutes."
 
     def __init__(self) -> None:
         super().__init__(str(self.said))
@@ -218,10 +211,10 @@ class WrongCode(AgentError):
 class TooManyGuesses(WrongCode):
     """The person entered too many wrong codes."""
 
-    said = gettext_lazy("Too many wrong codes. Wait five minutes, and start again in your terminal.")
+    said = "Too many wrong codes. Wait five minutes, and start again in your terminal."
 
 
-class DeviceRefused(AgentError):  # not translated: programs are told this
+class DeviceRefused(AgentError):
     """A program gets no token for its device code; `code` is RFC 8628's word, and the sentence says what to do."""
 
     why = {

@@ -1,19 +1,6 @@
-"""Makes texts fit to be saved: their size and shape, and their language."""
+"""Makes texts fit to be saved: their size and shape."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from django.conf import settings
-from django.utils.translation import override
-
-
-@contextmanager
-def saved_language() -> Iterator[None]:
-    """Translate into the installation's language: what is saved may not depend on whose request makes a run go on."""
-    with override(settings.LANGUAGE_CODE):
-        yield
 
 
 def one_line(words: str, limit: int) -> str:

@@ -16,7 +16,6 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from agents.models.token import FOR_AGENTS, Token, TokenScope, digest_of
 from approvals.errors import NoSuchPolicy
@@ -67,7 +66,7 @@ def issue(
     check(owner=owner, name=name, scopes=scopes, lasts=lasts, team=team, agent=agent, policy=policy)
     sent = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        own: dict[str, Any] = {"who": f"user:{owner.pk}", "key": f"form {form}"}  # not translated: a key
+        own: dict[str, Any] = {"who": f"user:{owner.pk}", "key": f"form {form}"}
         if form and not Answer.objects.get_or_create(**own, request=b"")[1]:
             raise FormUsed(str(FormUsed.said))
         made = Token.objects.create(
@@ -115,34 +114,34 @@ def check(
     known = [str(scope) for scope in TokenScope]
     strange = sorted(set(scopes) - set(known))
     if strange:
-        unknown = _("There are no scopes %(strange)s. A token needs scopes out of %(known)s.")
-        raise TokenRefused(unknown % {"strange": ", ".join(strange), "known": ", ".join(known)})
+        unknown = f"There are no scopes {', '.join(strange)}. A token needs scopes out of {', '.join(known)}."
+        raise TokenRefused(unknown)
     if not scopes:
-        raise TokenRefused(_("A token needs scopes out of %(known)s.") % {"known": ", ".join(known)})
+        raise TokenRefused(f"A token needs scopes out of {', '.join(known)}.")
     if not name.strip():
-        raise TokenRefused(_("A token needs a name that says what it is for."))
+        raise TokenRefused("A token needs a name that says what it is for.")
     if not timedelta(0) < lasts <= LONGEST:
-        raise TokenRefused(_("A token lasts between a minute and %(days)s days.") % {"days": LONGEST.days})
+        raise TokenRefused(f"A token lasts between a minute and {LONGEST.days} days.")
     if not owner.is_active:
-        raise TokenRefused(_("The account %(name)s is switched off.") % {"name": owner.username})
+        raise TokenRefused(f"The account {owner.username} is switched off.")
     if agent:
         _check_agent(owner, scopes, team, agent, policy)
     elif policy:
-        raise TokenRefused(_("Only an agent's token can be limited to a policy."))
+        raise TokenRefused("Only an agent's token can be limited to a policy.")
     elif team is not None and not own_teams(owner).filter(pk=team.pk).exists():
-        raise TokenRefused(_("%(name)s is not in the team %(team)s.") % {"name": owner.username, "team": team.name})
+        raise TokenRefused(f"{owner.username} is not in the team {team.name}.")
 
 
 def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent: str, policy: str) -> None:
     beyond = sorted(set(scopes) - {str(scope) for scope in FOR_AGENTS})
     if beyond:
-        reserved = _("An agent's token cannot have %(scopes)s: only people decide.")
-        raise TokenRefused(reserved % {"scopes": ", ".join(beyond)})
+        reserved = f"An agent's token cannot have {', '.join(beyond)}: only people decide."
+        raise TokenRefused(reserved)
     if not NAME.fullmatch(agent):
-        raise TokenRefused(_("An agent's name has only plain letters, digits, . _ - and at most 100 characters."))
+        raise TokenRefused("An agent's name has only plain letters, digits, . _ - and at most 100 characters.")
     if team is None or not teams_where(owner, START_RUN).filter(pk=team.pk).exists():
-        told = _("An agent's token needs a team in which %(name)s may start runs.")
-        raise TokenRefused(told % {"name": owner.username})
+        told = f"An agent's token needs a team in which {owner.username} may start runs."
+        raise TokenRefused(told)
     if policy:
         try:
             Policy.objects.expect(policy, team=team, exact=True)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.utils.translation import gettext_lazy
-
 from approvals.errors import AskedTooOften
 
 from .errors import MOST, AgentError, FieldError, InputRefused, listed
@@ -129,20 +127,20 @@ class SignalConflict(WorkRefused):
     """The run has a signal of this name and key with another value; send each signal under a key of its own."""
 
     code = "key_reused"
-    said = gettext_lazy("This form was sent before, with another value. Open the page again to send another signal.")
+    said = "This form was sent before, with another value. Open the page again to send another signal."
 
 
 class SignalRemoved(SignalConflict):
     """Retention removed the secret signal of this name and key, so nobody can tell if it is the same; use a new key."""
 
-    said = gettext_lazy("This form was sent before. Open the page again to send another signal.")
+    said = "This form was sent before. Open the page again to send another signal."
 
 
 class TooManySignals(WorkRefused):
     """The run has no room for another signal; the sentence says why."""
 
     code = "too_many_signals"
-    said = gettext_lazy("This run has all the signals that a run may have; it accepts no more.")
+    said = "This run has all the signals that a run may have; it accepts no more."
 
     def __init__(self) -> None:
         super().__init__(str(self.said))
@@ -152,7 +150,7 @@ class SignalsTooLarge(TooManySignals):
     """The run has no room for a signal of this size."""
 
     code = "signals_too_large"
-    said = gettext_lazy(
+    said = (
         "This run's signals would have more than 64 MB together. Send a smaller value, such as the address of a file."
     )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.utils.translation import gettext as _
-
 _WITHIN = str.maketrans("“”", "\u2018\u2019")  # or a title could end its own quotation, and go on in our voice
 
 
@@ -22,7 +20,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 def listed(names: Iterable[str]) -> str:
     """Join names as a sentence lists them: "Ann", "Ann and Bob", "Ann, Bob and Mira"; each once."""
     *first, last = list(dict.fromkeys(names)) or [""]
-    return _("%(first)s and %(last)s") % {"first": ", ".join(first), "last": last} if first else last
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def quoted(titles: Iterable[str]) -> str:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.preflight.checks import RED, Preflight
 
@@ -31,7 +28,7 @@ class Problem(TypedDict):
     message: str
 
 
-def problem(message: str | Promise, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
+def problem(message: str, *, action: str = "", pointer: str = "", at: str = "", part: str = "") -> Problem:
     """Return one fault, with the places that are known."""
     return {"action": action, "pointer": pointer, "at": at, "part": part, "message": str(message)}
 
@@ -39,7 +36,7 @@ def problem(message: str | Promise, *, action: str = "", pointer: str = "", at: 
 class Refused(Exception):
     """Something that was not done."""
 
-    said: str | Promise = ""
+    said: str = ""
 
     def __init__(self, said: str = "") -> None:
         super().__init__(said or str(self.said))
@@ -48,7 +45,7 @@ class Refused(Exception):
 class DecisionRefused(Refused):
     """A decision that was not recorded."""
 
-    said = gettext_lazy("The decision was not recorded; look at the gate again.")
+    said = "The decision was not recorded; look at the gate again."
     code = "refused"
 
     def facts(self) -> dict[str, Any]:
@@ -59,17 +56,17 @@ class DecisionRefused(Refused):
 class NotAllowed(DecisionRefused):
     """A person who may not decide the gate."""
 
-    said = gettext_lazy("You may not decide this gate; ask one of its reviewers.")
+    said = "You may not decide this gate; ask one of its reviewers."
     code = "not_allowed"
 
 
 class NotConfirmed(DecisionRefused):
     """A policy that asks people to confirm who they are, by a person who did not."""
 
-    said = gettext_lazy(
+    said = (
         "This gate's policy asks you to confirm who you are: open the gate's page and confirm it there as you decide."
     )
-    by_passkey = gettext_lazy(
+    by_passkey = (
         "This gate's policy asks for your passkey: open the gate's page and confirm with it there as you decide."
     )
     code = "not_confirmed"
@@ -81,7 +78,7 @@ class NotConfirmed(DecisionRefused):
 class TokenMayNotDecide(DecisionRefused):
     """A decision by a token, which the policy does not take."""
 
-    said = gettext_lazy(
+    said = (
         "This gate's policy takes no decisions by token: decide on the gate's page. An administrator can allow tokens "
         "in the next version of the policy, which counts for later gates."
     )
@@ -94,13 +91,13 @@ class SecondLookNeeded(DecisionRefused):
     code = "second_look"
 
     def __init__(self, count: int, seconds: int) -> None:
-        said = ngettext(
-            "You approved %(count)s in %(seconds)s second. Look once more, tick that you did, and send again.",
-            "You approved %(count)s in %(seconds)s seconds. Look once more, tick that you did, and send again.",
-            seconds,
+        said = (
+            (f"You approved {count} in {seconds} second. Look once more, tick that you did, and send again.")
+            if seconds == 1
+            else (f"You approved {count} in {seconds} seconds. Look once more, tick that you did, and send again.")
         )
-        asked = _("The policy asks for a second look. Look once more, tick that you did, and send again.")
-        super().__init__(said % {"count": count, "seconds": seconds} if count else asked)
+        asked = "The policy asks for a second look. Look once more, tick that you did, and send again."
+        super().__init__(said if count else asked)
         self.count, self.seconds = count, seconds
 
     def facts(self) -> dict[str, Any]:
@@ -112,11 +109,9 @@ class QuotaReached(Exception):
 
     def __init__(self, there: int, size: int, most: int) -> None:
         super().__init__(
-            _(
-                "This file has %(size)s. Your files at gates and runs that are still open take %(there)s, and may take "
-                "%(most)s: decide some of those gates first, or ask an administrator for more."
-            )
-            % {"size": filesizeformat(size), "there": filesizeformat(there), "most": filesizeformat(most)}
+            f"This file has {filesizeformat(size)}. Your files at gates and runs that are still open take "
+            f"{filesizeformat(there)}, and may take {filesizeformat(most)}: decide some of those gates "
+            "first, or ask an administrator for more."
         )
 
 
@@ -126,8 +121,8 @@ class AlreadyDecided(DecisionRefused):
     code = "already_decided"
 
     def __init__(self, by: str, kind: str) -> None:
-        said = _("%(person)s already decided this: %(outcome)s. No decision is needed any more.")
-        super().__init__(said % {"person": by, "outcome": kind})
+        said = f"{by} already decided this: {kind}. No decision is needed any more."
+        super().__init__(said)
         self.kind = kind
 
     def facts(self) -> dict[str, Any]:
@@ -137,14 +132,14 @@ class AlreadyDecided(DecisionRefused):
 class StaleGate(DecisionRefused):
     """A gate whose proposal changed since the person looked."""
 
-    said = gettext_lazy("This gate changed after you opened it. Review the change, then decide.")
+    said = "This gate changed after you opened it. Review the change, then decide."
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
-        said = _("%(person)s edited this gate after you opened it. Review the change, then decide.")
+        said = f"{by} edited this gate after you opened it. Review the change, then decide."
         if answered:
-            said = _("%(person)s answered “%(answer)s” after you opened it. Agree to that answer, or give another one.")
-        super().__init__(said % {"person": by, "answer": answered} if by else "")
+            said = f"{by} answered “{answered}” after you opened it. Agree to that answer, or give another one."
+        super().__init__(said if by else "")
         self.changes = list(changes)  # rows: of, pointer, kind, before, after
         self.answered = answered  # the label of what they answered; "" where they edited
 
@@ -152,24 +147,24 @@ class StaleGate(DecisionRefused):
 class GateExpired(DecisionRefused):
     """A gate whose deadline has passed."""
 
-    said = gettext_lazy("The deadline has passed. Decisions no longer count.")
+    said = "The deadline has passed. Decisions no longer count."
     code = "expired"
 
 
 class GateWithdrawn(DecisionRefused):
     """A gate that was withdrawn."""
 
-    said = gettext_lazy("The gate was withdrawn. No decision is needed.")
+    said = "The gate was withdrawn. No decision is needed."
     code = "withdrawn"
 
     def __init__(self, reason: str = "") -> None:
-        super().__init__(_("The gate was withdrawn: %(reason)s") % {"reason": reason} if reason else "")
+        super().__init__(f"The gate was withdrawn: {reason}" if reason else "")
 
 
 class NotVerifiable(DecisionRefused):
     """Stored data that does not verify."""
 
-    said = gettext_lazy("The stored data failed its integrity check, so no decision is possible. Ask an administrator.")
+    said = "The stored data failed its integrity check, so no decision is possible. Ask an administrator."
     code = "not_verified"
 
 
@@ -177,9 +172,7 @@ class CannotResume(DecisionRefused):
     """A run that could not go on from here, so that nothing is decided over it."""
 
     code = "cannot_resume"
-    instead = gettext_lazy(
-        "Nobody can decide until this is fixed. You can cancel the run instead; that needs no agent code."
-    )
+    instead = "Nobody can decide until this is fixed. You can cancel the run instead; that needs no agent code."
 
     def __init__(self, found: Preflight) -> None:
         red = [finding for finding in found.findings if finding.colour == RED]
@@ -193,8 +186,8 @@ class CannotResume(DecisionRefused):
 class AlreadySaid(DecisionRefused):
     """A second vote of one person."""
 
-    said = gettext_lazy("You already approved this; another person must approve too.")
-    rejected = gettext_lazy("You already rejected this. Approve it if you changed your mind.")
+    said = "You already approved this; another person must approve too."
+    rejected = "You already rejected this. Approve it if you changed your mind."
     code = "already_said"
 
 
@@ -205,14 +198,14 @@ class UndoRefused(DecisionRefused):
 class NothingToUndo(UndoRefused):
     """A person without a decision that counts, or one that is not the one named."""
 
-    said = gettext_lazy("You have no decision here that counts, so there is nothing to undo.")
+    said = "You have no decision here that counts, so there is nothing to undo."
     code = "nothing_to_undo"
 
 
 class NoUndo(UndoRefused):
     """A gate whose policy gives no undo window."""
 
-    said = gettext_lazy("This gate's policy gives no time to undo a decision.")
+    said = "This gate's policy gives no time to undo a decision."
     code = "no_undo"
 
 
@@ -222,14 +215,14 @@ class UndoTooLate(UndoRefused):
     code = "too_late"
 
     def __init__(self, at: str, how: str) -> None:
-        said = _("This gate closed at %(time)s UTC: %(outcome)s. It is too late to undo: its effects may have begun.")
-        super().__init__(said % {"time": at, "outcome": how})
+        said = f"This gate closed at {at} UTC: {how}. It is too late to undo: its effects may have begun."
+        super().__init__(said)
 
 
 class Rejected(DecisionRefused):
     """A decision with faults, each named in `errors`."""
 
-    said = gettext_lazy("The decision is not valid. Correct the marked fields.")
+    said = "The decision is not valid. Correct the marked fields."
     code = "invalid"
 
     def __init__(self, errors: Sequence[Problem]) -> None:
@@ -243,16 +236,14 @@ class Rejected(DecisionRefused):
 class EditRefused(Rejected):
     """An edit of what the gate does not offer."""
 
-    said = gettext_lazy(
-        "The edit changes fields that this gate does not let you edit. Change only those that it offers."
-    )
+    said = "The edit changes fields that this gate does not let you edit. Change only those that it offers."
     code = "edit_refused"
 
 
 class Invalid(Rejected):
     """A value that does not hold."""
 
-    said = gettext_lazy("A value is not valid. Correct the marked fields.")
+    said = "A value is not valid. Correct the marked fields."
     code = "invalid"
 
 
@@ -268,12 +259,12 @@ class ToolFault:
     pointer: str  # within the action
     message: str
 
-    def words(self) -> str:  # not translated: programs are told this
+    def words(self) -> str:
         """Name the action and what is wrong with it."""
         return f"action {self.number + 1}{self.pointer}: {self.message}"
 
 
-class ToolRefused(CardRefused):  # not translated: programs are told this
+class ToolRefused(CardRefused):
     """The gate does not fit the registered tools; correct the agent, or have the tool registered."""
 
     instead = "Ask for what is registered, or have the tool changed in the administration, and try again"
@@ -284,7 +275,7 @@ class ToolRefused(CardRefused):  # not translated: programs are told this
         self.faults = list(faults)
 
 
-class NotRegistered(ToolRefused):  # not translated: programs are told this
+class NotRegistered(ToolRefused):
     """The policy takes registered tools only, and this tool is not registered."""
 
     instead = "Have it registered in the administration, and try again"
@@ -298,31 +289,31 @@ class NoSuchPolicy(CardRefused):
     """The run's team has no policy of the name that the gate's step gives; have it made, and try again."""
 
     def __init__(self, name: str, team: str, others: Sequence[str]) -> None:
-        said = _(
-            "%(team)s has no policy %(name)s; it has %(others)s. Name one of these, or make %(name)s in the "
-            "administration, and try again."
+        said = (
+            f"{team} has no policy {name}; it has {', '.join(others)}. Name one of these, or make {name} "
+            "in the administration, and try again."
         )
         if name == "default":
-            said = _(
-                "%(team)s has no policy %(name)s, which a gate without a policy of its own uses; it has "
-                "%(others)s. Name one of these, or make %(name)s in the administration, and try again."
+            said = (
+                f"{team} has no policy {name}, which a gate without a policy of its own uses; it has "
+                f"{', '.join(others)}. Name one of these, or make {name} in the administration, and try again."
             )
-        super().__init__(said % {"team": team, "name": name, "others": ", ".join(others)})
+        super().__init__(said)
 
 
 class UnprovenPolicy(NoSuchPolicy):
     """No proven event tells of a version: it was written into the database past Holdpoint."""
 
     def __init__(self, name: str, version: int, team: str) -> None:
-        said = _(
-            "Version %(version)s of %(team)s's policy %(name)s is not vouched for by its event: it was written past "
-            "Holdpoint, or by a release that is being replaced. Look at it in the administration, save it as it should "
-            "be, and try again."
+        said = (
+            f"Version {version} of {team}'s policy {name} is not vouched for by its event: it was written "
+            "past Holdpoint, or by a release that is being replaced. Look at it in the administration, "
+            "save it as it should be, and try again."
         )
-        Exception.__init__(self, said % {"version": version, "team": team, "name": name})
+        Exception.__init__(self, said)
 
 
-class AskedTooOften(Exception):  # not translated: programs are told this
+class AskedTooOften(Exception):
     """The agent asks more than its policy lets it, until `until`, in `seconds`; `why` says so to people.
 
     A model takes "ask again after 23:50" for an order, and asks until somebody says yes: it is told what to do instead,
@@ -344,7 +335,7 @@ class AskedTooOften(Exception):  # not translated: programs are told this
         super().__init__(f"{why}. {self.instead} This holds until {until:%H:%M:%S} UTC.")
 
 
-class AskedTooSoon(AskedTooOften):  # not translated: programs are told this
+class AskedTooSoon(AskedTooOften):
     """The same was rejected more than once, and is not asked about until `until`, in `seconds`."""
 
     code = "rejected_before"

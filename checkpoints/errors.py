@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils.dateformat import format as date_format
-from django.utils.translation import gettext as _
 
 
 class CheckpointError(Exception):
@@ -53,9 +52,7 @@ class NoSuchArtifact(CheckpointError):
     """The artifact is not in the file storage; restore it from the backup."""
 
     def __init__(self, digest: str) -> None:
-        super().__init__(
-            _("Artifact %(digest)s is not in the file storage; restore it from the backup.") % {"digest": digest[:8]}
-        )
+        super().__init__(f"Artifact {digest[:8]} is not in the file storage; restore it from the backup.")
         self.digest = digest
 
 
@@ -83,7 +80,7 @@ class NotThatDatabase(CheckpointError):
     """DATABASE_OWNER_URL and DATABASE_URL lead to two databases: name the restored one in both."""
 
 
-class ImplausibleEvent(CheckpointError):  # not translated: operators read it
+class ImplausibleEvent(CheckpointError):
     """An event has a number that no server can have given it: look at it as the owner, and remove it."""
 
     def __init__(self, xid: int) -> None:
@@ -98,11 +95,9 @@ class CheckpointRemoved(CheckpointError):
 
     def __init__(self, gap: Any, seq: int) -> None:
         """Name the policy that removed checkpoint `seq`: `gap` is the checkpoints.models.Gap in its place."""
-        said = _(
-            "Checkpoint %(seq)s of R-%(run)s was removed on %(date)s under the retention policy %(policy)s (version "
-            "%(version)s); its state cannot be restored."
+        super().__init__(
+            f"Checkpoint {seq} of R-{gap.run_id} was removed on {date_format(gap.at, 'd F Y')} under the retention "
+            f"policy {gap.policy} (version {gap.policy_version}); its state cannot be restored."
         )
-        names = {"run": gap.run_id, "policy": gap.policy, "version": gap.policy_version}
-        super().__init__(said % {**names, "seq": seq, "date": date_format(gap.at, "d F Y")})
         self.gap = gap
         self.seq = seq

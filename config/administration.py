@@ -19,52 +19,50 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import path, reverse
 from django.utils import timezone
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
 from approvals.accounts import sign_ins
 from approvals.policy import step_up
 
 # By section, the tables in the order in which they are listed, each with what it is for.
-SECTIONS: dict[str, dict[str, str | Promise]] = {
+SECTIONS: dict[str, dict[str, str]] = {
     "People": {
-        "auth.user": _("Who signs in, and what each may do."),
-        "auth.group": _("Who works together, and what members may do."),
+        "auth.user": "Who signs in, and what each may do.",
+        "auth.group": "Who works together, and what members may do.",
     },
     "Policies": {
-        "approvals.policy": _("Who must approve, how many of them, and by when."),
-        "approvals.policychange": _("Milder versions of policies that wait for a second person."),
-        "approvals.calendar": _("Working hours and days off, by which policies count time."),
-        "approvals.tool": _("How calls of a tool are shown, and the schema that they must fit."),
+        "approvals.policy": "Who must approve, how many of them, and by when.",
+        "approvals.policychange": "Milder versions of policies that wait for a second person.",
+        "approvals.calendar": "Working hours and days off, by which policies count time.",
+        "approvals.tool": "How calls of a tool are shown, and the schema that they must fit.",
     },
     "Retention": {
-        "checkpoints.retentionpolicy": _("Which checkpoints are kept, and for how long."),
-        "checkpoints.prune": _("Dry runs, and what was deleted."),
-        "checkpoints.hold": _("Runs and checkpoints that must not be deleted, set by people."),
-        "checkpoints.technicalhold": _("Data kept for open gates, forks, names and unsettled effects."),
+        "checkpoints.retentionpolicy": "Which checkpoints are kept, and for how long.",
+        "checkpoints.prune": "Dry runs, and what was deleted.",
+        "checkpoints.hold": "Runs and checkpoints that must not be deleted, set by people.",
+        "checkpoints.technicalhold": "Data kept for open gates, forks, names and unsettled effects.",
     },
     "Integrations": {
-        "approvals.webhook": _("Addresses that are told when a gate opens or closes."),
-        "approvals.delivery": _("Each message to a webhook, and whether it arrived."),
-        "approvals.notice": _("Each message to a person, and whether it was sent."),
-        "approvals.channelstate": _("Whether e-mail and the other channels reach anybody."),
-        "approvals.channeladdress": _("Channels of Slack and Teams in which a team's gates are told."),
-        "agents.token": _("API tokens of people and agents."),
+        "approvals.webhook": "Addresses that are told when a gate opens or closes.",
+        "approvals.delivery": "Each message to a webhook, and whether it arrived.",
+        "approvals.notice": "Each message to a person, and whether it was sent.",
+        "approvals.channelstate": "Whether e-mail and the other channels reach anybody.",
+        "approvals.channeladdress": "Channels of Slack and Teams in which a team's gates are told.",
+        "agents.token": "API tokens of people and agents.",
     },
     "Records": {
-        "checkpoints.run": _("One execution of an agent each."),
-        "approvals.gate": _("What people were asked."),
-        "approvals.decision": _("What each reviewer said."),
-        "approvals.outcome": _("How each gate ended."),
-        "approvals.proposal": _("Each version of a proposal."),
-        "approvals.grant": _("Each permission to perform an effect."),
-        "agents.effect": _("What agents did outside Holdpoint, and its status."),
-        "agents.failure": _("Attempts of steps that failed."),
-        "checkpoints.checkpoint": _("Each saved state, without its content."),
-        "checkpoints.plan": _("The versions of each agent."),
-        "checkpoints.event": _("The events of the audit, as stored."),
-        "checkpoints.seal": _("Seals, which reveal changed events."),
-        "checkpoints.verification": _("Each check of the seals."),
+        "checkpoints.run": "One execution of an agent each.",
+        "approvals.gate": "What people were asked.",
+        "approvals.decision": "What each reviewer said.",
+        "approvals.outcome": "How each gate ended.",
+        "approvals.proposal": "Each version of a proposal.",
+        "approvals.grant": "Each permission to perform an effect.",
+        "agents.effect": "What agents did outside Holdpoint, and its status.",
+        "agents.failure": "Attempts of steps that failed.",
+        "checkpoints.checkpoint": "Each saved state, without its content.",
+        "checkpoints.plan": "The versions of each agent.",
+        "checkpoints.event": "The events of the audit, as stored.",
+        "checkpoints.seal": "Seals, which reveal changed events.",
+        "checkpoints.verification": "Each check of the seals.",
     },
 }
 # What takes a confirmation when it is sent: what somebody may do or is known by, what makes asking milder, and what is
@@ -86,8 +84,8 @@ ELSE = "Records"  # where a table is listed that is not named above
 class Site(AdminSite):
     """Holdpoint's administration."""
 
-    site_header = site_title = _("Holdpoint administration")
-    index_title = _("Administration")
+    site_header = site_title = "Holdpoint administration"
+    index_title = "Administration"
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """Guard a page: its users are staff, and some pages take a confirmation of who one is."""

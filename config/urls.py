@@ -1,9 +1,7 @@
-"""Every address: pages of the two apps, the API, accounts, admin, health, metrics, translations, the installed app."""
+"""Every address: pages of the two apps, the API, accounts, admin, health, metrics, the installed app."""
 
 from django.contrib import admin
 from django.urls import include, path
-from django.views.decorators.cache import cache_control
-from django.views.i18n import JavaScriptCatalog
 
 from config.health import views as health
 from config.metrics import views as metrics
@@ -23,7 +21,6 @@ urlpatterns = [
     path("api/", include("agents.api.urls")),
     path("", include("config.sign_in.urls")),
     path("admin/", admin.site.urls),
-    path("jsi18n/", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="javascript-catalog"),
     path("", include("approvals.urls")),
     path("", include("agents.urls")),
 ]

@@ -15,16 +15,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from agents.definition.agent import ChildResult, ChildRun
 from agents.errors import AgentError, ChildFailed, Suspended
 from agents.models import ChildLink, Memo
 from agents.session import gates_beside, kept_results
 from agents.session.run_session import RunSession
-from agents.text import saved_language
 from approvals.engine_rules import children as rules
+from approvals.english import counted
 from checkpoints import crash_points, store
 from checkpoints.models import Run
 from checkpoints.runs.plans import StepSpec
@@ -83,11 +81,11 @@ class Gatherer:
             orders.cancel(self.session, [run.pk for run in found])
         run = found[lost]
         word = (
-            _("R-%(run)s, which the step waits for, failed.")
+            f"R-{run.pk}, which the step waits for, failed."
             if run.status == Run.Status.FAILED
-            else _("R-%(run)s, which the step waits for, was cancelled.")
+            else f"R-{run.pk}, which the step waits for, was cancelled."
         )
-        raise ChildFailed(run.pk, f"{word % {'run': run.pk}} {run.reason}".strip())
+        raise ChildFailed(run.pk, f"{word} {run.reason}".strip())
 
     def _keep(self, asked: Gathering, digest: bytes, found: Sequence[Run]) -> list[dict[str, Any] | None]:
         """Keep the results, and tell the children that nobody needs to stop. Raises AgentError, Fenced."""
@@ -154,7 +152,6 @@ def result_of(run: Run) -> dict[str, Any]:
     return asdict(ChildResult(run.pk, str(run.status), state, run.reason))
 
 
-@saved_language()
 def suspend(session: RunSession, spec: StepSpec, asked: Gathering) -> None:
     """Release the run until enough of its children have ended. Raises Fenced.
 
@@ -173,7 +170,5 @@ def _words_of(asked: Gathering) -> str:
     """Say what the run waits for."""
     of = len(asked.runs)
     if asked.need == of:
-        return ngettext("Waits for %(of)s run that it started", "Waits for %(of)s runs that it started", of) % {
-            "of": of
-        }
-    return _("Waits for %(need)s of %(of)s runs that it started") % {"need": asked.need, "of": of}
+        return f"Waits for {counted(of, 'run')} that it started"
+    return f"Waits for {asked.need} of {of} runs that it started"

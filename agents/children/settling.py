@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from django.db import transaction
-from django.utils.translation import ngettext
 
 from agents.models import ChildLink
 from agents.session import child_runs, gates_beside
 from agents.session.run_session import RunSession
-from agents.text import saved_language
 from checkpoints import crash_points
 
 from . import orders
 
 
-@saved_language()
 def settled(session: RunSession) -> bool:
     """Tell whether no child has to be settled; else order it, and release the run until they have ended. Raises Fenced.
 
@@ -31,7 +28,6 @@ def settled(session: RunSession) -> bool:
     return False
 
 
-@saved_language()
 def wait_for(session: RunSession, ids: Collection[int]) -> None:
     """Release the run until these children, which were told to undo what they did, have ended. Raises Fenced."""
     with gates_beside.falling_asleep(session.run, session.asking), transaction.atomic():
@@ -40,6 +36,6 @@ def wait_for(session: RunSession, ids: Collection[int]) -> None:
 
 
 def _wait(session: RunSession, rows: Sequence[ChildLink]) -> None:
-    words = ngettext("Waits until R-%(runs)s is undone", "Waits until %(count)s runs are undone: R-%(runs)s", len(rows))
-    named = {"runs": ", R-".join(str(row.run_id) for row in rows[:10]), "count": len(rows)}
-    session.wait(words % named if rows else "", awaited=len(rows))
+    runs = ", ".join(f"R-{row.run_id}" for row in rows[:10])
+    words = f"Waits until {runs} is undone" if len(rows) == 1 else f"Waits until {len(rows)} runs are undone: {runs}"
+    session.wait(words if rows else "", awaited=len(rows))

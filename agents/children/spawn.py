@@ -20,7 +20,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 from pydantic import BaseModel
 
 from agents.definition import fields, registry
@@ -29,7 +28,6 @@ from agents.errors import AgentError, InputRefused, StepFailed, Suspended
 from agents.models import ChildLink
 from agents.runs.start import start_run
 from agents.session.run_session import RunSession
-from agents.text import saved_language
 from checkpoints import crash_points
 from checkpoints.errors import PlanChanged
 from checkpoints.events import event_log
@@ -105,11 +103,11 @@ class Spawning:
         """Return the child that this call has started before, takes over, or reads for a fork; None for none."""
         if row := self.before.of_execution(call, self.used) or self._adopted(call):
             if row.landings:
-                told = _("R-%(run)s was started before, with the same input; it was taken over.")
-                self.notes.append(told % {"run": row.run_id})
+                told = f"R-{row.run_id} was started before, with the same input; it was taken over."
+                self.notes.append(told)
             return row
         if row := self.before.of_origin(call, self.used):
-            self.notes.append(_("R-%(run)s did this for the run that this one was forked from.") % {"run": row.run_id})
+            self.notes.append(f"R-{row.run_id} did this for the run that this one was forked from.")
         return row
 
     def _check(self) -> None:
@@ -138,7 +136,6 @@ class Spawning:
             "occurrence": self.session.path.occurrences(self.spec.name, digest),
         }  # fmt: skip
 
-    @saved_language()
     def _started(self, call: SpawnCall) -> ChildLink:
         crash_points.point("before_spawn", self.spec.name)
         session, parent, agent = self.session, self.session.run, call.known.spec.agent
@@ -150,7 +147,7 @@ class Spawning:
                 run = start_run(
                     agent, call.input, by=session.by, team=parent.team, title=session.clean(call.name) or None,
                     started_by=parent.started_by, config=call.config, parent=parent, priority=parent.priority,
-                    held=_("Waits until fewer runs of its parent are at work") if held else "", number=call.run,
+                    held="Waits until fewer runs of its parent are at work" if held else "", number=call.run,
                 )  # fmt: skip
             except (InputRefused, PlanChanged) as error:
                 raise StepFailed(f"spawn({agent!r}) was refused: {error}") from error

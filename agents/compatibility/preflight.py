@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from agents.definition import environment, fields, registry, upcast
@@ -57,19 +56,17 @@ def code_of(run: Run, plan: Plan, snapshot: Snapshot | None, steps: Iterable[str
 def _unknown(name: str) -> str:
     """Say why nothing is known about the agent's code."""
     if faults := registry.faults():
-        unread = _("The code of %(agent)s could not be read here. %(faults)s")
-        return unread % {"agent": name, "faults": " ".join(faults)}
-    told = _("The web server was started without %(agent)s: add its module to HOLDPOINT_AGENTS and restart.")
-    return told % {"agent": name}
+        unread = f"The code of {name} could not be read here. {' '.join(faults)}"
+        return unread
+    told = f"The web server was started without {name}: add its module to HOLDPOINT_AGENTS and restart."
+    return told
 
 
 def _outside(run: Run, plan: Plan, snapshot: Snapshot | None) -> AgentCode | UnknownCode:
     """Return the facts about an external agent: how its state fits, and whether its program was heard of lately."""
     known = deployed.of(plan.pk)
     if known is None:
-        return UnknownCode(
-            _("An external program registered %(plan)s, but its plan no longer exists.") % {"plan": plan}
-        )
+        return UnknownCode(f"An external program registered {plan}, but its plan no longer exists.")
     faults, doubts = _fits(known.agent, snapshot)
     program = program_of(run)
     return AgentCode(

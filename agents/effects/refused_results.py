@@ -7,13 +7,11 @@ person enters instead is written to the state; or they change the state first, b
 from __future__ import annotations
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from agents.errors import InvariantBroken
 from agents.models import Effect
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate
-from agents.text import saved_language
 from approvals.cards.recovery_answers import RecoveryAnswer
 from checkpoints.errors import Fenced
 from checkpoints.runs.plans import StepSpec
@@ -37,19 +35,19 @@ def keep(session: RunSession, spec: StepSpec, row: Effect, result: object, error
     return False
 
 
-@saved_language()
 def ask(session: RunSession, spec: StepSpec, row: Effect, error: InvariantBroken) -> None:
     """Ask for a result of an effect that was done, in the place of one that breaks the state's rules. Raises Fenced."""
     gave = recovery_gate.choice(
-        RecoveryAnswer.GAVE, _("Go on with this result"), recovery_gate.result_schema(session, spec)
+        RecoveryAnswer.GAVE, "Go on with this result", recovery_gate.result_schema(session, spec)
     )
-    choices = [gave, recovery_gate.choice(RecoveryAnswer.STOP, _("Stop the run"))]
-    text = _(
-        "%(step)s is done, under its key %(key)s, and its result is kept. With that result, the state would break its "
-        "own rules. Enter the result that the run goes on with, or edit the state so that it can take it. %(step)s is "
+    step = recovery_gate.named(spec)
+    choices = [gave, recovery_gate.choice(RecoveryAnswer.STOP, "Stop the run")]
+    text = (
+        f"{step} is done, under its key {row.key}, and its result is kept. With that result, the state would break its "
+        f"own rules. Enter the result that the run goes on with, or edit the state so that it can take it. {step} is "
         "not done again."
     )
-    title, reasons = _("The result of %(step)s does not fit:"), [_("%(step)s is done and was not undone")]
+    title, reasons = f"The result of {step} does not fit:", [f"{step} is done and was not undone"]
     with transaction.atomic():
         execute.keep(session, spec, error)
         recovery_gate.ask(

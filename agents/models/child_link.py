@@ -7,7 +7,6 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
-from django.utils.translation import gettext_lazy as _
 
 from approvals.engine_rules import children as rules
 from checkpoints.models import Run
@@ -23,9 +22,9 @@ class ChildLink(models.Model):
 
     class Order(models.TextChoices):
         # none -> cancel | undo; cancel -> undo
-        NONE = "", _("none")
-        CANCEL = "cancel", _("cancel")  # nobody waits for it any more: it ends, and its effects stay
-        UNDO = "undo", _("undo")  # its parent's run went elsewhere: its effects are undone, and it ends
+        NONE = "", "none"
+        CANCEL = "cancel", "cancel"  # nobody waits for it any more: it ends, and its effects stay
+        UNDO = "undo", "undo"  # its parent's run went elsewhere: its effects are undone, and it ends
 
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="as_child")
     parent = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="child_rows", db_index=False)

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
-from django.utils.translation import gettext_lazy as _
 
 from agents.text import one_line
 from approvals.engine_rules import effects as rules
@@ -62,13 +61,13 @@ class Effect(models.Model):
         # intended -> done | failed | unknown; unknown -> done | failed | abandoned | intended (same key, retried)
         # failed -> intended (same key, not sent); done -> undone | kept; kept -> done (adopted again), undone
         # unknown -> kept (a person leaves it open); kept -> unknown (the run comes to what was left open)
-        INTENDED = "intended", _("Intended")
-        DONE = "done", _("Done")
-        FAILED = "failed", _("Failed: provably not done")
-        UNKNOWN = "unknown", _("Unknown: it may have happened")
-        ABANDONED = "abandoned", _("Unknown; done again on a person's order")
-        UNDONE = "undone", _("Undone")
-        KEPT = "kept", _("Kept, on an abandoned branch")
+        INTENDED = "intended", "Intended"
+        DONE = "done", "Done"
+        FAILED = "failed", "Failed: provably not done"
+        UNKNOWN = "unknown", "Unknown: it may have happened"
+        ABANDONED = "abandoned", "Unknown; done again on a person's order"
+        UNDONE = "undone", "Undone"
+        KEPT = "kept", "Kept, on an abandoned branch"
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="effects", db_index=False)
     step = models.CharField(max_length=100)
@@ -230,7 +229,7 @@ class Effect(models.Model):
             moved = run_sql(_MOVE, [self.pk, list(came_from), to, self.token, *given, self.subject])
             if not moved:
                 self.verified()
-                raise Fenced(f"The effect {self.key[:8]} was settled elsewhere.")  # not translated: workers log it
+                raise Fenced(f"The effect {self.key[:8]} was settled elsewhere.")
             many = len(_NAMES)
             before = Effect.from_db(None, _NAMES, moved[0][many : 2 * many])
             covered_rows.check_locked(self.subject, before.covered, [row[2 * many :] for row in moved])

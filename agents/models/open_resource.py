@@ -67,9 +67,7 @@ class OpenResource(models.Model):
         """Return the description as it is kept. Raises NotVerified where it is not what was kept."""
         described = bytes(self.described)
         if _digest(self.checkpoint, self.step, self.name, described) != bytes(self.digest):
-            raise NotVerified(  # not translated: the run's reason keeps it
-                f"the description of {self.name} (run {self.run_id})", "it does not match its digest"
-            )
+            raise NotVerified(f"the description of {self.name} (run {self.run_id})", "it does not match its digest")
         return described
 
 

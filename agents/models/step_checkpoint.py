@@ -95,7 +95,7 @@ class StepCheckpoint(models.Model):
         except ValueError:
             value = b""
         if _digest(self.run_id, self.base, self.step, self.name, value) != bytes(self.digest):
-            raise NotVerified(str(self), "it does not match its digest")  # not translated: an event keeps it
+            raise NotVerified(str(self), "it does not match its digest")
         return value
 
 

@@ -10,7 +10,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors
 from checkpoints.actors import Actor
@@ -19,14 +18,14 @@ from checkpoints.actors import Actor
 class TokenScope(models.TextChoices):
     """The permitted uses of a token. A token never has more rights than its owner."""
 
-    READ = "runs:read", _("Read runs, checkpoints, agents and events")
-    START = "runs:start", _("Start runs, and register external agents")
-    WORK = "runs:work", _("Work on external runs: save checkpoints, open gates, report effects")
-    SIGNAL = "runs:signal", _("Send signals to runs")
-    ORDER = "runs:order", _("Rewind, edit, fork, settle and cancel runs")
-    SEE = "gates:read", _("Read gates and what decisions would do")
-    DECIDE = "gates:decide", _("Decide gates as the person whose token it is")
-    HOOKS = "webhooks:manage", _("Manage webhooks and read their deliveries")
+    READ = "runs:read", "Read runs, checkpoints, agents and events"
+    START = "runs:start", "Start runs, and register external agents"
+    WORK = "runs:work", "Work on external runs: save checkpoints, open gates, report effects"
+    SIGNAL = "runs:signal", "Send signals to runs"
+    ORDER = "runs:order", "Rewind, edit, fork, settle and cancel runs"
+    SEE = "gates:read", "Read gates and what decisions would do"
+    DECIDE = "gates:decide", "Decide gates as the person whose token it is"
+    HOOKS = "webhooks:manage", "Manage webhooks and read their deliveries"
 
 
 # The scopes of agents' tokens: none of them decides gates, or moves runs as only people may.
@@ -37,10 +36,10 @@ FOR_PEOPLE = (TokenScope.ORDER, TokenScope.DECIDE, TokenScope.HOOKS)
 class TokenState(models.TextChoices):
     """The state of a token: valid or why not. It is not stored, but follows from the time and its owner's account."""
 
-    VALID = "valid", _("valid")
-    EXPIRED = "expired", _("expired")
-    REVOKED = "revoked", _("revoked")
-    SWITCHED_OFF = "switched_off", _("its owner's account is switched off")
+    VALID = "valid", "valid"
+    EXPIRED = "expired", "expired"
+    REVOKED = "revoked", "revoked"
+    SWITCHED_OFF = "switched_off", "its owner's account is switched off"
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
@@ -126,10 +125,10 @@ class DeviceRequest(models.Model):
 
     # pending -> confirmed | refused; confirmed -> used. Expiry is no status: it follows from the time.
     class Status(models.TextChoices):
-        PENDING = "pending", _("waits for a person")
-        CONFIRMED = "confirmed", _("confirmed, and not collected yet")
-        REFUSED = "refused", _("refused")
-        USED = "used", _("its token was collected")
+        PENDING = "pending", "waits for a person"
+        CONFIRMED = "confirmed", "confirmed, and not collected yet"
+        REFUSED = "refused", "refused"
+        USED = "used", "its token was collected"
 
     device_digest = models.BinaryField(unique=True)  # of the code that the program keeps
     user_digest = models.BinaryField(unique=True)  # keyed, of the code that the person compares: it is short

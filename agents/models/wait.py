@@ -6,13 +6,12 @@ from datetime import datetime
 
 from django.db import models
 from django.db.models import Q
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints.models import Run
 
 from .signal import Signal
 
-UNMET = "signal_id IS NULL AND ended_by = ''"  # not translated: SQL, as WaitQuerySet.unmet has it
+UNMET = "signal_id IS NULL AND ended_by = ''"
 
 
 class WaitQuerySet(models.QuerySet["Wait"]):
@@ -39,8 +38,8 @@ class Wait(models.Model):
     """
 
     class Kind(models.TextChoices):
-        TIMER = "timer", _("timer")
-        SIGNAL = "signal", _("signal")
+        TIMER = "timer", "timer"
+        SIGNAL = "signal", "signal"
 
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="waits", db_index=False)
     base = models.UUIDField()

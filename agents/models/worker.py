@@ -10,7 +10,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy
 
 from checkpoints.postgresql.sql import run_sql
 
@@ -62,7 +61,7 @@ class SweeperPass(models.Model):
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        verbose_name_plural = gettext_lazy("sweeper passes")
+        verbose_name_plural = "sweeper passes"
 
     def __str__(self) -> str:
         return f"swept at {self.at:%H:%M:%S}"

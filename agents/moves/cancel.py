@@ -79,7 +79,7 @@ def _cancelled(run: Run, *, by: Actor, reason: str, in_doubt: bool) -> bool:
     if asking.exclude(pk__in=gates).exists():
         raise GateOpened
     for gate in gates.values():
-        closing.withdraw(gate, by=by, reason="The run was cancelled.")  # not translated: an event keeps it
+        closing.withdraw(gate, by=by, reason="The run was cancelled.")
     return True
 
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
-from django.utils.translation import gettext as _
 
 from agents.models import ChildLink
 from agents.session import child_runs
-from agents.text import saved_language
 from checkpoints import actors, crash_points
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Run
@@ -66,16 +64,15 @@ def carry_out(parent: int) -> int:
     return len(found)
 
 
-@saved_language()
 def _carry_out(row: ChildLink) -> bool:
     """Tell whether the order is carried out, or was begun. It begins once: another one would fence its worker."""
     by = actors.of_agent(row.parent.plan.agent)
     if row.ordered == ChildLink.Order.CANCEL:
-        reason = _("R-%(run)s, which started it, no longer needs it.") % {"run": row.parent_id}
+        reason = f"R-{row.parent_id}, which started it, no longer needs it."
         return row.run.status not in Run.LIVE or cancel_once_known(row.run, by=by, reason=reason)
     if not child_runs.is_unsettled(row):
         return True
-    reason = _("R-%(run)s, which started it, goes on without it.") % {"run": row.parent_id}
+    reason = f"R-{row.parent_id}, which started it, goes on without it."
     return undo_child.undo(row, by=by, reason=reason)
 
 
@@ -88,7 +85,6 @@ def bereaved(after: int, limit: int) -> tuple[list[int], int]:
     return [run for run, ended in found if ended], found[-1][0] if len(found) == limit else 0
 
 
-@saved_language()
 def end_with(parent: int) -> int:
     """Cancel the live children of a run that failed or was cancelled; return how many there were."""
     run = Run.objects.get(pk=parent)
@@ -96,13 +92,13 @@ def end_with(parent: int) -> int:
         return 0
     found = list(Run.objects.live().filter(parent=parent, ending="").select_related("plan").order_by("pk"))
     words = (
-        _("R-%(run)s, which started it, failed.")
+        f"R-{parent}, which started it, failed."
         if run.status == "failed"
-        else _("R-%(run)s, which started it, was cancelled.")
+        else f"R-{parent}, which started it, was cancelled."
     )
     for child in found:
         with transaction.atomic():
-            cancel_once_known(child, by=SYSTEM, reason=words % {"run": parent})
+            cancel_once_known(child, by=SYSTEM, reason=words)
             if Run.objects.live().filter(pk=parent).select_for_update(no_key=True):  # a person has moved it meanwhile
                 transaction.set_rollback(True)
                 break

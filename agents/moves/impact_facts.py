@@ -145,7 +145,7 @@ class Lineage:
 
         def returned() -> tuple[Writes, str | None]:
             if row.returned is None:  # people are about to say that it was done, and what it returned is with them
-                raise ValueRefused("", "its result is not known yet")  # not translated: nobody reads it
+                raise ValueRefused("", "its result is not known yet")
             try:
                 base = self.saved.get(row.base)
                 output = translate_history.output_of(row, self.row, base_plan=base.plan_id if base else None)

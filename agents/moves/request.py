@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from pydantic import ValidationError
 
 from agents.compatibility import deployed, preflight
@@ -34,8 +32,8 @@ from checkpoints.values import patch as patches
 from checkpoints.values.patch import Op
 
 # No program would come for the fork: a graph asks for its thread by name, and the fork has none.
-THREAD = gettext_lazy(
-    "This run keeps the thread %(thread)s of a graph, so it is forked there: copy the thread, or invoke the graph with "
+THREAD = (
+    "This run keeps the thread {thread} of a graph, so it is forked there: copy the thread, or invoke the graph with "
     "the checkpoint's checkpoint_id."
 )
 
@@ -56,20 +54,20 @@ def target_of(run: Run, seq: int) -> Snapshot:
     found = Checkpoint.objects.filter(run=run, seq=seq).values_list("id", flat=True).first()
     if found is None:
         gap = gaps.over(run.pk, seq)
-        missing = _("R-%(run)s has no checkpoint %(seq)s.") % {"run": run.pk, "seq": seq}
+        missing = f"R-{run.pk} has no checkpoint {seq}."
         raise RewindRefused(str(CheckpointRemoved(gap, seq)) if gap else missing)
     try:
         return store.load_checkpoint(found)
     except NotVerified as error:
-        told = _("Checkpoint %(seq)s does not verify, so no run can go on from it: %(error)s")
-        raise RewindRefused(told % {"seq": seq, "error": error}) from error
+        told = f"Checkpoint {seq} does not verify, so no run can go on from it: {error}"
+        raise RewindRefused(told) from error
 
 
 def check_goes_on(target: Snapshot) -> None:
     """Raise RewindRefused if no step follows the checkpoint."""
     if not target.next_step:
-        ended = _("The run ended at checkpoint %(seq)s. Choose an earlier one.")
-        raise RewindRefused(ended % {"seq": target.seq})
+        ended = f"The run ended at checkpoint {target.seq}. Choose an earlier one."
+        raise RewindRefused(ended)
 
 
 def check_taken(run: Run, plan: Plan, saved: Snapshot | None) -> None:
@@ -88,18 +86,20 @@ def check_stands(run: Run, target: Snapshot) -> None:
     check_asked(run, target)
     path = RunPath.to(target.id)
     if undone := child_runs.undone_on(run, path):
-        told = _("The state of checkpoint %(seq)s counts on R-%(run)s, which was undone since. Go back to before it.")
-        raise RewindRefused(told % {"seq": target.seq, "run": undone})
+        told = (
+            f"The state of checkpoint {target.seq} counts on R-{undone}, which was undone since. Go back to before it."
+        )
+        raise RewindRefused(told)
     found = hold_left_behind.gone(run, path)
     if found is None:
         return
     row, place = found
     before = Checkpoint.objects.filter(pk=place.parent or place.id).values_list("seq", flat=True).first()
-    told = _(
-        "In the state of checkpoint %(seq)s %(effect)s is done, but it was undone since. Go back to checkpoint "
-        "%(before)s or an earlier one; from there it is performed again."
+    told = (
+        f"In the state of checkpoint {target.seq} {row.step} is done, but it was undone since. Go "
+        f"back to checkpoint {before} or an earlier one; from there it is performed again."
     )
-    raise RewindRefused(told % {"seq": target.seq, "effect": row.step, "before": before})
+    raise RewindRefused(told)
 
 
 def check_asked(run: Run, target: Snapshot, *, fork: bool = False) -> None:
@@ -112,8 +112,11 @@ def check_asked(run: Run, target: Snapshot, *, fork: bool = False) -> None:
     asking = RunPath.to(target.id).asking()
     for gate in Gate.objects.select_related("outcome").filter(run=run, checkpoint__in=list(asking)).order_by("pk"):
         if gate.step == asking[gate.checkpoint] and (fork or not _may_be_answered(gate)):
-            told = _("Checkpoint %(seq)s counts on an approval at %(gate)s that is not there. Go back to before it.")
-            raise RewindRefused(told % {"seq": target.seq, "gate": quoted([gate.title])})
+            told = (
+                f"Checkpoint {target.seq} counts on an approval at {quoted([gate.title])} that is not there. "
+                "Go back to before it."
+            )
+            raise RewindRefused(told)
 
 
 def _may_be_answered(gate: Gate) -> bool:
@@ -147,28 +150,24 @@ def edited(
     """
     known = deployed.of(plan_id or target.plan_id)
     if known is None:
-        raise RewindRefused(
-            _("This server does not have the agent's version, so it cannot check an edit of its state.")
-        )
+        raise RewindRefused("This server does not have the agent's version, so it cannot check an edit of its state.")
     try:
         state = _patched(run, target, operations)
         state = state if way is None else upcast.apply(way, state)
         whole = fields.normalised(known.agent.State, state)
     except ValueRefused as error:
-        raise RewindRefused(
-            _("The edit does not fit."), [{"pointer": error.pointer, "message": error.reason}]
-        ) from error
+        raise RewindRefused("The edit does not fit.", [{"pointer": error.pointer, "message": error.reason}]) from error
     except UpcastFailed as error:
         raise RewindRefused(str(error), error.errors) from error
     except ValidationError as error:
-        raise RewindRefused(_("The agent does not accept the edited state."), fields.errors_of(error)) from error
+        raise RewindRefused("The agent does not accept the edited state.", fields.errors_of(error)) from error
     made = {name: whole[name] for name in state if name in whole}
     changed = translate_history.difference(target.state, made)
     if not changed and not plan_id:
-        raise RewindRefused(_("The edit changes nothing."))
+        raise RewindRefused("The edit changes nothing.")
     if foreign := named_files.foreign(made, team=run.team_id, lineage=run.lineage, state=target.state):
         faults: list[FieldError] = [{"pointer": at, "message": named_files.FOREIGN} for at in foreign]
-        raise RewindRefused(_("The edit names a file that this run does not have."), faults)
+        raise RewindRefused("The edit names a file that this run does not have.", faults)
     return changed
 
 
@@ -177,7 +176,7 @@ def wanted(
 ) -> WantedFork:
     """Return the checked start of a fork. Raises RewindRefused with every error."""
     if GraphThread.objects.filter(run=run).exists():
-        raise RewindRefused(THREAD % {"thread": run.thread})
+        raise RewindRefused(THREAD.format(thread=run.thread))
     target = target_of(run, at)
     check_goes_on(target)
     check_stands(run, target)
@@ -189,8 +188,8 @@ def wanted(
     way = upcast.way_to(plan.version, recorded, registry.agents()) if plan.pk != recorded.pk else None
     next_step = target.next_step if way is None else way.step(target.next_step)
     if plan.pk != recorded.pk and next_step not in {step.name for step in steps}:
-        missing = _("%(plan)s has no step %(step)s, which the fork would run next.")
-        raise RewindRefused(missing % {"plan": plan, "step": next_step})
+        missing = f"{plan} has no step {next_step}, which the fork would run next."
+        raise RewindRefused(missing)
     writes = edited(run, target, patch, plan_id=plan.pk, way=way) if patch or plan.pk != recorded.pk else {}
     return WantedFork(target, plan, next_step, writes, _environment(run, plan, config))
 
@@ -210,9 +209,9 @@ def _environment(run: Run, plan: Plan, config: Mapping[str, Any] | None) -> Envi
     recorded = environment.recorded(run)
     if config is None or known is None:
         if config:
-            raise RewindRefused(_("This server does not have the agent's version, so it cannot check a configuration."))
+            raise RewindRefused("This server does not have the agent's version, so it cannot check a configuration.")
         return recorded
     try:
         return environment.current(known.agent, {**recorded.get("config", {}), **config})
     except InputRefused as error:
-        raise RewindRefused(_("The configuration does not fit."), error.errors) from error
+        raise RewindRefused("The configuration does not fit.", error.errors) from error

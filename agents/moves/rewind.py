@@ -17,7 +17,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from agents.compatibility import deployed
 from agents.definition import environment, registry
@@ -94,7 +93,7 @@ def rewind(
     confirmation.check(run, by, confirmed, plan_of(run, target))
     move = HeadMove(
         kind="rewind", by=by, target=target, look=partial(impact.of_rewind, run, to),
-        reason=f"The run was rewound to checkpoint {to}.",  # not translated: an event keeps it
+        reason=f"The run was rewound to checkpoint {to}.",
         words=feedback, confirm=confirm, seen=seen, newest=newest, key=key,
     )  # fmt: skip
     return _move(run, move)
@@ -115,7 +114,7 @@ def edit(
     confirmation.check(run, by, confirmed, plan_of(run, target))
     move = HeadMove(
         kind="edit", by=by, target=target, look=partial(impact.of_edit, run, at, patch),
-        reason=f"The state of checkpoint {at} was edited.",  # not translated: an event keeps it
+        reason=f"The state of checkpoint {at} was edited.",
         writes=edited(run, target, patch), words=feedback, seen=seen, newest=newest, key=key,
     )  # fmt: skip
     return _move(run, move)
@@ -138,7 +137,7 @@ def settle_now(run: Run, *, by: User, key: str = "") -> Run:
         if _done_before(run, key, by):
             raise _DoneBefore
         if not left_something(run.pk, RunPath.to(_head(claim))):
-            raise RewindRefused(_("The run has left no effects behind that could be undone."))
+            raise RewindRefused("The run has left no effects behind that could be undone.")
         ended = run.status if run.status not in Run.LIVE else run.ending
         reason = run.reason if run.status not in Run.LIVE else run.ending_reason
         actor, was_frozen = actors.of_user(by), run.frozen_at is not None
@@ -222,11 +221,11 @@ def _check_shown(move: HeadMove) -> None:
     now = move.look(move.words)
     if now.digest() == move.seen:
         return
-    otherwise = move.look("" if move.words else "other words")  # not translated: any words do
+    otherwise = move.look("" if move.words else "other words")
     if otherwise.digest() != move.seen:
         raise ImpactChanged(now)
     if not now.does_as(otherwise):
-        raise ImpactChanged(now, _("Your reason has changed what this would do. See below what it would do now."))
+        raise ImpactChanged(now, "Your reason has changed what this would do. See below what it would do now.")
 
 
 def _taken_once(run: Run, by: User, change: Callable[[Claim], None]) -> Run:
@@ -296,5 +295,5 @@ def _behind(edited: Write, words: Append) -> list[Any]:
 
 def _head(claim: Claim) -> Any:
     if claim.head is None:
-        raise RewindRefused(_("The run has no checkpoint yet."))
+        raise RewindRefused("The run has no checkpoint yet.")
     return claim.head

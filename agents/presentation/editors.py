@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.utils.translation import gettext_lazy as _
-
 from agents.errors import FieldError
 from approvals import forms
 from approvals.forms import MISSING, ClosedNode, Form, FormField, FormGroup, FormNode, all_nodes
@@ -20,7 +18,7 @@ from checkpoints.values.patch import Op
 
 PREFIX = "state"  # of the names of its inputs
 FEW = 12  # inputs of a field that is drawn unfolded
-NO_OBJECT = _("Write the whole state: an object with its fields.")
+NO_OBJECT = "Write the whole state: an object with its fields."
 
 
 @dataclass(frozen=True, slots=True)

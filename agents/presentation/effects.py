@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.utils.translation import gettext as _
-
 from agents.presentation.timeline.effect_fates import Fate, fates
 from agents.presentation.timeline.facts import TimelineEffect
 from agents.presentation.timeline.gate_words import Called
@@ -37,7 +35,7 @@ def table(
     """List the rows in the order in which they were intended. `landed` maps (base, step) to the checkpoint's number."""
     rows = [_row(fate, landed.get((fate.effect.base, fate.effect.step), 0), called) for fate in told]
     for step in ahead:
-        waits = _("waits for the gate") if step.guarded else _("not yet")
+        waits = "waits for the gate" if step.guarded else "not yet"
         rows.append(EffectLine(called(step.name), TimelineMark("", "ahead", "clock", waits), data_status="ahead"))
     return rows
 
@@ -50,16 +48,16 @@ def _row(fate: Fate, seq: int, called: Called) -> EffectLine:
 def stays(effects: Sequence[TimelineEffect], called: Called = in_words) -> list[str]:
     """Return a sentence for each effect that stays in the outside world if the run ends now."""
     endings = {
-        "done": _("%(effect)s is done and will not be undone"),
-        "kept": _("%(effect)s is done and will not be undone"),
-        "final": _("%(effect)s is done and cannot be undone"),
-        "open": _("%(effect)s may have happened; it was left open"),
-        "unknown": _("%(effect)s may have happened; nobody has confirmed it yet"),
-        "intended": _("%(effect)s may be happening now"),
-        "abandoned": _("%(effect)s may have happened, and was ordered again"),
+        "done": "is done and will not be undone",
+        "kept": "is done and will not be undone",
+        "final": "is done and cannot be undone",
+        "open": "may have happened; it was left open",
+        "unknown": "may have happened; nobody has confirmed it yet",
+        "intended": "may be happening now",
+        "abandoned": "may have happened, and was ordered again",
     }
     return [
-        endings[_ending(fate.effect)] % {"effect": quoted([called(fate.effect.step)])}
+        f"{quoted([called(fate.effect.step)])} {endings[_ending(fate.effect)]}"
         for fate in fates(effects)
         if fate.effect.status in endings and not taken_back(fate.effect)
     ]
@@ -92,10 +90,10 @@ class EffectsToSettle:
     def commit(self) -> str:
         """Return the button's text."""
         if not self.undone:
-            return _("Keep %(effects)s, undo nothing") % {"effects": quoted(self.left)}
+            return f"Keep {quoted(self.left)}, undo nothing"
         if len(self.undone) == 1:
-            return _("Undo %(effect)s now") % {"effect": quoted(self.undone)}
-        return _("Undo %(count)s effects now") % {"count": len(self.undone)}
+            return f"Undo {quoted(self.undone)} now"
+        return f"Undo {len(self.undone)} effects now"
 
 
 def settling(effects: Sequence[TimelineEffect], called: Called = in_words) -> EffectsToSettle | None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.utils.translation import gettext as _
-
 from approvals.engine_rules import children as rules
 from checkpoints.runs.plans import in_words
 
@@ -109,24 +107,23 @@ def position(
     """
     parts = []
     for each in above:
-        words = _("%(agent)s, %(step)s") % {"agent": each.agent, "step": in_words(each.step)}
+        words = f"{each.agent}, {in_words(each.step)}"
         parts.append(PositionPart(words, each.run))
-    which = {"agent": agent, "number": above[-1].number, "of": above[-1].of} if above else {}
-    parts.append(PositionPart(_("%(agent)s (child %(number)s of %(of)s)") % which if which else agent))
+    parts.append(PositionPart(f"{agent} (child {above[-1].number} of {above[-1].of})" if above else agent))
     if step:
-        again = _("%(step)s, turn %(number)s") % {"step": called(step), "number": turn}
+        again = f"{called(step)}, turn {turn}"
         parts.append(PositionPart(again if turn > 1 else called(step)))
         if kept:
-            parts.append(PositionPart(_("after “%(name)s”") % {"name": kept}))
+            parts.append(PositionPart(f"after “{kept}”"))
     return parts
 
 
 def _mark(child: StartedRun) -> TimelineMark:
     held = any(holds(child.head, base, waits=child.waits) for *_, base in child.gates)
     if held and child.status == "waiting":
-        return TimelineMark("", "waiting", "hold", _("Held at a gate"))
+        return TimelineMark("", "waiting", "hold", "Held at a gate")
     if child.frozen and child.status == "failed":
-        return TimelineMark("", "failed", "warn", _("Frozen"))
+        return TimelineMark("", "failed", "warn", "Frozen")
     return STATUS[child.status]
 
 
@@ -135,19 +132,19 @@ def _line(child: StartedRun) -> str:
         return ""
     if child.reason or child.status in rules.ENDED:
         return child.reason
-    return _("at %(step)s") % {"step": in_words(child.next_step)} if child.next_step else ""
+    return f"at {in_words(child.next_step)}" if child.next_step else ""
 
 
 def _remark(child: StartedRun, *, on_path: bool, kept: bool) -> str:
     ended = child.status in rules.ENDED
     if child.ordered == "undo" and child.frozen and ended:
-        return _("abandoned; frozen, so not undone")
+        return "abandoned; frozen, so not undone"
     if child.ordered == "undo":
-        return _("abandoned; undone") if ended else _("abandoned; being undone")
+        return "abandoned; undone" if ended else "abandoned; being undone"
     if child.ordered == "cancel":
-        return _("no longer needed")
+        return "no longer needed"
     if not rules.stands(on_path=on_path, begun=child.begun):
         if kept:
-            return _("abandoned; kept, since a fork or its origin counts on it")
-        return _("abandoned: taken over if it is started again with the same input, else undone")
+            return "abandoned; kept, since a fork or its origin counts on it"
+        return "abandoned: taken over if it is started again with the same input, else undone"
     return ""

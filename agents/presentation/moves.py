@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-
-from approvals.english import listed, quoted
+from approvals.english import listed, plural, quoted
 from approvals.impact import Impact, ImpactRow
 from approvals.presentation.drawing.impact_lines import ImpactLine
 from checkpoints.models import Checkpoint
@@ -37,15 +34,15 @@ def ways(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: bool = True) 
     step, gate = plan.title_of(saved.step), saved.kind == "gate"
     if saved.next_step and saved.kind in EXECUTIONS:
         effect = any(each.name == saved.step and each.kind == "effect" for each in plan.steps)
-        keeps = _("keeping what it did") if effect else _("keeping what it wrote")
-        keeps = keeps if not gate else _("keeping its answer") if asked else ""
-        found.append(RewindTarget("after", saved.seq, _("After"), step, keeps))
+        keeps = "keeping what it did" if effect else "keeping what it wrote"
+        keeps = keeps if not gate else "keeping its answer" if asked else ""
+        found.append(RewindTarget("after", saved.seq, "After", step, keeps))
     elif saved.next_step:
-        goes_on = _("From this state, go on with")
+        goes_on = "From this state, go on with"
         found.append(RewindTarget("after", saved.seq, goes_on, plan.title_of(saved.next_step)))
     if before and saved.kind in EXECUTIONS:
-        again = _("and run it again") if not gate else _("and ask again") if asked else _("and check again")
-        found.append(RewindTarget("before", before, _("Before"), step, again))
+        again = "and run it again" if not gate else "and ask again" if asked else "and check again"
+        found.append(RewindTarget("before", before, "Before", step, again))
     return found
 
 
@@ -53,33 +50,28 @@ def commit(verb: str, impact: Impact) -> str:
     """Return the button's text: "Rewind, undoing “Pay”", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
     said = [verb]
     if impact.undone:
-        said.append(_("undoing %(effects)s") % {"effects": _effects(impact, impact.undone)})
+        said.append(f"undoing {_effects(impact, impact.undone)}")
     if impact.may_undone:
-        said.append(_("perhaps undoing %(effects)s") % {"effects": _effects(impact, impact.may_undone)})
+        said.append(f"perhaps undoing {_effects(impact, impact.may_undone)}")
     if impact.repeated:
-        said.append(_("repeating %(effects)s") % {"effects": quoted(impact.called(impact.repeated))})
+        said.append(f"repeating {quoted(impact.called(impact.repeated))}")
     return ", ".join(said)
 
 
 def _effects(impact: Impact, rows: Sequence[ImpactRow]) -> str:
     if len(rows) == 1:
         return quoted(impact.called(rows))
-    return _("%(count)s effects") % {"count": len(rows)}
+    return f"{len(rows)} effects"
 
 
 def closing(gates: Sequence[int], agreed: Sequence[str]) -> ImpactLine | None:
     """Return the line on the gates that a move withdraws, whose approvals lapse; None where no gate is open."""
     if not gates:
         return None
-    facts = {"gates": listed([str(gate) for gate in gates]), "people": listed(list(agreed))}
+    words = f"{plural(len(gates), 'gate')} {listed([str(gate) for gate in gates])}"
     if agreed:
-        said = ngettext(
-            "gate %(gates)s; the approval of %(people)s lapses",
-            "gates %(gates)s; the approvals of %(people)s lapse",
-            len(gates),
-        )
+        lapse = plural(len(gates), "the approval of {} lapses", "the approvals of {} lapse").format(listed(agreed))
+        said = f"{words}; {lapse}"
     else:
-        said = ngettext(
-            "gate %(gates)s (not counted as a rejection)", "gates %(gates)s (not counted as rejections)", len(gates)
-        )
-    return ImpactLine(effect="people", title=_("Withdraws"), said=said % facts)
+        said = f"{words} (not counted as {plural(len(gates), 'a rejection', 'rejections')})"
+    return ImpactLine(effect="people", title="Withdraws", said=said)

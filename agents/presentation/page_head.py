@@ -7,29 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_lazy as _
-
 from agents.presentation.timeline.effect_fates import fates
 from agents.presentation.timeline.facts import Story, TimelineEffect, TimelineGate
 from agents.presentation.timeline.gate_words import Called
 from agents.presentation.timeline.marks import TimelineMark
 from agents.presentation.timeline.pending import after_settling
 from agents.presentation.timeline.words import duration
-from approvals.english import quoted
+from approvals.english import counted, quoted
 from approvals.preflight.facts import RemoteProgram
 from approvals.presentation.drawing.times import lasting
 from checkpoints.models import Run
 from checkpoints.runs.plans import in_words
 
 STATUS = {
-    "queued": TimelineMark("", "ahead", "clock", _("Queued")),
-    "running": TimelineMark("", "running", "play", _("Running")),
-    "waiting": TimelineMark("", "waiting", "clock", _("Waiting")),
-    "completed": TimelineMark("", "completed", "check", _("Completed")),
-    "failed": TimelineMark("", "failed", "warn", _("Failed")),
-    "cancelled": TimelineMark("", "cancelled", "x", _("Cancelled")),
+    "queued": TimelineMark("", "ahead", "clock", "Queued"),
+    "running": TimelineMark("", "running", "play", "Running"),
+    "waiting": TimelineMark("", "waiting", "clock", "Waiting"),
+    "completed": TimelineMark("", "completed", "check", "Completed"),
+    "failed": TimelineMark("", "failed", "warn", "Failed"),
+    "cancelled": TimelineMark("", "cancelled", "x", "Cancelled"),
 }
 
 
@@ -50,14 +46,18 @@ def status(run: Run, asking: Sequence[str] = (), called: Called = in_words) -> T
     """
     plain = STATUS[run.status]
     if asking and run.status == "waiting":
-        return TimelineMark("", "waiting", "hold", gettext("Held at %(step)s") % {"step": quoted(map(called, asking))})
+        return TimelineMark("", "waiting", "hold", f"Held at {quoted(map(called, asking))}")
     if run.frozen:
-        return TimelineMark("", "failed", "warn", gettext("Frozen"))
+        return TimelineMark("", "failed", "warn", "Frozen")
     if run.settling:
-        return TimelineMark("", "running", "undo", gettext("Settling its effects"))
+        return TimelineMark("", "running", "undo", "Settling its effects")
     if run.status in ("running", "failed") and run.next_step:
-        word = gettext("Failed at %(step)s") if run.status == "failed" else gettext("Running %(step)s")
-        return TimelineMark("", plain.status, plain.icon, word % {"step": quoted([called(run.next_step)])})
+        word = (
+            f"Failed at {quoted([called(run.next_step)])}"
+            if run.status == "failed"
+            else f"Running {quoted([called(run.next_step)])}"
+        )
+        return TimelineMark("", plain.status, plain.icon, word)
     return plain
 
 
@@ -68,34 +68,33 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
         parts = []
         if gate.quorum > 1:
             agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
-            parts.append(gettext("%(count)s of %(quorum)s approved") % {"count": agreed, "quorum": gate.quorum})
+            parts.append(f"{agreed} of {gate.quorum} approved")
         if gate.deadline:
-            left = gettext("%(time)s left") % {"time": lasting(gate.deadline - now)}
-            parts.append(gettext("past its deadline") if gate.deadline <= now else left)
-        return ", ".join([*parts, *([gettext("settling its effects")] if run.settling else [])])
+            left = f"{lasting(gate.deadline - now)} left"
+            parts.append("past its deadline" if gate.deadline <= now else left)
+        return ", ".join([*parts, *(["settling its effects"] if run.settling else [])])
     if run.settling:
         return after_settling(run.ending, run.next_step, called)
     if run.halt and run.status == "running":
-        return gettext("will stop after this step, as a person asked")
+        return "will stop after this step, as a person asked"
     if run.status == "queued":
         waits = run.wake_at is not None and run.wake_at > now
-        step = {"step": quoted([called(run.next_step)])}
+        step = quoted([called(run.next_step)])
         if waits:
-            return gettext("tries %(step)s again soon") % step
-        return gettext("%(step)s is next") % step if run.next_step else ""
+            return f"tries {step} again soon"
+        return f"{step} is next" if run.next_step else ""
     if story.wait is not None:
-        return gettext("at %(step)s") % {"step": quoted([called(run.next_step)])}
+        return f"at {quoted([called(run.next_step)])}"
     if run.status == "running":
-        attempt = gettext("attempt %(number)s") % {"number": run.attempts} if run.attempts > 1 else ""
+        attempt = f"attempt {run.attempts}" if run.attempts > 1 else ""
         return ", ".join(filter(None, [attempt, _held_by(story.program) if story.program else ""]))
     return ""
 
 
 def _held_by(program: RemoteProgram) -> str:
     """Name the external program that has the run, and tell if it is silent."""
-    facts = {"program": quoted([program.name]) if program.name else gettext("its program"), "time": program.heard}
-    lost = gettext("claimed by %(program)s, which has sent nothing for %(time)s")
-    return (lost if program.missed else gettext("claimed by %(program)s")) % facts
+    claimed = f"claimed by {quoted([program.name]) if program.name else 'its program'}"
+    return f"{claimed}, which has sent nothing for {program.heard}" if program.missed else claimed
 
 
 def ends_by(story: Story) -> datetime | None:
@@ -112,23 +111,21 @@ def since(story: Story, gate: TimelineGate | None) -> datetime | None:
 
 def worked(took: timedelta, held: timedelta, checkpoints: int, reused: int = 0) -> HeadCell:
     """Return how long the steps took, how long the run was held, and how many steps were reused."""
-    saved = ngettext("%(count)s checkpoint", "%(count)s checkpoints", checkpoints) % {"count": f"{checkpoints:,}"}
-    waited = gettext("held for %(time)s") % {"time": duration(held)} if held else ""
-    spared = ngettext("%(count)s step reused", "%(count)s steps reused", reused) % {"count": f"{reused:,}"}
-    return HeadCell(
-        gettext("Worked"), duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""]))
-    )
+    saved = counted(checkpoints, "checkpoint")
+    waited = f"held for {duration(held)}" if held else ""
+    spared = f"{counted(reused, 'step')} reused"
+    return HeadCell("Worked", duration(took), ", ".join(filter(None, [saved, waited, spared if reused else ""])))
 
 
 # The groups under the figure, in this order; "final" is done or kept, and cannot be undone.
-OUTSIDE: tuple[tuple[str, str | Promise], ...] = (
-    ("done", _("done")),
-    ("unknown", _("unknown")),
-    ("unsettled", _("to be settled")),
-    ("undone", _("undone")),
-    ("kept", _("kept")),
-    ("final", _("cannot be undone")),
-    ("abandoned", _("ordered again")),
+OUTSIDE: tuple[tuple[str, str], ...] = (
+    ("done", "done"),
+    ("unknown", "unknown"),
+    ("unsettled", "to be settled"),
+    ("undone", "undone"),
+    ("kept", "kept"),
+    ("final", "cannot be undone"),
+    ("abandoned", "ordered again"),
 )
 
 
@@ -139,15 +136,15 @@ def outside(effects: Sequence[TimelineEffect], *, by_tools: bool = False) -> Hea
     """
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed and by_tools:
-        said = gettext("its tools act unrecorded")
-        return HeadCell(gettext("External effects"), gettext("Not recorded"), said)
+        said = "its tools act unrecorded"
+        return HeadCell("External effects", "Not recorded", said)
     if not performed:
-        return HeadCell(gettext("External effects"), gettext("No effects"), gettext("no external changes recorded"))
+        return HeadCell("External effects", "No effects", "no external changes recorded")
     counts = Counter(_counted_as(done) for done in performed)
     parts = [f"{counts[name]} {word}" for name, word in OUTSIDE if counts[name]]
     number = len(performed)
-    fact = ngettext("%(count)s effect", "%(count)s effects", number) % {"count": f"{number:,}"}
-    return HeadCell(gettext("External effects"), fact, ", ".join(parts), "effects")
+    fact = counted(number, "effect")
+    return HeadCell("External effects", fact, ", ".join(parts), "effects")
 
 
 def _counted_as(done: TimelineEffect) -> str:

@@ -14,7 +14,6 @@ from typing import Literal
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.drawing import BARS, CURVE, LINE, NODE, whole
 from agents.presentation.timeline.lanes import FIRST, MIDDLE, STRIDE
@@ -137,25 +136,25 @@ def _mark(step: StepSpec) -> SafeString:
 
 def _words(step: StepSpec) -> Iterator[str]:
     if step.reads_world:
-        yield _("calls an external system")
+        yield "calls an external system"
     if step.kind == "effect":
-        undone = _("undone by %(step)s") % {"step": step.undo} if step.undo else _("cannot be undone")
-        yield _("cannot be undone") if step.irreversible else undone
+        undone = f"undone by {step.undo}" if step.undo else "cannot be undone"
+        yield "cannot be undone" if step.irreversible else undone
         if step.guarded:
-            yield _("only after approval")
+            yield "only after approval"
     if step.allows:
-        yield _("allows %(steps)s") % {"steps": ", ".join(step.allows)}
+        yield f"allows {', '.join(step.allows)}"
     if step.on_reject:
-        yield _("a rejection goes back to %(step)s") % {"step": step.on_reject}
+        yield f"a rejection goes back to {step.on_reject}"
     if step.on_expire:
-        yield _("after its deadline the run goes on with %(step)s") % {"step": step.on_expire}
+        yield f"after its deadline the run goes on with {step.on_expire}"
     if step.jumps:
-        yield _("may jump to %(steps)s") % {"steps": ", ".join(step.jumps)}
+        yield f"may jump to {', '.join(step.jumps)}"
     if step.then:
-        yield _("then the run goes on with %(step)s") % {"step": step.then}
+        yield f"then the run goes on with {step.then}"
     if step.catch:
-        yield _("if it fails the run goes on with %(step)s") % {"step": step.catch}
+        yield f"if it fails the run goes on with {step.catch}"
     if step.ends:
-        yield _("may end the run")
+        yield "may end the run"
     if step.policy:
-        yield _("policy %(name)s") % {"name": step.policy}
+        yield f"policy {step.policy}"

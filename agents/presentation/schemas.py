@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.schema.walk import Schema, branches, definition, properties, sound
 
 DEPTH = 4  # unions and lists in each other whose types are named
@@ -34,18 +32,18 @@ def table(schema: Schema) -> list[StateField]:
 def kind(part: Schema, depth: int = 0) -> str:
     """Return the type of a field in a word or two: "list of Item", "text or nothing". `part` is sound."""
     if depth > DEPTH:
-        return _("anything")
+        return "anything"
     if "$ref" in part:
         return str(part["$ref"]).rpartition("/")[2]
     if union := branches(part):
-        return _(" or ").join(dict.fromkeys(kind(each, depth + 1) for each in union))
+        return " or ".join(dict.fromkeys(kind(each, depth + 1) for each in union))
     if part.get("type") == "array":
-        return _("list of %(kind)s") % {"kind": kind(part.get("items", {}), depth + 1)}
+        return f"list of {kind(part.get('items', {}), depth + 1)}"
     names = {
-        "string": _("text"), "integer": _("whole number"), "number": _("number"), "boolean": _("yes or no"),
-        "null": _("nothing"), "object": _("object"),
+        "string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no",
+        "null": "nothing", "object": "object",
     }  # fmt: skip
-    return names.get(str(part.get("type")), _("anything"))
+    return names.get(str(part.get("type")), "anything")
 
 
 def about(part: Schema, root: Schema) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from django.utils.translation import gettext as _
-
 from checkpoints.runs.plans import PlanSpec, StepSpec
 
 
@@ -34,4 +32,4 @@ def steps(before: PlanSpec, after: PlanSpec) -> list[Change]:
 def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
     for each in fields(StepSpec):
         if getattr(before, each.name) != getattr(after, each.name):
-            yield _("its code") if each.name == "code_hash" else each.name.replace("_", " ")
+            yield "its code" if each.name == "code_hash" else each.name.replace("_", " ")

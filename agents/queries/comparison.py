@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
-from django.utils.translation import gettext as _
 
 from agents.presentation.timeline import marks
 from agents.presentation.timeline.effect_fates import Fate, fates
@@ -89,11 +88,7 @@ class ComparedCheckpoint:
     @property
     def place(self) -> str:
         """Return its place, for the head of a column."""
-        return _("%(letter)s: %(number)s of %(run)s") % {
-            "letter": self.letter,
-            "number": self.checkpoint.seq,
-            "run": self.run,
-        }
+        return f"{self.letter}: {self.checkpoint.seq} of {self.run}"
 
     @property
     def worked(self) -> str:

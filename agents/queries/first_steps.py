@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from django.contrib.auth.models import Group, User
 from django.db.models import Exists
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from agents.models import Token
 from approvals.models import Policy
@@ -43,26 +42,26 @@ def first_steps(reader: Any) -> list[FirstStep]:
     add_team = reverse("admin:auth_group_add")
     return [
         FirstStep(
-            _("Make a team"),
-            _("Runs and policies belong to a team. Say there what its members may do."),
+            "Make a team",
+            "Runs and policies belong to a team. Say there what its members may do.",
             add_team,
             done["team"],
         ),
         FirstStep(
-            _("Say who may decide"),
-            _("Make accounts, add them to the team, and tick “decide at the gates of policies that name the team”."),
+            "Say who may decide",
+            "Make accounts, add them to the team, and tick “decide at the gates of policies that name the team”.",
             reverse("admin:auth_group_change", args=[team.pk]) if team else add_team,
             done["people"],
         ),
         FirstStep(
-            _("Write a policy"),
-            _("It says how many people approve, and by when. Agents ask for it by its name."),
+            "Write a policy",
+            "It says how many people approve, and by when. Agents ask for it by its name.",
             reverse("admin:approvals_policy_add"),
             done["policy"],
         ),
         FirstStep(
-            _("Make a token for an agent"),
-            _(
+            "Make a token for an agent",
+            (
                 "An agent that runs elsewhere signs in by it. Members of a team with “start runs” make it: join one "
                 "yourself. An agent on this server needs none: start a run of it."
             ),

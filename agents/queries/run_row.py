@@ -15,7 +15,6 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, JSONObject
 from django.http import Http404, HttpRequest
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from agents.models.wait import UNMET
 from agents.presentation.family import Ancestor, StartedRun
@@ -203,7 +202,7 @@ def told(run: Any) -> RunRow:
         among=whole["among"],
         above=[Ancestor(*each) for each in whole["above"] or ()],
         turn=1 + len(course_of(run, whole).of(whole["turns_of_step"] or ())),
-        origin=_("R-%(run)s, checkpoint %(number)s") % {"run": origin[0], "number": origin[1]} if origin else "",
+        origin=f"R-{origin[0]}, checkpoint {origin[1]}" if origin else "",
     )
 
 

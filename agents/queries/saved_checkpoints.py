@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.facts import TimelineCheckpoint, TimelineGap
 from checkpoints.models import Checkpoint, Event, Gap, Plan, Run
@@ -71,7 +70,7 @@ def origins_of(read: RunRow) -> dict[int, str]:
 
 
 def _place(number: int, run: int) -> str:
-    return _("%(number)s of R-%(run)s") % {"number": number, "run": run}
+    return f"{number} of R-{run}"
 
 
 def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
-from django.utils.translation import gettext as _
 
 from agents.compatibility import deployed
 from agents.definition import environment, feedback, fields
@@ -25,7 +24,6 @@ from agents.definition.plan_builder import parameters, steps_of
 from agents.definition.registered import RegisteredAgent
 from agents.errors import AgentError
 from agents.steps import alarms, execute
-from agents.text import saved_language
 from approvals.audit import evidence
 from approvals.gates import questions, reading, thread
 from approvals.gates.questions import NO_HOOK, NOT_HERE
@@ -48,8 +46,7 @@ def answer(number: int) -> bool:
         return False
     crash_points.point("question_taken")
     began = time.monotonic()
-    with saved_language():
-        words, failed = _answer(question)
+    words, failed = _answer(question)
     crash_points.point("question_answered")
     agent = actors.of_agent(question.gate.run.plan.agent)
     done = questions.end(question, questions.cut(words), by=agent, failed=failed, token=question.token)
@@ -68,7 +65,7 @@ def _limit(number: int) -> timedelta:
 def _answer(question: AgentQuestion) -> tuple[str, bool]:
     """Return (the agent's answer, False), or (why there is none, True)."""
     if question.attempts > ATTEMPTS:
-        return _("Its worker was stopped %(count)s times while it answered.") % {"count": ATTEMPTS}, True
+        return f"Its worker was stopped {ATTEMPTS} times while it answered.", True
     known = deployed.of(question.gate.run.plan_id)
     if known is None or not feedback.answers(known.agent):
         return str(NOT_HERE if known is None else NO_HOOK), True
@@ -82,7 +79,7 @@ def _answer(question: AgentQuestion) -> tuple[str, bool]:
     try:
         said: object = _call(question, known, asked, state)
         if not isinstance(said, str) or not said.strip():
-            said, failed = _("It gave no words."), True
+            said, failed = "It gave no words.", True
     except execute.RAISED as error:
         log.warning("question.failed", question=question.pk, exc_info=True)
         said, failed = execute.said(error), True

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from agents.definition.feedback import Words, appended
 from agents.effects import hold_left_behind
@@ -15,7 +14,7 @@ from agents.gates import outcome_writes
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
 from agents.steps import execute, recovery_gate
-from agents.text import one_line, saved_language
+from agents.text import one_line
 from approvals.audit import evidence
 from approvals.engine_rules import gates
 from approvals.english import quoted
@@ -34,7 +33,6 @@ from .outcome_words import who, why_ended
 Kind = Outcome.Kind
 
 
-@saved_language()
 def settle(session: RunSession, gate: Gate) -> bool:
     """Save the outcome of the gate at the head as its step's checkpoint; True if the session goes on.
 
@@ -82,8 +80,7 @@ def _beside(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
             return _roll_back(session, spec, outcome, told, kind="answered")
         return session.save("answered", spec, told, spec.name, end="cancelled", reason=why_ended(outcome), by=by)
     except (InvariantBroken, ValueRefused) as error:
-        reason = _("The decision at %(gate)s does not fit the state any more: %(error)s")
-        reason %= {"gate": quoted([gate.title]), "error": error}
+        reason = f"The decision at {quoted([gate.title])} does not fit the state any more: {error}"
         return session.save("answered", spec, {}, spec.name, end="failed", reason=reason, by=by)
 
 
@@ -174,7 +171,7 @@ def _roll_back(session: RunSession, spec: StepSpec, outcome: Outcome, told: dict
     by, reason = who(outcome), why_ended(outcome)
     target = _target(session, session.path.places[0].id)
     if target is None:
-        reason = _("%(why)s. It could not be rolled back: its beginning was removed.") % {"why": reason}
+        reason = f"{reason}. It could not be rolled back: its beginning was removed."
         return session.save(kind, spec, told, spec.name, end="cancelled", reason=reason, by=by)
     with transaction.atomic():
         hold_left_behind.lock(session.run)

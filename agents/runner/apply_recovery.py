@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from agents.children import orders
 from agents.definition import outputs
@@ -58,7 +57,7 @@ def recover(session: RunSession, spec: StepSpec, gate: Gate, outcome: Outcome) -
     if choice == RecoveryAnswer.SKIP:
         return session.save("recovery", spec, {}, session.plan.next_after(spec.name), by=who(outcome))
     if choice == RecoveryAnswer.REVISE:
-        note = _("%(step)s failed, and its values are to be changed.") % {"step": spec.title}
+        note = f"{spec.title} failed, and its values are to be changed."
         gate_step = allowing_gate.asking_gate(session, spec)
         return session.save("reopen", spec, {}, gate_step, notes=[note], by=who(outcome), slice_over=False)
     if choice in (RecoveryAnswer.RETRY, RecoveryAnswer.NOT_HAPPENED, RecoveryAnswer.AGAIN, RecoveryAnswer.DO_AGAIN):
@@ -114,7 +113,7 @@ def _retry(session: RunSession, spec: StepSpec, outcome: Outcome, effect: Effect
     with transaction.atomic():
         if effect is not None and effect.status == Effect.Status.UNKNOWN:
             if choice == RecoveryAnswer.NOT_HAPPENED:
-                effect.failed(_("%(person)s says that it did not happen") % {"person": name(outcome)}, by=by)
+                effect.failed(f"{name(outcome)} says that it did not happen", by=by)
             elif choice == RecoveryAnswer.AGAIN:
                 effect.abandoned(by=by)
         told = repair.said_at_head(session, spec)
@@ -139,8 +138,8 @@ def _happened(session: RunSession, spec: StepSpec, effect: Effect, outcome: Outc
         with transaction.atomic():
             late_reports.contradicted(effect, Effect.Status.DONE)
             _aside(session, spec, outcome)
-            said = _("%(person)s said that it happened; its worker, that it did not: %(error)s")
-            recovery_gate.quarantine(session, spec, said % {"person": name(outcome), "error": effect.error})
+            said = f"{name(outcome)} said that it happened; its worker, that it did not: {effect.error}"
+            recovery_gate.quarantine(session, spec, said)
         return False
     try:
         output = outputs.told(session.agent, spec, value)
@@ -157,22 +156,20 @@ def _happened(session: RunSession, spec: StepSpec, effect: Effect, outcome: Outc
 def misfit(session: RunSession, spec: StepSpec, outcome: Outcome, error: Exception) -> bool:
     """Record why the result that a person gave does not fit; the question is asked again."""
     with transaction.atomic():
-        execute.keep(
-            session, spec, StepFailed(_("The result that was given does not fit: %(error)s") % {"error": error})
-        )
+        execute.keep(session, spec, StepFailed(f"The result that was given does not fit: {error}"))
         return _aside(session, spec, outcome)
 
 
 def _stop(session: RunSession, spec: StepSpec, outcome: Outcome, *, leave: bool = False) -> bool:
     """End the run. `leave`: nobody answered about an effect to settle, so nothing more is settled."""
     by = who(outcome)
-    words = {"step": quoted([spec.title]), "person": name(outcome), "why": why_ended(outcome)}
-    reason = _("%(step)s failed; stopped by %(person)s") % words
+    step = quoted([spec.title])
+    reason = f"{step} failed; stopped by {name(outcome)}"
     if outcome.kind in (Kind.EXPIRED, Kind.WITHDRAWN):
-        reason = _("%(step)s failed; %(why)s") % words
+        reason = f"{step} failed; {why_ended(outcome)}"
     end = "failed"
     if leave:  # its work stays as it was; the reason says that this effect is not settled
-        reason = _("%(step)s is not settled; %(why)s") % words
+        reason = f"{step} is not settled; {why_ended(outcome)}"
         end = session.run.ending or end
     if session.run.ending == "cancelled":  # cancelling withdrew the question, and is how the run ends
         end, reason = session.run.ending, session.run.ending_reason

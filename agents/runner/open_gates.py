@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.utils.translation import gettext as _
-
 from agents.gates import opening
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
-from agents.text import saved_language
 from approvals.audit import evidence
 from approvals.engine_rules import gates
 from approvals.english import quoted
@@ -63,10 +60,9 @@ def waited_for(session: RunSession, rows: Sequence[Gate]) -> list[Gate]:
     return [gate for gate in rows if gates.holds_up(session.plan, session.plan.step(gate.step), name)]
 
 
-@saved_language()
 def wait(session: RunSession, rows: Sequence[Gate], held_by: Sequence[Gate]) -> bool:
     """Release the run until one of its gates is decided. False where one was closed meanwhile."""
-    reason = _("waits for the decision at %(gates)s") % {"gates": quoted([gate.title for gate in held_by])}
+    reason = f"waits for the decision at {quoted([gate.title for gate in held_by])}"
     return opening.wait_for(session, rows, reason)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-
 from approvals.models import Outcome
 from checkpoints.actors import SYSTEM, Actor
 
@@ -11,11 +9,11 @@ from checkpoints.actors import SYSTEM, Actor
 def why_ended(outcome: Outcome) -> str:
     """Say why the run ended at the gate, with the words of whoever ended it."""
     if outcome.kind == Outcome.Kind.EXPIRED:
-        return _("Nobody decided in time")
+        return "Nobody decided in time"
     if outcome.kind == Outcome.Kind.WITHDRAWN:
-        return _("The gate was withdrawn: %(reason)s") % {"reason": outcome.words}
-    said = _("Rejected by %(person)s: %(reason)s") if outcome.words else _("Rejected by %(person)s")
-    return said % {"person": name(outcome), "reason": outcome.words}
+        return f"The gate was withdrawn: {outcome.words}"
+    said = f"Rejected by {name(outcome)}: {outcome.words}" if outcome.words else f"Rejected by {name(outcome)}"
+    return said
 
 
 def name(outcome: Outcome) -> str:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.db.models import Q
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
 from approvals.audit import event_words
 from approvals.audit.event_words import ROUTINE, Happening
@@ -27,13 +25,13 @@ LOOKED = 2_000
 SAVES = "saves"
 EVERY = "all"
 FAMILIES = (
-    ("", _("What matters")),
-    ("decisions", _("Decisions")),
-    ("effects", _("Effects")),
-    ("gates", _("Gates")),
-    ("people", _("People")),
-    (SAVES, _("Saves")),
-    (EVERY, _("Everything")),
+    ("", "What matters"),
+    ("decisions", "Decisions"),
+    ("effects", "Effects"),
+    ("gates", "Gates"),
+    ("people", "People"),
+    (SAVES, "Saves"),
+    (EVERY, "Everything"),
 )
 _KINDS = {
     "decisions": Q(kind__startswith="decision.")
@@ -106,13 +104,12 @@ def _saves(run: Run, asked: ActivityFilters) -> ActivityPage:
 
 def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:
     title = spec_of(run.plan).title_of(step)
-    facts = {"seq": seq, "step": f"“{title}”", "kind": kind}
     if not step:
-        said = gettext("saved checkpoint %(seq)s (%(kind)s)") % facts
+        said = f"saved checkpoint {seq} ({kind})"
     elif kind in ("step", step):
-        said = gettext("saved checkpoint %(seq)s after %(step)s") % facts
+        said = f"saved checkpoint {seq} after “{title}”"
     else:
-        said = gettext("saved checkpoint %(seq)s after %(step)s (%(kind)s)") % facts
+        said = f"saved checkpoint {seq} after “{title}” ({kind})"
     return Happening(at, "checkpoint.saved", run.plan.agent, said)  # type: ignore[arg-type]
 
 

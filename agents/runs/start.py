@@ -8,7 +8,6 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.utils.translation import gettext as _
 from pydantic import BaseModel, ValidationError
 
 from agents.definition import environment, fields, registry
@@ -110,9 +109,9 @@ def titled(agent: type[Agent], state: BaseModel) -> str:
 def checked(state: type[BaseModel], input: Any) -> BaseModel:
     """Return the input as an instance of the agent's state. Raises InputRefused with every error at once."""
     if not isinstance(input, Mapping):
-        raise InputRefused([FieldError(pointer="", message=_("the input must be a JSON object"))])
+        raise InputRefused([FieldError(pointer="", message="the input must be a JSON object")])
     strange = [name for name in input if name not in state.model_fields]
-    errors = [FieldError(pointer=pointer(name), message=_("the agent's state has no such field")) for name in strange]
+    errors = [FieldError(pointer=pointer(name), message="the agent's state has no such field") for name in strange]
     try:
         fields.veil(state).kept(dict(input), {})  # refuses placeholders, which stand for no secret yet
     except ValueRefused as error:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from agents.models.worker import SILENT
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
@@ -53,12 +51,12 @@ def idle(run: Run) -> tuple[str, bool]:
     if due is None or due > now or (there and due > now - LATE):
         return "", there
     if there:
-        late = _(
-            "due since %(time)s UTC. A worker for %(agent)s is running but has not taken the run: it is busy, or Redis "
-            "does not answer."
+        late = (
+            f"due since {due:%H:%M:%S} UTC. A worker for {named} is running but has not taken the run: it "
+            "is busy, or Redis does not answer."
         )
-        return late % {"time": f"{due:%H:%M:%S}", "agent": named}, True
+        return late, True
     if heard:
-        gone = _("no worker has served %(agent)s since %(time)s UTC. Start a worker: manage.py worker")
-        return gone % {"agent": named, "time": f"{heard:%d %b %Y, %H:%M:%S}"}, False
-    return _("no worker has ever served %(agent)s. Start a worker: manage.py worker") % {"agent": named}, False
+        gone = f"no worker has served {named} since {heard:%d %b %Y, %H:%M:%S} UTC. Start a worker: manage.py worker"
+        return gone, False
+    return f"no worker has ever served {named}. Start a worker: manage.py worker", False

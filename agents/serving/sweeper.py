@@ -22,7 +22,6 @@ import redis
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Q
-from django.utils.translation import gettext
 
 from agents.models import SweeperPass
 from agents.moves import cancel as cancelling
@@ -230,7 +229,7 @@ class Sweeper:
     def _ends(self, run: Run) -> bool:
         """Tell whether the run ends. One that cannot, or is in an effect, is tried again after a pause that doubles."""
         token = run.token
-        end = partial(cancelling.cancel_once_known, run, by=SYSTEM, reason=gettext("Its deadline passed."))
+        end = partial(cancelling.cancel_once_known, run, by=SYSTEM, reason="Its deadline passed.")
         done = self._tried(end, "run.not_ended", run=run.pk)
         if not done:
             self.unended.rang(run.pk, token, time.monotonic())

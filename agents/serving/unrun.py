@@ -14,7 +14,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from agents.serving import missing_workers
 from approvals.consequences.performed import NotRun
@@ -76,24 +75,24 @@ def why(gate: Gate) -> NotRun | None:
     """Say why nothing that an approved gate lets run has begun; None where its run waits by its own plan."""
     run = gate.run
     if run.status == Run.Status.FAILED:
-        return NotRun("failed", _("The run failed before it came to this. Open the run to repair it."))
+        return NotRun("failed", "The run failed before it came to this. Open the run to repair it.")
     other = Gate.objects.open().filter(run=run).order_by("pk").values_list("pk", flat=True).first()
     if other is not None:
-        return NotRun("gate", _("The run waits for gate %(gate)s first.") % {"gate": other}, gate=other)
+        return NotRun("gate", f"The run waits for gate {other} first.", gate=other)
     if run.status == Run.Status.WAITING:
         return None
     if run.plan.external:
-        return NotRun("program", _("The program that performs it has not taken it up. Check that it is running."))
+        return NotRun("program", "The program that performs it has not taken it up. Check that it is running.")
     idle, there = missing_workers.idle(run)
     if idle:
         return NotRun("queued" if there else "no_worker", idle[:1].upper() + idle[1:])
     if run.status == Run.Status.QUEUED:
         return NotRun("queued", _queued(run.wake_at))
-    said = _("A worker is still at the step “%(step)s”, which comes before.")
-    return NotRun("running", said % {"step": run.next_step})
+    said = f"A worker is still at the step “{run.next_step}”, which comes before."
+    return NotRun("running", said)
 
 
 def _queued(until: datetime | None) -> str:
     if until is None:
-        return _("The run is in the queue, behind others.")
-    return _("The run is in the queue until %(time)s UTC, after a failed attempt.") % {"time": f"{until:%H:%M:%S}"}
+        return "The run is in the queue, behind others."
+    return f"The run is in the queue until {until:%H:%M:%S} UTC, after a failed attempt."

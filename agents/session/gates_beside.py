@@ -18,8 +18,8 @@ from checkpoints import crash_points
 from checkpoints.actors import SYSTEM, Actor
 from checkpoints.models import Run
 
-ENDED = "The run has ended."  # not translated: an event keeps it
-SENT_BACK = "The run was sent back to before this was asked."  # not translated: an event keeps it
+ENDED = "The run has ended."
+SENT_BACK = "The run was sent back to before this was asked."
 
 
 def lock(run_id: int) -> set[int]:

@@ -186,4 +186,4 @@ class StepResources:
 
 
 def _not_restored(name: str, why: str) -> StepFailed:
-    return StepFailed(f"cannot be restored: {name}: {why}")  # not translated: a failure keeps it
+    return StepFailed(f"cannot be restored: {name}: {why}")

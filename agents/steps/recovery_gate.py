@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from agents.models import Effect
 from agents.session import allowing_gate, gates_beside, translate_history
 from agents.session.allowing_gate import carried, shown_for
 from agents.session.run_session import RunSession
-from agents.text import one_line, saved_language
+from agents.text import one_line
 from approvals.cards.action import Action
 from approvals.cards.card import AnswerChoice, Card, Question
 from approvals.cards.recovery_answers import RecoveryAnswer
-from approvals.english import quoted
+from approvals.english import counted, quoted
 from approvals.gates import closing
 from approvals.gates.opening import open_gate
 from approvals.models import Gate, Grant
@@ -27,144 +25,138 @@ from checkpoints.actors import SYSTEM
 from checkpoints.runs.plans import StepSpec, in_words
 
 
-@saved_language()
 def quarantine(session: RunSession, spec: StepSpec, error: str) -> None:
     """Ask how to go on after a step that failed. Releases the run to waiting. Raises Fenced, as all of these do."""
-    choices = [choice(RecoveryAnswer.RETRY, _("Try %(step)s again"))]
+    step = named(spec)
+    choices = [choice(RecoveryAnswer.RETRY, f"Try {step} again")]
     if allowing_gate.may_revise(session, spec):
-        choices.append(choice(RecoveryAnswer.REVISE, _("Change the values first, then approve them again")))
-    text = ngettext(
-        "%(step)s did not succeed after %(count)s attempt. How should the run go on?",
-        "%(step)s did not succeed after %(count)s attempts. How should the run go on?",
-        session.attempt,
-    )
-    if session.attempt == 1:
-        text = _("%(step)s did not succeed. How should the run go on?")
-    reasons, count = [_("%(step)s failed, so nothing after it has run")], f"{session.attempt:,}"
+        choices.append(choice(RecoveryAnswer.REVISE, "Change the values first, then approve them again"))
+    tries = f" after {counted(session.attempt, 'attempt')}" if session.attempt > 1 else ""
+    text = f"{step} did not succeed{tries}. How should the run go on?"
+    reasons = [f"{step} failed, so nothing after it has run"]
     choices += _without(spec)
-    ask(session, spec, _("%(step)s failed:"), text, choices, reasons=reasons, error=error, count=count)
+    ask(session, spec, f"{step} failed:", text, choices, reasons=reasons, error=error)
 
 
-@saved_language()
 def refused(session: RunSession, spec: StepSpec, words: Sequence[str], shown: Sequence[Action]) -> None:
     """Ask how to go on after validators refused an output and no repair helped.
 
     `shown` is the output, which a person may accept; empty where it is too large to be shown.
     """
-    accept = [choice(RecoveryAnswer.ACCEPT, _("Accept what %(step)s returned"))] if shown else []
-    choices = [choice(RecoveryAnswer.RETRY, _("Try %(step)s again")), *accept, *_without(spec)]
-    text = _("The validators refused what %(step)s returned, and no repair has helped. How should the run go on?")
-    reasons, validators = [_("What %(step)s returned did not pass %(validators)s")], map(in_words, spec.validators)
-    title, error = _("The result of %(step)s was refused:"), "\n".join(words)
-    ask(session, spec, title, text, choices, reasons=reasons, error=error, shown=shown, validators=quoted(validators))
+    step = named(spec)
+    accept = [choice(RecoveryAnswer.ACCEPT, f"Accept what {step} returned")] if shown else []
+    choices = [choice(RecoveryAnswer.RETRY, f"Try {step} again"), *accept, *_without(spec)]
+    text = f"The validators refused what {step} returned, and no repair has helped. How should the run go on?"
+    reasons = [f"What {step} returned did not pass {quoted(map(in_words, spec.validators))}"]
+    title, error = f"The result of {step} was refused:", "\n".join(words)
+    ask(session, spec, title, text, choices, reasons=reasons, error=error, shown=shown)
 
 
-@saved_language()
 def looping(session: RunSession, spec: StepSpec, times: int) -> None:
     """Ask whether a step that ran as often as its loop guard allows may run again."""
-    more = ngettext("Let %(step)s run up to %(count)s more time", "Let %(step)s run up to %(count)s more times", times)
-    text = ngettext(
-        "%(step)s has run %(count)s time on this path, the most that its loop guard allows. May it run again?",
-        "%(step)s has run %(count)s times on this path, the most that its loop guard allows. May it run again?",
-        times,
+    step = named(spec)
+    more = f"Let {step} run up to {counted(times, 'more time')}"
+    text = (
+        f"{step} has run {counted(times, 'time')} on this path, the most that its loop guard allows. May it run again?"
     )
-    choices, reasons = [choice(RecoveryAnswer.RETRY, more), *_without(spec)], [_("The run may be in an endless loop")]
-    ask(session, spec, _("%(step)s keeps repeating:"), text, choices, reasons=reasons, count=f"{times:,}")
+    choices, reasons = [choice(RecoveryAnswer.RETRY, more), *_without(spec)], ["The run may be in an endless loop"]
+    ask(session, spec, f"{step} keeps repeating:", text, choices, reasons=reasons)
 
 
-@saved_language()
 def unknown(session: RunSession, spec: StepSpec, effect: Effect, error: str, *, lapsed: str = "") -> None:
     """Ask whether an effect happened.
 
     `lapsed`: why its permission no longer holds; then no answer permits it, and its gate asks afterwards.
     """
-    do, again = _("It did not happen: do %(step)s now"), _("Whether it happened or not, do %(step)s again now")
+    step = named(spec)
+    do, again = f"It did not happen: do {step} now", f"Whether it happened or not, do {step} again now"
     if lapsed:
-        do = _("It did not happen: do %(step)s after a new approval")
-        again = _("Whether it happened or not, do %(step)s again after a new approval")
+        do = f"It did not happen: do {step} after a new approval"
+        again = f"Whether it happened or not, do {step} again after a new approval"
     choices = [
-        choice(RecoveryAnswer.HAPPENED, _("It happened"), result_schema(session, spec)),
+        choice(RecoveryAnswer.HAPPENED, "It happened", result_schema(session, spec)),
         choice(RecoveryAnswer.NOT_HAPPENED, do),
         choice(RecoveryAnswer.AGAIN, again),
-        choice(RecoveryAnswer.STOP, _("Stop the run, and leave this unanswered")),
+        choice(RecoveryAnswer.STOP, "Stop the run, and leave this unanswered"),
     ]
-    text = _(
-        "Nobody knows whether %(step)s happened: the provider's answer never arrived. Look it up there by its key "
-        "%(key)s, then answer."
+    text = (
+        f"Nobody knows whether {step} happened: the provider's answer never arrived. Look it up there by its key "
+        f"{effect.key}, then answer."
     )
-    twice = _("If %(step)s happened and is done again, it happens twice")
-    reasons, title = [_("%(step)s may have happened already") if spec.idempotent else twice], _("Did %(step)s happen?")
+    twice = f"If {step} happened and is done again, it happens twice"
+    reasons, title = [f"{step} may have happened already" if spec.idempotent else twice], f"Did {step} happen?"
     ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, lapsed=lapsed)
 
 
-@saved_language()
 def abandoned(session: RunSession, spec: StepSpec, effect: Effect) -> None:
     """Ask whether an effect that the run has left behind happened."""
-    happened = _("%(step)s happened; it will be undone") if spec.undo else _("%(step)s happened; it cannot be undone")
+    step = named(spec)
+    happened = f"{step} happened; it will be undone" if spec.undo else f"{step} happened; it cannot be undone"
     choices = [
         choice(RecoveryAnswer.WAS_DONE, happened, result_schema(session, spec)),
-        choice(RecoveryAnswer.WAS_NOT_DONE, _("It did not happen")),
-        choice(RecoveryAnswer.LEFT_OPEN, _("Leave this unanswered, and go on")),
+        choice(RecoveryAnswer.WAS_NOT_DONE, "It did not happen"),
+        choice(RecoveryAnswer.LEFT_OPEN, "Leave this unanswered, and go on"),
     ]
-    text = _(
-        "The run was moved while %(step)s was under way, and nobody knows whether it happened. Look it up at the "
-        "provider by its key %(key)s, then answer."
+    text = (
+        f"The run was moved while {step} was under way, and nobody knows whether it happened. Look it up at the "
+        f"provider by its key {effect.key}, then answer."
     )
-    reasons = [_("%(step)s may have happened, although the run no longer needs it")]
-    title, error = _("Did %(step)s happen?"), effect.error
+    reasons = [f"{step} may have happened, although the run no longer needs it"]
+    title, error = f"Did {step} happen?", effect.error
     with transaction.atomic():
         _step_aside(session, spec)
         ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
-@saved_language()
 def not_readable(session: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask for the result of an effect of another version, when that result cannot be upgraded to this version."""
-    gave = choice(RecoveryAnswer.GAVE, _("This was its result"), result_schema(session, spec))
-    choices = [gave, choice(RecoveryAnswer.STOP, _("Stop the run"))]
-    text = _(
-        "%(step)s was done under another version of the agent, and its result does not fit this version. Look it up "
-        "at the provider by its key %(key)s, then enter it here. %(step)s is not done again."
+    step = named(spec)
+    gave = choice(RecoveryAnswer.GAVE, "This was its result", result_schema(session, spec))
+    choices = [gave, choice(RecoveryAnswer.STOP, "Stop the run")]
+    text = (
+        f"{step} was done under another version of the agent, and its result does not fit this version. Look it up "
+        f"at the provider by its key {effect.key}, then enter it here. {step} is not done again."
     )
-    title, reasons = _("What was the result of %(step)s?"), [_("%(step)s is done and was not undone")]
+    title, reasons = f"What was the result of {step}?", [f"{step} is done and was not undone"]
     ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
-@saved_language()
 def not_undone(session: RunSession, spec: StepSpec, effect: Effect, error: str) -> None:
     """Ask how to go on after an undo that failed."""
+    step = named(spec)
     choices = [
-        choice(RecoveryAnswer.UNDO_AGAIN, _("Try again to undo %(step)s")),
-        choice(RecoveryAnswer.UNDONE, _("%(step)s is undone: somebody reversed it by hand")),
-        choice(RecoveryAnswer.KEEP, _("Leave %(step)s done")),
+        choice(RecoveryAnswer.UNDO_AGAIN, f"Try again to undo {step}"),
+        choice(RecoveryAnswer.UNDONE, f"{step} is undone: somebody reversed it by hand"),
+        choice(RecoveryAnswer.KEEP, f"Leave {step} done"),
     ]
-    text = _("The run no longer needs %(step)s, but it could not be undone. The provider knows it by its key %(key)s.")
-    title, reasons = _("%(step)s is not undone:"), [_("%(step)s is still done")]
+    text = f"The run no longer needs {step}, but it could not be undone. The provider knows it by its key {effect.key}."
+    title, reasons = f"{step} is not undone:", [f"{step} is still done"]
     with transaction.atomic():
         _step_aside(session, spec)
         ask(session, spec, title, text, choices, reasons=reasons, error=error, effect=effect, permits=False)
 
 
-@saved_language()
 def take_over(session: RunSession, spec: StepSpec, origin: Effect) -> None:
     """Ask whether a fork takes over the effect that the run it came from has done, or may have done."""
+    step = named(spec)
+    run = f"R-{origin.run_id}"
     known = origin.there and translate_history.readable(origin, session.run.plan)
-    reasons = [_("Done once more, %(step)s happens twice: once for %(run)s and once for this run")]
+    reasons = [f"Done once more, {step} happens twice: once for {run} and once for this run"]
     if origin.status == Effect.Status.UNDONE:
-        title = _("%(run)s undid %(step)s:")
-        text = _("%(run)s has undone %(step)s, so there is no result to reuse.")
-        reasons = [_("Done now, %(step)s happens for this run alone")]
+        title = f"{run} undid {step}:"
+        text = f"{run} has undone {step}, so there is no result to reuse."
+        reasons = [f"Done now, {step} happens for this run alone"]
     elif origin.there:
-        title = _("%(run)s did %(step)s:")
-        text = _("%(run)s has done %(step)s with the same input, under its key %(key)s.")
+        title = f"{run} did {step}:"
+        text = f"{run} has done {step} with the same input, under its key {origin.key}."
         if not known:
-            text = f"{text} {_('Its result does not fit this version of the agent, so it cannot be reused.')}"
+            text += " Its result does not fit this version of the agent, so it cannot be reused."
     else:
-        title = _("%(run)s may have done %(step)s:")
-        text = _("%(run)s began %(step)s with the same input, under its key %(key)s. Nobody knows whether it happened.")
-    take = [choice(RecoveryAnswer.TAKE, _("Reuse its result; nothing is done"))] if known else []
-    again = choice(RecoveryAnswer.DO_AGAIN, _("Do %(step)s once more, for this run"))
-    choices = [*take, again, choice(RecoveryAnswer.STOP, _("Stop the run"))]
+        title = f"{run} may have done {step}:"
+        text = f"{run} began {step} with the same input, under its key {origin.key}. Nobody knows whether it happened."
+    take = [choice(RecoveryAnswer.TAKE, "Reuse its result; nothing is done")] if known else []
+    again = choice(RecoveryAnswer.DO_AGAIN, f"Do {step} once more, for this run")
+    choices = [*take, again, choice(RecoveryAnswer.STOP, "Stop the run")]
     ask(session, spec, title, text, choices, reasons=reasons, effect=origin)
 
 
@@ -201,8 +193,8 @@ def result_schema(session: RunSession, spec: StepSpec) -> dict[str, Any]:
 
 def _without(spec: StepSpec) -> list[AnswerChoice]:
     """Return the choices to do without the step: skip it, if it is a plain one, or stop the run."""
-    skip = choice(RecoveryAnswer.SKIP, _("Skip %(step)s; the fields that it writes stay as they are"))
-    return [skip] * (spec.kind == "step") + [choice(RecoveryAnswer.STOP, _("Stop the run"))]
+    skip = choice(RecoveryAnswer.SKIP, f"Skip {named(spec)}; the fields that it writes stay as they are")
+    return [skip] * (spec.kind == "step") + [choice(RecoveryAnswer.STOP, "Stop the run")]
 
 
 def _step_aside(session: RunSession, spec: StepSpec) -> None:
@@ -214,7 +206,7 @@ def _step_aside(session: RunSession, spec: StepSpec) -> None:
     asking = Gate.objects.open().filter(run=session.run).exclude(checkpoint__in=list(session.asking))
     gates = list(asking.order_by("pk"))
     session.save("recovery", spec, {}, session.snapshot.next_step, slice_over=False)
-    reason = _("%(step)s has to be settled first; this is asked again afterwards.") % {"step": named(spec)}
+    reason = f"{named(spec)} has to be settled first; this is asked again afterwards."
     for gate in gates:
         closing.withdraw(gate, by=session.by, reason=reason)
 
@@ -233,23 +225,18 @@ def ask(
     lapsed: str = "",
     shown: Sequence[Action] = (),
     runs: Sequence[int] = (),
-    **values: str,
 ) -> None:
-    """Open a recovery gate, with the step and `values` in its sentences.
+    """Open a recovery gate.
 
     `effect`, `runs`: what it asks about; `permits`: whether an answer may let the step run; `lapsed`: why none may.
     """
-    values["step"] = named(spec)
-    if effect is not None:
-        values |= {"key": effect.key, "run": f"R-{effect.run_id}"}
-    title, reasons = title % values, [*(each % values for each in reasons), *filter(None, [lapsed])]
+    reasons = [*reasons, *filter(None, [lapsed])]
     if spec.irreversible:
-        reasons.append(_("%(step)s cannot be undone") % values)
+        reasons.append(f"{named(spec)} cannot be undone")
     permits = permits and not lapsed
     grants = permits and spec.guarded
     run_title = session.run.title if session.run.title != session.plan.agent else ""  # without one, its agent's name
-    choices = [{**each, "label": each["label"] % values} for each in choices]
-    question: Question = {"text": text % values, "choices": choices}
+    question: Question = {"text": text, "choices": choices}
     if effect is not None:
         question["effect"] = effect.key
     if runs:
@@ -257,7 +244,7 @@ def ask(
     card = Card(
         title=one_line(f"{title} {run_title}" if run_title else title.removesuffix(":"), 200),
         summary=error,
-        resource=f"run {session.run.pk}",  # not translated: it is data
+        resource=f"run {session.run.pk}",
         risk="high" if effect or runs else "medium",
         reasons=reasons,
         # An answer may let the effect run, so whoever gives it sees the arguments.

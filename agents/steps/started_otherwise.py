@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-
 from agents.models import ChildLink, Effect
 from agents.session import child_runs
 from agents.session.run_session import RunSession
-from agents.text import saved_language
 from approvals.cards.recovery_answers import RecoveryAnswer
 from approvals.engine_rules import effects
-from approvals.english import quoted
+from approvals.english import counted, quoted
 from approvals.models import Gate
 from checkpoints.models import Plan, Run
 from checkpoints.runs.plans import StepSpec, spec_of
@@ -31,7 +27,6 @@ from .recovery_gate import choice
 NAMED = 20  # children that are named one by one
 
 
-@saved_language()
 def ask(session: RunSession, spec: StepSpec, rows: Sequence[ChildLink]) -> None:
     """Ask what becomes of these children. Releases the run to waiting. Raises Fenced.
 
@@ -40,29 +35,28 @@ def ask(session: RunSession, spec: StepSpec, rows: Sequence[ChildLink]) -> None:
     undoable = child_runs.undoable(rows, session.run.pk)
     rows = undoable or rows
     count, before = len(rows), _before_upgrade(session, rows)
-    undo = ngettext(
-        "Withdraw and undo this run, then start anew", "Withdraw and undo these %(count)s runs, then start anew", count
-    )
-    again = [] if before else [choice(RecoveryAnswer.RETRY, _("Try %(step)s again; these runs stay as they are"))]
-    beside = ngettext("Start anew beside this run, which stays", "Start anew beside these runs, which stay", count)
+    step = recovery_gate.named(spec)
+    these = "this run" if count == 1 else f"these {count:,} runs"
+    undo = f"Withdraw and undo {these}, then start anew"
+    again = [] if before else [choice(RecoveryAnswer.RETRY, f"Try {step} again; these runs stay as they are")]
+    beside = "Start anew beside this run, which stays" if count == 1 else "Start anew beside these runs, which stay"
     first = choice(RecoveryAnswer.WITHDRAW, undo) if undoable else choice(RecoveryAnswer.DO_AGAIN, beside)
-    choices = [first, *again, choice(RecoveryAnswer.STOP, _("Stop the run"))]
-    text = ngettext(
-        "%(step)s now starts its runs with other values than %(since)s did. Its earlier run is still there, and both "
-        "could do the same. So nothing new has started.",
-        "%(step)s now starts its runs with other values than %(since)s did. Its %(count)s earlier runs are still "
-        "there, and both could do the same. So nothing new has started.",
-        count,
-    )
-    keep = _("To keep them, serve the earlier version again, then let %(step)s try again here.")
-    since = _("an earlier version")
+    choices = [first, *again, choice(RecoveryAnswer.STOP, "Stop the run")]
+    since = "an earlier version"
+    keep = f"To keep them, serve the earlier version again, then let {step} try again here."
     if before:
-        keep = _("To keep them, serve %(since)s again, then rewind this run to checkpoint %(seq)s, before the upgrade.")
-        since = _("version %(version)s") % {"version": Plan.objects.get(pk=before.plan_id).version}
+        since = f"version {Plan.objects.get(pk=before.plan_id).version}"
+        keep = (
+            f"To keep them, serve {since} again, then rewind this run to checkpoint {before.seq}, before the upgrade."
+        )
+    there = "Its earlier run is" if count == 1 else f"Its {count:,} earlier runs are"
+    text = (
+        f"{step} now starts its runs with other values than {since} did. {there} still there, and both could do the "
+        f"same. So nothing new has started. {keep}"
+    )
     recovery_gate.ask(
-        session, spec, _("%(step)s would start its runs a second time:"), f"{text} {keep}", choices,
-        reasons=[line.replace("%", "%%") for line in _lines(rows)], runs=[row.run_id for row in rows], permits=False,
-        count=f"{count:,}", since=since, seq=str(before.seq) if before else "",
+        session, spec, f"{step} would start its runs a second time:", text, choices,
+        reasons=_lines(rows), runs=[row.run_id for row in rows], permits=False,
     )  # fmt: skip
 
 
@@ -88,33 +82,32 @@ def _lines(rows: Sequence[ChildLink]) -> list[str]:
         for row in rows[:NAMED]
     ]
     more = len(rows) - NAMED
-    return lines + [ngettext("and %(count)s more run", "and %(count)s more runs", more) % {"count": f"{more:,}"}] * (
-        more > 0
-    )
+    return lines + [f"and {counted(more, 'more run')}"] * (more > 0)
 
 
 def _standing(run: Run, asking: Sequence[str]) -> str:
     if asking:
-        return _("waits for the decision at %(gates)s") % {"gates": quoted(asking)}
+        return f"waits for the decision at {quoted(asking)}"
     return {
-        Run.Status.COMPLETED: _("has completed"),
-        Run.Status.FAILED: _("has failed"),
-        Run.Status.CANCELLED: _("was cancelled"),
-        Run.Status.WAITING: _("waits"),
-    }.get(Run.Status(run.status), _("is at work"))
+        Run.Status.COMPLETED: "has completed",
+        Run.Status.FAILED: "has failed",
+        Run.Status.CANCELLED: "was cancelled",
+        Run.Status.WAITING: "waits",
+    }.get(Run.Status(run.status), "is at work")
 
 
 def _did(rows: Sequence[Effect]) -> str:
     """Say which effects were done, or may have been, and which of them cannot be undone."""
     known = [row for row in rows if row.status not in effects.IN_DOUBT]
-    words = [
-        (_("It did %(effects)s"), known),
-        (_("It may have done %(effects)s"), [row for row in rows if row not in known]),
-        (_("%(effects)s cannot be undone"), [row for row in rows if row.irreversible]),
+    doubtful = [row for row in rows if row not in known]
+    final = [row for row in rows if row.irreversible]
+    sentences = [
+        f"It did {_quoted(known)}" if known else "",
+        f"It may have done {_quoted(doubtful)}" if doubtful else "",
+        f"{_quoted(final)} cannot be undone" if final else "",
     ]
-    said = [word % {"effects": quoted(map(_titled, found))} for word, found in words if found]
-    return ". ".join(said) or _("Nothing to undo")
+    return ". ".join(filter(None, sentences)) or "Nothing to undo"
 
 
-def _titled(row: Effect) -> str:
-    return spec_of(row.run.plan).title_of(row.step)
+def _quoted(rows: Sequence[Effect]) -> str:
+    return quoted(spec_of(row.run.plan).title_of(row.step) for row in rows)

@@ -175,7 +175,7 @@ def content(
         held = b""
     if _digest(run_id, checkpoint, task, number, path, held) != digest:
         where = f"pending write {number} of task {task} at checkpoint {checkpoint} (run {run_id})"
-        raise NotVerified(where, "it does not match its digest")  # not translated: programs are told it
+        raise NotVerified(where, "it does not match its digest")
     return [(each, channel, shown) for each, channel, shown in decode(held)]
 
 

@@ -75,7 +75,7 @@ def get(owner: Owner, place: Place, id: str | None = None) -> tuple[Found | None
     thread, now = places.current(owner, thread)
     snapshot = _of(thread, now.head if id is None else thread.stored(id))
     if snapshot is None and id is None:
-        raise NotVerified(f"run {thread.run_id}", "its head is missing")  # not translated: programs are told it
+        raise NotVerified(f"run {thread.run_id}", "its head is missing")
     if snapshot is None or POSITION not in snapshot.state:
         return None, Seen(now.token, now.head)
     return _found(thread, snapshot, _beside(thread, [snapshot.id])), Seen(now.token, now.head)

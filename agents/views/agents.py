@@ -11,7 +11,6 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.definition import code_changes, registry
@@ -102,9 +101,9 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
 def _started(known: KnownAgent, reader: User, team: Group | None, form: Mapping[str, str]) -> Run:
     """Start a run and return it. Raises InputRefused."""
     if team is None:
-        raise InputRefused([FieldError(pointer="", message=_("choose one of your teams that may start runs"))])
+        raise InputRefused([FieldError(pointer="", message="choose one of your teams that may start runs")])
     if known.here is None:
-        raise InputRefused([FieldError(pointer="", message=_("no version of this agent is deployed on this server"))])
+        raise InputRefused([FieldError(pointer="", message="no version of this agent is deployed on this server")])
     key = f"start:{reader.pk}:{storable(form['key'][:100])}" if form.get("key") else None
     by, input, priority = actors.of_user(reader), input_of(known, form), priority_of(form)
     try:
@@ -117,7 +116,7 @@ def priority_of(form: Mapping[str, str]) -> int | None:
     """Return the chosen priority; None for the agent's own. Raises InputRefused."""
     chosen = form.get("priority", "")
     if chosen and chosen not in map(str, PRIORITIES):
-        message = _("takes a number from 0 to %(most)s") % {"most": PRIORITIES[-1]}
+        message = f"takes a number from 0 to {PRIORITIES[-1]}"
         raise InputRefused([FieldError(pointer=PRIORITY, message=message)])
     return int(chosen) if chosen else None
 
@@ -149,7 +148,7 @@ def show(
     posted, reach = posted or {}, page_frame.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
     faults = {each["pointer"]: each["message"] for each in errors or []}
-    chosen = [FormFault(id=PRIORITY, label=_("Priority"), message=faults.pop(PRIORITY))] if PRIORITY in faults else []
+    chosen = [FormFault(id=PRIORITY, label="Priority", message=faults.pop(PRIORITY))] if PRIORITY in faults else []
     found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     served = missing_workers.of_plans([plan.pk for plan in known.plans])
     form = form_of(known, posted, faults)

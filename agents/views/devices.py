@@ -9,7 +9,6 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import device_codes
@@ -83,7 +82,7 @@ def _found(request: HttpRequest) -> DeviceRequest | None:
 
 
 def _gone(request: HttpRequest) -> HttpResponse:
-    told = _("This request has expired, or was confirmed or refused before. Start again in your terminal.")
+    told = "This request has expired, or was confirmed or refused before. Start again in your terminal."
     return _show(request, refused=told, status=409)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from agents.queries.access import is_fragment, private, reader_of
@@ -84,7 +83,7 @@ def _runs(request: HttpRequest, asked: str) -> list[JumpPlace]:
 def _run(run: Run) -> JumpPlace:
     address = reverse("run", args=[run.pk])
     return JumpPlace(
-        kind=gettext("Run %(run)s") % {"run": run},
+        kind=f"Run {run}",
         icon="runs",
         title=run.title,
         address=address,
@@ -94,6 +93,4 @@ def _run(run: Run) -> JumpPlace:
 
 def _gate(gate: Gate) -> JumpPlace:
     address, quoted = reverse("gate", args=[gate.pk]), gate.run.plan.external
-    return JumpPlace(
-        kind=gettext("Gate %(gate)s") % {"gate": gate.pk}, icon="hold", title=gate.title, address=address, quoted=quoted
-    )
+    return JumpPlace(kind=f"Gate {gate.pk}", icon="hold", title=gate.title, address=address, quoted=quoted)

@@ -16,7 +16,6 @@ from django.db.models.functions import Coalesce, JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from agents.models import Effect, Wait
@@ -37,7 +36,7 @@ PLANS = 500  # the newest, whose agents and versions the filter offers
 WORDS = 200  # characters
 FEW = 3  # open gates of a run that are named
 WAITS = "mine"  # among the statuses: those that wait for the reader's own decision
-STATUSES = (("", _("All")), (WAITS, _("Waiting for me")), *((each.value, each.label) for each in Run.Status))
+STATUSES = (("", "All"), (WAITS, "Waiting for me"), *((each.value, each.label) for each in Run.Status))
 
 
 @dataclass(frozen=True, slots=True)

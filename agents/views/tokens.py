@@ -21,7 +21,6 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import tokens
@@ -85,7 +84,7 @@ def asked(reader: User, form: QueryDict) -> dict[str, Any]:
     if form.get("whose") == "agent":
         agent = storable(form.get("agent", "").strip())
         if not agent:
-            raise TokenRefused(_("Name the agent that the token is for."))
+            raise TokenRefused("Name the agent that the token is for.")
     return {
         "owner": reader,
         "name": storable(form.get("name", "")),
@@ -132,7 +131,7 @@ def _redirect_to_confirmation(reader: User, form: QueryDict) -> HttpResponse:
     """Redirect to the confirmation, then back to the form. Raises TokenRefused for an account that cannot confirm."""
     if not step_up.possible(reader):
         raise TokenRefused(
-            _("Your account has nothing to confirm with. Add a passkey to it, or ask an administrator for a password.")
+            "Your account has nothing to confirm with. Add a passkey to it, or ask an administrator for a password."
         )
     back = reverse("tokens") + "?" + urlencode(typed_in(form), doseq=True) + "#make"
     response = redirect(step_up.address(back))
@@ -144,7 +143,7 @@ def _key(form: QueryDict) -> str:
     """Return the key that identifies the form. Raises TokenRefused if there is none."""
     found = form.get("key", "")
     if not re.fullmatch("[0-9a-f]{32}", found):
-        raise TokenRefused(_("The form has no key. Send it from this page."))
+        raise TokenRefused("The form has no key. Send it from this page.")
     return found
 
 
@@ -154,5 +153,5 @@ def _team(reader: User, typed: str) -> Group | None:
         return None
     found = own_teams(reader).filter(pk=typed if re.fullmatch("[0-9]{1,9}", typed) else 0).first()
     if found is None:
-        raise TokenRefused(_("Choose a team that you belong to."))
+        raise TokenRefused("Choose a team that you belong to.")
     return found

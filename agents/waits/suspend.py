@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from agents.errors import RewindRefused
 from agents.models import Wait
 from agents.session import gates_beside
 from agents.session.run_session import RunSession
-from agents.text import saved_language
 from checkpoints import crash_points
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -19,7 +17,6 @@ from checkpoints.runs.plans import StepSpec
 from . import signals
 
 
-@saved_language()
 def suspend(session: RunSession, spec: StepSpec, wait: Wait) -> None:
     """Release the run until the wait is over, and keep the wait, in one transaction. Raises Fenced.
 
@@ -39,8 +36,8 @@ def suspend(session: RunSession, spec: StepSpec, wait: Wait) -> None:
 def words_of(wait: Wait) -> str:
     """Say what a run waits for."""
     if wait.kind == Wait.Kind.TIMER:
-        return _("Waits until %(time)s UTC") % {"time": f"{wait.due:%Y-%m-%d %H:%M:%S}"}
-    return _("Waits for the signal %(name)s") % {"name": wait.name}
+        return f"Waits until {wait.due:%Y-%m-%d %H:%M:%S} UTC"
+    return f"Waits for the signal {wait.name}"
 
 
 def wake_now(run: Run, *, by: Actor) -> None:
@@ -49,7 +46,7 @@ def wake_now(run: Run, *, by: Actor) -> None:
         run.refresh_from_db(from_queryset=Run.objects.select_for_update(no_key=True).select_related("plan"))
         wait = Wait.objects.current(run)
         if wait is None or wait.kind != Wait.Kind.TIMER:
-            raise RewindRefused(_("This run is not waiting for a time."))
+            raise RewindRefused("This run is not waiting for a time.")
         crash_points.point("before_wake", wait.step)
         Wait.objects.filter(pk=wait.pk).update(ended_by=by.id)
         data = {"step": wait.step, "name": wait.name}

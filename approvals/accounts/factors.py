@@ -11,7 +11,6 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -79,7 +78,7 @@ def _factor(row: Authenticator) -> Factor:
     method, left = FACTORS[row.type], None
     name = str(WORDS[method]).capitalize()
     if method == ProofMethod.PASSKEY:
-        name = str(row.data.get("name") or _("Passkey"))
+        name = str(row.data.get("name") or "Passkey")
     if sound and method == ProofMethod.RECOVERY_CODE:
         left = len(RecoveryCodes(row).get_unused_codes())
     return Factor(row.pk, method, name, row.created_at, row.last_used_at, sound, left)

@@ -7,9 +7,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
-
 
 class ProofMethod(StrEnum):
     """A way to prove who one is, as events name it."""
@@ -27,12 +24,12 @@ FACTORS = {
     "recovery_codes": ProofMethod.RECOVERY_CODE,
 }  # allauth's types
 SECOND_FACTORS = frozenset(FACTORS.values())
-WORDS: Mapping[str, str | Promise] = {
-    ProofMethod.PASSWORD: _("password"),
-    ProofMethod.PASSKEY: _("passkey"),
-    ProofMethod.CODE: _("code from an app"),
-    ProofMethod.RECOVERY_CODE: _("recovery code"),
-    ProofMethod.PROVIDER: _("single sign-on"),
+WORDS: Mapping[str, str] = {
+    ProofMethod.PASSWORD: "password",
+    ProofMethod.PASSKEY: "passkey",
+    ProofMethod.CODE: "code from an app",
+    ProofMethod.RECOVERY_CODE: "recovery code",
+    ProofMethod.PROVIDER: "single sign-on",
 }
 
 
@@ -65,4 +62,4 @@ def moment_of(record: Mapping[str, Any]) -> datetime | None:
 
 def in_words(methods: str) -> str:
     """Write methods as a page does: `password and passkey`; they are joined by "+" in rows and events."""
-    return str(_(" and ")).join(str(WORDS.get(each, each)) for each in methods.split("+") if each)
+    return " and ".join(str(WORDS.get(each, each)) for each in methods.split("+") if each)

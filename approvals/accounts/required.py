@@ -17,7 +17,6 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase, HttpResponseForbidden
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 
 from approvals.middleware import PROBED, Respond
 from approvals.models import Delegation, Gate, Policy
@@ -28,7 +27,7 @@ from .methods import SECOND_FACTORS, of_records
 
 NOBODY, STAFF, DECIDERS, EVERYBODY = CHOICES = ("", "staff", "deciders", "everybody")
 # Where somebody without a second factor may go: to add one, to sign in or out, and to what draws those pages.
-OPEN = ("/account/security/", "/accounts/", "/static/", "/jsi18n/", *PROBED)
+OPEN = ("/account/security/", "/accounts/", "/static/", *PROBED)
 TRUSTED = "hp-provider-factors"  # in the session: its provider vouches for a second factor
 
 
@@ -39,7 +38,7 @@ def middleware(get_response: Respond) -> Respond:
         if not settings.HOLDPOINT_MFA_REQUIRED or request.path_info.startswith(OPEN) or not lacks(request):
             return get_response(request)
         if request.path_info.startswith(("/api/", "/mcp")):
-            return HttpResponseForbidden(_("This account needs a second factor: add one on its security page."))
+            return HttpResponseForbidden("This account needs a second factor: add one on its security page.")
         if request.headers.get("HX-Request") == "true" or request.method != "GET":
             return render(request, "account_pages/needed.html", status=403)
         return redirect("mfa_index")

@@ -5,8 +5,6 @@ Only for people who look at their own list: anybody can write anything there.
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-
 # The first that is found names it: most browsers also name those that they resemble.
 BROWSERS = (
     ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser/", "Samsung Internet"), ("Firefox/", "Firefox"),
@@ -23,5 +21,5 @@ def named(agent: str) -> str:
     browser = next((name for mark, name in BROWSERS if mark in agent), "")
     system = next((name for mark, name in SYSTEMS if mark in agent), "")
     if browser and system:
-        return _("%(browser)s on %(system)s") % {"browser": browser, "system": system}
-    return browser or system or _("Unknown browser")
+        return f"{browser} on {system}"
+    return browser or system or "Unknown browser"

@@ -21,8 +21,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.accounts import factors, sign_ins
 from approvals.presentation.names import normal_form
@@ -63,10 +61,10 @@ class AccountForm(ChangeForm):
     """The form of an account, with its permissions beside those of its teams."""
 
     may = PermissionBoxes(
-        label=gettext_lazy("May also"),
+        label="May also",
         choices=[
-            (gettext_lazy("In their teams"), list(IN_TEAMS.items())),
-            (gettext_lazy("Everywhere, as staff"), list(EVERYWHERE.items())),
+            ("In their teams", list(IN_TEAMS.items())),
+            ("Everywhere, as staff", list(EVERYWHERE.items())),
         ],
     )
 
@@ -95,10 +93,10 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
     filter_horizontal = ("groups",)
     fieldsets = (
         (None, {"fields": ("username", "password")}),
-        (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email")}),
-        (gettext_lazy("Teams and extra permissions"), {"fields": ("groups", "may")}),
-        (gettext_lazy("The administration"), {"fields": ("is_active", "is_staff", "is_superuser")}),
-        (gettext_lazy("Signing in"), {"fields": ("factors", "last_login", "date_joined")}),
+        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Teams and extra permissions", {"fields": ("groups", "may")}),
+        ("The administration", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        ("Signing in", {"fields": ("factors", "last_login", "date_joined")}),
     )
     readonly_fields = ("factors", "last_login", "date_joined")
 
@@ -118,7 +116,7 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Call a group a team, as everywhere."""
         if db_field.name == "groups":
-            kwargs |= {"label": _("Teams"), "help_text": _("Members inherit the team's permissions.")}
+            kwargs |= {"label": "Teams", "help_text": "Members inherit the team's permissions."}
             kwargs["widget"] = FilteredSelectMultiple("teams", is_stacked=False)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -127,12 +125,12 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
         found: models.QuerySet[User] = super().get_queryset(request)
         return found.prefetch_related("groups")
 
-    @admin.display(description=gettext_lazy("Second factors"))
+    @admin.display(description="Second factors")
     def factors(self, user: User) -> str:
         """Name what a person signs in with beside the password, and what of it cannot be read."""
         found = factors.of(user)
-        said = [each.word if each.sound else _("%(factor)s (cannot be read)") % {"factor": each.word} for each in found]
-        return ", ".join(said) or _("none")
+        said = [each.word if each.sound else f"{each.word} (cannot be read)" for each in found]
+        return ", ".join(said) or "none"
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
         """Map the orders about one account to their views."""
@@ -145,7 +143,7 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
         offered = {"takes_orders": found is not None, "factors": factors.of(found) if found else []}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **offered})
 
-    @admin.display(description=gettext_lazy("May also"))
+    @admin.display(description="May also")
     def may(self, user: User) -> str:
         """Return an account's permissions beside those of its teams, in words."""
         return words(held(user.user_permissions), OFFERED)

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db import models
 from django.http import HttpRequest
-from django.utils.functional import Promise
 
 from checkpoints.admin.base import Mixed
 
@@ -22,7 +21,7 @@ class AuditedAdmin(Mixed):
 
     MEMBERSHIP: str
     PERMISSIONS: str  # the relation to the permissions
-    OFFERED: Mapping[str, str | Promise]
+    OFFERED: Mapping[str, str]
 
     def state(self, obj: Any) -> dict[str, Any]:
         """Read the object's audited fields from the database."""

@@ -12,8 +12,6 @@ from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Calendar
 from approvals.models.assignments.calendar import office_hours
@@ -52,7 +50,7 @@ class Hours(forms.CharField):
         try:
             read_hours(found)
         except ValueError as wrong:
-            said = _("Write hours such as “mon-fri 09:00-17:00”: %(why)s.") % {"why": wrong}
+            said = f"Write hours such as “mon-fri 09:00-17:00”: {wrong}."
             raise forms.ValidationError(said) from wrong
         return found
 
@@ -87,19 +85,19 @@ class DaysOff(forms.CharField):
         try:
             return sorted({date.fromisoformat(word) for word in str(value or "").replace(",", " ").split()})
         except ValueError as wrong:
-            raise forms.ValidationError(_("Write dates such as 2026-12-24, one a line.")) from wrong
+            raise forms.ValidationError("Write dates such as 2026-12-24, one a line.") from wrong
 
 
 class CalendarForm(ModelForm[Calendar]):
     """The form of a calendar."""
 
     hours = Hours(
-        label=gettext_lazy("Working hours"), initial=office_hours,
-        help_text=gettext_lazy("A line for a day or several, such as “mon-fri 09:00-12:00 13:00-17:00”."),
+        label="Working hours", initial=office_hours,
+        help_text="A line for a day or several, such as “mon-fri 09:00-12:00 13:00-17:00”.",
     )  # fmt: skip
     days_off = DaysOff(
-        label=gettext_lazy("Own days off"),
-        help_text=gettext_lazy("Dates beside the public holidays, one a line, such as 2026-12-24."),
+        label="Own days off",
+        help_text="Dates beside the public holidays, one a line, such as 2026-12-24.",
     )
 
     class Meta:
@@ -110,7 +108,7 @@ class CalendarForm(ModelForm[Calendar]):
         """Refuse a zone that is not known."""
         zone = str(self.cleaned_data["zone"])
         if zone not in available_timezones():
-            raise forms.ValidationError(_("There is no such zone. Write one such as Europe/Berlin."))
+            raise forms.ValidationError("There is no such zone. Write one such as Europe/Berlin.")
         return ZoneInfo(zone).key
 
     def clean_country(self) -> str:
@@ -121,8 +119,7 @@ class CalendarForm(ModelForm[Calendar]):
                 public_holidays(country, timezone.localdate().year)
         except NotImplementedError as unknown:
             raise forms.ValidationError(
-                _("The holidays of %(country)s are not known. Write a country such as DE, or a part such as DE-BY.")
-                % {"country": country}
+                f"The holidays of {country} are not known. Write a country such as DE, or a part such as DE-BY."
             ) from unknown
         return country
 
@@ -132,11 +129,12 @@ class CalendarForm(ModelForm[Calendar]):
         moved = {"zone", "hours", "country", "days_off"} & set(self.changed_data)
         used = changes.acting_by(self.instance) if self.instance.pk and moved else []
         if used:
-            words = _(
-                "%(policies)s would approve or escalate at another time, in force, with open gates or in a change that "
-                "waits. Make a new calendar and name it in a new version of the policy, which a second person confirms."
+            words = (
+                f"{', '.join(used)} would approve or escalate at another time, in force, with open gates or "
+                "in a change that waits. Make a new calendar and name it in a new version of the policy, "
+                "which a second person confirms."
             )
-            raise forms.ValidationError(words % {"policies": ", ".join(used)})
+            raise forms.ValidationError(words)
         return said
 
 

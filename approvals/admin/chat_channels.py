@@ -14,8 +14,6 @@ from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.channels import browsers, team_channels
 from approvals.models import ChannelAddress
@@ -32,11 +30,11 @@ Order = Callable[[HttpRequest, ChannelAddress, Actor], None]
 class ChannelForm(ModelForm[ChannelAddress]):
     """The form of a new channel."""
 
-    channel = forms.ChoiceField(label=gettext_lazy("Service"), choices=tuple(team_channels.SERVICES.items()))
+    channel = forms.ChoiceField(label="Service", choices=tuple(team_channels.SERVICES.items()))
     address = forms.CharField(
-        label=gettext_lazy("Address"),
+        label="Address",
         max_length=2000,
-        help_text=gettext_lazy(
+        help_text=(
             "Slack: the address of an incoming webhook, or the id of a channel that the app is in (C024BE91L). "
             "Teams: the address of a workflow “When a Teams webhook request is received”, or of anything else that "
             "takes Adaptive Cards. It is not shown again."
@@ -48,7 +46,7 @@ class ChannelForm(ModelForm[ChannelAddress]):
         model = ChannelAddress
         fields = ("team", "channel", "address", "label")
         labels = {"label": "Name"}
-        help_texts = {"label": gettext_lazy("What people call the channel, such as #approvals.")}
+        help_texts = {"label": "What people call the channel, such as #approvals."}
 
     def clean(self) -> dict[str, Any]:
         """Refuse an address to which nothing can be sent, and one channel more than a team may have."""
@@ -74,15 +72,15 @@ class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Channe
     ordering = ("team__name", "label", "pk")
     change_form_template = "admin/approvals/channeladdress/change_form.html"
 
-    @admin.display(description=gettext_lazy("Service"))
+    @admin.display(description="Service")
     def service(self, found: ChannelAddress) -> str:
         """Return the service's name."""
         return team_channels.SERVICES.get(found.channel, found.channel)
 
-    @admin.display(description=gettext_lazy("Status"))
+    @admin.display(description="Status")
     def state(self, found: ChannelAddress) -> str:
         """Return whether it takes messages, with the reason where it does not."""
-        return _("Gone: %(why)s") % {"why": log.words(found.gone_word)} if found.gone_at else _("In use")
+        return f"Gone: {log.words(found.gone_word)}" if found.gone_at else "In use"
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[ChannelAddress]:
         """Return the channels of one's own teams that nobody removed."""
@@ -120,7 +118,7 @@ class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Channe
         self, request: HttpRequest, obj: ChannelAddress, post_url_continue: str | None = None
     ) -> HttpResponse:
         """Lead to the channel's page, where it can be tried out."""
-        messages.success(request, _("%(label)s is added. Send a test message to see that it arrives.") % _names(obj))
+        messages.success(request, f"{obj.label} is added. Send a test message to see that it arrives.")
         return redirect("admin:approvals_channeladdress_change", obj.pk)
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
@@ -140,16 +138,11 @@ class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Channe
 def _test(request: HttpRequest, found: ChannelAddress, by: Actor) -> None:
     tried = team_channels.test(found, by=by)
     if tried.arrived:
-        messages.success(request, _("The test message arrived in %(label)s.") % _names(found))
+        messages.success(request, f"The test message arrived in {found.label}.")
     else:
-        said = _("The test message did not arrive in %(label)s: %(why)s.")
-        messages.warning(request, said % {**_names(found), "why": tried.why})
+        messages.warning(request, f"The test message did not arrive in {found.label}: {tried.why}.")
 
 
 def _remove(request: HttpRequest, found: ChannelAddress, by: Actor) -> None:
     team_channels.remove(found, by=by)
-    messages.info(request, _("%(label)s is removed.") % _names(found))
-
-
-def _names(found: ChannelAddress) -> dict[str, str]:
-    return {"label": found.label}
+    messages.info(request, f"{found.label} is removed.")

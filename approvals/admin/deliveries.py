@@ -10,8 +10,6 @@ from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Delivery, Webhook
 from checkpoints import actors
@@ -45,22 +43,22 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
     list_filter = (OfWebhook, "status", since("created_at"))
     list_select_related = ("webhook",)
     search_fields = ("message",)
-    search_help_text = gettext_lazy("A message's id, or gate:42")
+    search_help_text = "A message's id, or gate:42"
     readonly_fields = ("page", "last", "said")
     change_form_template = "admin/approvals/delivery/change_form.html"
     page = shown("gate", "gate", "gate_id")
 
-    @admin.display(description=gettext_lazy("To"))
+    @admin.display(description="To")
     def to(self, delivery: Delivery) -> str:
         """Return the webhook's host."""
         return delivery.webhook.host
 
-    @admin.display(description=gettext_lazy("Result"))
+    @admin.display(description="Result")
     def last(self, delivery: Delivery) -> str:
         """Return the last result in words."""
         return delivery.why or "-"
 
-    @admin.display(description=gettext_lazy("The message"))
+    @admin.display(description="The message")
     def said(self, delivery: Delivery) -> str:
         """Return the message's body, indented; it is sent without the spaces."""
         return json.dumps(json.loads(bytes(delivery.body)), indent=2)
@@ -92,9 +90,9 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
         """Have a message sent once more, under its id."""
         found = get_object_or_404(self.get_queryset(request).select_related("webhook"), pk=delivery)
         if found.send_again(by=actors.of_user(request.user)):
-            messages.success(request, _("It is sent again, under the same id."))
+            messages.success(request, "It is sent again, under the same id.")
         else:
-            messages.warning(request, _("Not sent again: it is already being sent, or its webhook is disabled."))
+            messages.warning(request, "Not sent again: it is already being sent, or its webhook is disabled.")
         return redirect("admin:approvals_delivery_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

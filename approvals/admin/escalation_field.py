@@ -8,18 +8,16 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import Group
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.policy.escalation import MOST, Level, lines
 from checkpoints.admin.durations import parsed
 
-HELP = gettext_lazy(
+HELP = (
     "A line for each level, such as “Directors after 2 h” or “Directors at the deadline, 4 h more”. The team's people "
     "then decide, too. After the last level the deadline does what is chosen above."
 )
 _LINE = re.compile(
-    r"(?P<team>.+?)\s+(?:after\s+(?P<after>.+)|at the deadline(?:,\s*(?P<more>.+?)\s+more)?)\s*$",  # not translated: it
+    r"(?P<team>.+?)\s+(?:after\s+(?P<after>.+)|at the deadline(?:,\s*(?P<more>.+?)\s+more)?)\s*$",
     re.IGNORECASE,
 )
 _LEAST = timedelta(minutes=1)
@@ -30,7 +28,7 @@ class EscalationField(forms.CharField):
 
     def __init__(self, **options: Any) -> None:
         box = forms.Textarea(attrs={"rows": 3, "cols": 60})
-        super().__init__(required=False, label=gettext_lazy("Escalation"), help_text=HELP, widget=box, **options)
+        super().__init__(required=False, label="Escalation", help_text=HELP, widget=box, **options)
 
     def prepare_value(self, value: Any) -> Any:
         """Write stored levels, a line for each; typed text unchanged."""
@@ -42,7 +40,7 @@ class EscalationField(forms.CharField):
         """Read the lines. Raises ValidationError, which says what is wrong."""
         typed = [line.strip() for line in str(value or "").splitlines() if line.strip()]
         if len(typed) > MOST:
-            raise forms.ValidationError(_("Write at most %(most)s levels.") % {"most": MOST})
+            raise forms.ValidationError(f"Write at most {MOST} levels.")
         return [_level(line).to_json() for line in typed]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -56,10 +54,10 @@ class EscalationField(forms.CharField):
 def _level(line: str) -> Level:
     found = _LINE.match(line)
     if found is None:
-        raise forms.ValidationError(_("“%(line)s” names no team and time. %(how)s") % {"line": line, "how": HELP})
+        raise forms.ValidationError(f"“{line}” names no team and time. {HELP}")
     team = Group.objects.filter(name=found["team"]).first()
     if team is None:
-        raise forms.ValidationError(_("There is no team %(team)s.") % {"team": found["team"]})
+        raise forms.ValidationError(f"There is no team {found['team']}.")
     return Level(team.pk, _span(found["after"]), _span(found["more"]))
 
 
@@ -68,5 +66,5 @@ def _span(words: str | None) -> timedelta | None:
         return None
     span = parsed(words)
     if span is None or span < _LEAST:
-        raise forms.ValidationError(_("“%(words)s” is no duration of a minute or more.") % {"words": words})
+        raise forms.ValidationError(f"“{words}” is no duration of a minute or more.")
     return span

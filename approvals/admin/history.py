@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Decision, Gate, Grant, Outcome, Proposal
 from checkpoints.admin.base import ReadOnlyAdmin, listed, number_of, shown, since, words_of
@@ -21,16 +20,16 @@ class GateAdmin(ReadOnlyAdmin):
     list_filter = ("status", "kind", "risk", since("opened_at"), "team")
     list_select_related = ("team", "run__plan")
     search_fields = ("title",)
-    search_help_text = _("A gate's number, R-7 for those of a run, or the beginning of a title")
+    search_help_text = "A gate's number, R-7 for those of a run, or the beginning of a title"
     by_program = {"title": "title_words", "resource": "resource_words", "terms": "term_words"}
     title_words, resource_words, term_words = map(words_of, by_program)
     readonly_fields = (
         "title_words", "resource_words", "term_words", "page", "proposals", "decisions", "outcome_of",
     )  # fmt: skip
     page = shown("gate", "page")
-    proposals = listed("approvals_proposal", _("its proposals"), gate__id__exact="pk")
-    decisions = listed("approvals_decision", _("its decisions"), gate__id__exact="pk")
-    outcome_of = listed("approvals_outcome", _("its outcome"), gate__id__exact="pk")
+    proposals = listed("approvals_proposal", "its proposals", gate__id__exact="pk")
+    decisions = listed("approvals_decision", "its decisions", gate__id__exact="pk")
+    outcome_of = listed("approvals_outcome", "its outcome", gate__id__exact="pk")
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Gate], term: str) -> tuple[Any, bool]:
         """Find by number, run or title."""
@@ -62,7 +61,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     list_filter = ("verdict", "counts", since("created_at"))
     list_select_related = ("gate", "user")
     search_fields = ("=gate__id", "=user__username")
-    search_help_text = _("A gate's number, or a username")
+    search_help_text = "A gate's number, or a username"
     page = shown("gate", "page", "gate_id")
 
 
@@ -87,6 +86,6 @@ class GrantAdmin(ReadOnlyAdmin):
     list_display = ("id", "outcome", "action", "effect", "used")
     list_select_related = ("outcome__gate",)
     search_fields = ("=effect",)
-    search_help_text = _("An effect's name")
+    search_help_text = "An effect's name"
     readonly_fields = ("used",)
-    used = listed("agents_effect", _("the effect"), grant__id__exact="pk")
+    used = listed("agents_effect", "the effect", grant__id__exact="pk")

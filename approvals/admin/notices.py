@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy
 
 from approvals.models import ChannelState, Notice
 from approvals.notifications import log
@@ -20,24 +19,24 @@ class NoticeAdmin(ReadOnlyAdmin):
     """The log of messages to people."""
 
     list_display = ("id", "told", "channel", "to", "status", "result", "attempts", "created_at", "next_attempt_at")
-    list_filter = ("channel", "status", having("kind", gettext_lazy("kind"), lambda: NoticeKind), since("created_at"))
+    list_filter = ("channel", "status", having("kind", "kind", lambda: NoticeKind), since("created_at"))
     list_select_related = ("user", "address")
     search_fields = ("user__username",)
-    search_help_text = gettext_lazy("A username, or gate:42")
+    search_help_text = "A username, or gate:42"
     readonly_fields = ("page", "told", "to", "result")
     page = shown("gate", "gate", "gate_id")
 
-    @admin.display(description=gettext_lazy("Kind"))
+    @admin.display(description="Kind")
     def told(self, notice: Notice) -> str:
         """Return the kind in words."""
         return log.kind_words(notice.kind)
 
-    @admin.display(description=gettext_lazy("To"))
+    @admin.display(description="To")
     def to(self, notice: Notice) -> str:
         """Return the person's username, or the name of the team's address."""
         return notice.user.get_username() if notice.user else notice.address.label if notice.address else "-"
 
-    @admin.display(description=gettext_lazy("Result"))
+    @admin.display(description="Result")
     def result(self, notice: Notice) -> str:
         """Return the last result in words."""
         return log.words(notice.word) or "-"
@@ -62,7 +61,7 @@ class ChannelStateAdmin(ReadOnlyAdmin):
     list_display = ("channel", "failing_since", "why", "failures", "paused_until")
     readonly_fields = ("why",)
 
-    @admin.display(description=gettext_lazy("Why"))
+    @admin.display(description="Why")
     def why(self, state: ChannelState) -> str:
         """Return the last failure in words."""
         return log.words(state.word) or "-"

@@ -10,22 +10,20 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import Permission
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints.access import permissions as may
 from checkpoints.access.missing_permission import IN_TEAMS as IN_TEAMS
 
 # Permission -> what it allows staff to do for every team, in the administration.
-EVERYWHERE: dict[str, str | Promise] = {
-    may.VIEW_EVENT: _("see the history and the audit of every team"),
-    "approvals.change_policy": _("write policies"),
-    "approvals.change_tool": _("register tools"),
-    "checkpoints.change_retentionpolicy": _("write retention policies (with the history of every team)"),
-    may.PRUNE_CHECKPOINTS: _("delete checkpoints by a retention policy (with the history of every team)"),
-    may.SET_LEGAL_HOLD: _("set and free legal holds (with the history of every team)"),
-    may.CHANGE_TOKEN: _("revoke anybody's tokens (with the history of every team)"),
-    "auth.change_user": _("see accounts and switch them off"),
+EVERYWHERE: dict[str, str] = {
+    may.VIEW_EVENT: "see the history and the audit of every team",
+    "approvals.change_policy": "write policies",
+    "approvals.change_tool": "register tools",
+    "checkpoints.change_retentionpolicy": "write retention policies (with the history of every team)",
+    may.PRUNE_CHECKPOINTS: "delete checkpoints by a retention policy (with the history of every team)",
+    may.SET_LEGAL_HOLD: "set and free legal holds (with the history of every team)",
+    may.CHANGE_TOKEN: "revoke anybody's tokens (with the history of every team)",
+    "auth.change_user": "see accounts and switch them off",
 }
 TOGETHER = {
     "approvals.change_policy": ("approvals.add_policy",),
@@ -56,7 +54,7 @@ def ticked(names: set[str], offered: Iterable[str]) -> list[str]:
     return sorted(name for name in offered if {name, *TOGETHER.get(name, ())} <= names)
 
 
-def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str | Promise]) -> None:
+def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str]) -> None:
     """Grant what was ticked and revoke what was unticked; an unchanged box changes nothing."""
     before, after = set(ticked(held(permissions), offered)), set(wanted)
     permissions.remove(*_rows(before - after))
@@ -69,6 +67,6 @@ def _rows(names: Iterable[str]) -> list[Permission]:
     return [each for each in found.select_related("content_type") if named(each) in every]
 
 
-def words(names: set[str], offered: Mapping[str, str | Promise]) -> str:
+def words(names: set[str], offered: Mapping[str, str]) -> str:
     """Describe the offered permissions that are held, as the end of a sentence."""
     return "; ".join(str(offered[name]) for name in offered if name in ticked(names, offered)) or "nothing"

@@ -13,8 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy, PolicyChange
 from approvals.policy import enough_reviewers, last_gates, required
@@ -53,21 +51,21 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     search_fields = ("name", "team__name")
     ordering = ("team__name", "name", "-version")
     filter_horizontal = ("groups",)
-    COUNTS = gettext_lazy("New gates use {}.")
+    COUNTS = "New gates use {}."
     form = PolicyForm
     change_form_template = "admin/approvals/policy/change_form.html"
     fieldsets = (
         (None, {"fields": ("in_words", "team", "name")}),
         (
-            gettext_lazy("Who decides"),
+            "Who decides",
             {"fields": ("groups", "people", "quorum", "stages", "denials", "separation", "rules", "auto_sample")},
         ),
         (
-            gettext_lazy("How they decide"),
+            "How they decide",
             {"fields": ("reason_required", "step_up", "step_up_method", "tokens_decide", "bulk_risk", "undo_window")},
         ),
         (
-            gettext_lazy("Until when"),
+            "Until when",
             {
                 "fields": (
                     "deadline",
@@ -81,16 +79,16 @@ class PolicyAdmin(VersionedAdmin[Policy]):
             },
         ),
         (
-            gettext_lazy("What agents may ask, and what leaves the house"),
+            "What agents may ask, and what leaves the house",
             {"fields": ("whole_state", "registered_only", "hourly", "pause", "leaves")},
         ),
     )
-    needed = column("quorum", gettext_lazy("Approvals"))
-    four_eyes = column("separation", gettext_lazy("Four-eyes"), boolean=True)
-    confirmed = column("step_up", gettext_lazy("Confirmed"), boolean=True)
-    by_token = column("tokens_decide", gettext_lazy("Tokens"), boolean=True)
-    state_edits = column("whole_state", gettext_lazy("Whole state"), boolean=True)
-    gates = listed("approvals_gate", gettext_lazy("gates"), policy__id__exact="pk")
+    needed = column("quorum", "Approvals")
+    four_eyes = column("separation", "Four-eyes", boolean=True)
+    confirmed = column("step_up", "Confirmed", boolean=True)
+    by_token = column("tokens_decide", "Tokens", boolean=True)
+    state_edits = column("whole_state", "Whole state", boolean=True)
+    gates = listed("approvals_gate", "gates", policy__id__exact="pk")
 
     def get_autocomplete_fields(self, request: HttpRequest) -> tuple[str, ...]:
         """Look people up while their name is typed, where the user may see accounts: there may be many thousands."""
@@ -100,11 +98,11 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         """Show the policy in words above its form."""
         return ("in_words", *super().get_readonly_fields(request, obj))
 
-    @admin.display(description=gettext_lazy("In words"))
+    @admin.display(description="In words")
     def in_words(self, policy: Policy) -> str:
         """Describe what this version asks."""
         if not policy.pk:
-            return _("Shown here once it is saved.")
+            return "Shown here once it is saved."
         lines = stage_words.policy_lines(required.own(policy), required.rules_of(policy.rules), Names.of(policy))
         return format_html_join(mark_safe("<br>"), "{}", [(line,) for line in lines])
 
@@ -112,16 +110,16 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         """Prefetch the teams that decide."""
         return super().get_queryset(request).prefetch_related("reviewing", "people")
 
-    @admin.display(description=gettext_lazy("Decided by"))
+    @admin.display(description="Decided by")
     def reviewing(self, policy: Policy) -> str:
         """Return the teams whose members may decide, and the people who are named."""
         return ", ".join([*(group.name for group in policy.reviewers), *(str(each) for each in policy.people.all())])
 
-    @admin.display(description=gettext_lazy("May decide now"))
+    @admin.display(description="May decide now")
     def may_decide(self, policy: Policy) -> str:
         """Say how many people may decide, and whether they are too few for the quorum."""
         people: int = getattr(policy, "there", 0)
-        return _("%(people)s, too few") % {"people": people} if people < policy.quorum else str(people)
+        return f"{people}, too few" if people < policy.quorum else str(people)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Count for each policy of the page the people who may decide."""
@@ -134,12 +132,12 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         page.result_list = policies
         return page
 
-    @admin.display(description=gettext_lazy("Deadline"))
+    @admin.display(description="Deadline")
     def within(self, policy: Policy) -> str:
         """Say how long its gates wait for an answer."""
         return "none" if policy.deadline is None else spelled(policy.deadline)
 
-    @admin.display(description=gettext_lazy("Then"))
+    @admin.display(description="Then")
     def then(self, policy: Policy) -> str:
         """Return what happens once the deadline has passed, in one word."""
         return "-" if policy.deadline is None else str(policy.on_expiry)
@@ -202,8 +200,8 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     def _waiting(self, request: HttpRequest) -> HttpResponse | None:
         if not hasattr(request, "waiting"):
             return None
-        words = _("Not in force yet: it is milder than %(policy)s, so a second person has to confirm it.")
-        messages.warning(request, words % {"policy": request.waiting.base})
+        words = f"Not in force yet: it is milder than {request.waiting.base}, so a second person has to confirm it."
+        messages.warning(request, words)
         return redirect("admin:approvals_policychange_change", request.waiting.pk)
 
 

@@ -11,8 +11,6 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.html import format_html_join
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy, PolicyChange
 from approvals.policy import required
@@ -61,22 +59,22 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
         mine = row is not None and row.proposed_by_id == request.user.pk
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), "row": row, "mine": mine})
 
-    @admin.display(description=gettext_lazy("How it is milder"))
+    @admin.display(description="How it is milder")
     def less(self, change: PolicyChange) -> str:
         """Say how it is milder."""
         return lines(change.reasons)
 
-    @admin.display(description=gettext_lazy("Version that it changes"))
+    @admin.display(description="Version that it changes")
     def now(self, change: PolicyChange) -> str:
         """Say in words what the version asks that it is based on."""
         return in_words(change.base, Names.of(change.base))
 
-    @admin.display(description=gettext_lazy("Proposed version"))
+    @admin.display(description="Proposed version")
     def then(self, change: PolicyChange) -> str:
         """Say in words what it would ask."""
         return in_words(drafted(change), Directory.now().names)
 
-    @admin.display(description=gettext_lazy("On the last gates"))
+    @admin.display(description="On the last gates")
     def simulated(self, change: PolicyChange) -> str:
         """Say what it would have asked of the last gates."""
         policy = Policy(team=change.team, name=change.name, **change.values)
@@ -94,7 +92,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
         except ChangeRefused as why:
             messages.error(request, str(why))
             return redirect("admin:approvals_policychange_change", found.pk)
-        messages.success(request, _("Version %(version)s counts for new gates.") % {"version": made.version})
+        messages.success(request, f"Version {made.version} counts for new gates.")
         warn(request, made)
         return redirect("admin:approvals_policy_change", made.pk)
 
@@ -103,7 +101,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
         found = get_object_or_404(PolicyChange, pk=change)
         try:
             changes.refuse(found, by=_user(request))
-            messages.success(request, _("The change was refused. The version in force stays."))
+            messages.success(request, "The change was refused. The version in force stays.")
         except ChangeRefused as why:
             messages.error(request, str(why))
         return redirect("admin:approvals_policychange_change", found.pk)

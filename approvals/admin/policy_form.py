@@ -9,8 +9,6 @@ from django import forms
 from django.contrib.auth.models import Group, User
 from django.db.models import Q
 from django.utils.text import format_lazy
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Policy
 from approvals.models.policy import PAUSE, SAMPLE, SETTINGS, people_named
@@ -31,7 +29,7 @@ PATIENCE = timedelta(minutes=2)  # before the gates of a silent external program
 
 
 # Examples of what to write.
-STAGES = "1 of Finance and 1 of Support\n1 of Legal"  # not translated: it is read as it is
+STAGES = "1 of Finance and 1 of Support\n1 of Legal"
 RULES = """[[rule]]
 name = "small"
 when = 'amount < 50 && customer.tier == "gold"'
@@ -41,7 +39,7 @@ approvals = 1
 name = "large"
 when = "amount >= 1000"
 stages = ["2 of Finance", "1 of Legal"]
-"""  # not translated: it is read as it is
+"""
 
 
 class PolicyForm(VersionedForm[Policy]):
@@ -49,23 +47,21 @@ class PolicyForm(VersionedForm[Policy]):
 
     deadline = Duration(
         least=SHORTEST,
-        too_short=gettext_lazy("That is less than a minute, too short for anybody to decide."),
-        help_text=format_lazy("{} {}", HOW, gettext_lazy("Empty: no deadline.")),
+        too_short="That is less than a minute, too short for anybody to decide.",
+        help_text=format_lazy("{} {}", HOW, "Empty: no deadline."),
     )
     withdraw_after = Duration(
         least=PATIENCE,
-        too_short=gettext_lazy("Programs report once a minute: write 2 min or more."),
-        label=gettext_lazy("Withdraw if the external agent is offline for"),
-        help_text=gettext_lazy(
-            "Applies to external agents that have not announced a pause. For example 10 min. Empty: never."
-        ),
+        too_short="Programs report once a minute: write 2 min or more.",
+        label="Withdraw if the external agent is offline for",
+        help_text="Applies to external agents that have not announced a pause. For example 10 min. Empty: never.",
     )
 
     undo_window = Duration(
         least=LEAST_UNDO,
-        too_short=gettext_lazy("That is less than 5 seconds, too short for anybody to undo anything."),
-        label=gettext_lazy("Time to undo"),
-        help_text=gettext_lazy(
+        too_short="That is less than 5 seconds, too short for anybody to undo anything.",
+        label="Time to undo",
+        help_text=(
             "How long a decision waits before it takes effect. Until then whoever made it can undo it, and others can "
             "reject it. For example 30 s. Empty: it takes effect at once."
         ),
@@ -73,12 +69,12 @@ class PolicyForm(VersionedForm[Policy]):
     pause = Duration(
         initial=PAUSE,
         least=SHORTEST,
-        too_short=gettext_lazy("That is less than a minute, too short to make a difference."),
-        label=gettext_lazy("Pause before a third attempt"),
+        too_short="That is less than a minute, too short to make a difference.",
+        label="Pause before a third attempt",
         help_text=format_lazy(
             "{} {}",
             HOW,
-            gettext_lazy(
+            (
                 "An agent that was rejected twice waits this long after the last rejection before it asks the same "
                 "again. What a person sent back may be asked again at once. Empty: no pause."
             ),
@@ -87,9 +83,9 @@ class PolicyForm(VersionedForm[Policy]):
 
     stages = forms.CharField(
         required=False,
-        label=gettext_lazy("Stages"),
+        label="Stages",
         widget=forms.Textarea(attrs={"rows": 3, "class": "policy-text", "placeholder": STAGES, "spellcheck": "false"}),
-        help_text=gettext_lazy(
+        help_text=(
             "Where some have to approve before others, or one of each of several teams: one stage a line. “2 of "
             "Finance”, “1 of Finance and 1 of Legal”, “1 of Legal or @mira”. They replace “Decided by”, “People” and "
             "“Approvals needed”."
@@ -97,9 +93,9 @@ class PolicyForm(VersionedForm[Policy]):
     )
     rules = forms.CharField(
         required=False,
-        label=gettext_lazy("Rules"),
+        label="Rules",
         widget=forms.Textarea(attrs={"rows": 12, "class": "policy-text", "placeholder": RULES, "spellcheck": "false"}),
-        help_text=gettext_lazy(
+        help_text=(
             "What is asked of some proposals instead, by their fields. The first rule that is true counts. A rule "
             "that cannot be evaluated counts beside the rest, so that nothing is let through. See docs/policies.md."
         ),
@@ -107,9 +103,9 @@ class PolicyForm(VersionedForm[Policy]):
 
     remind_before = Duration(
         least=SHORTEST,
-        too_short=gettext_lazy("That is less than a minute, too short for anybody to be reached."),
-        label=gettext_lazy("Remind before the deadline"),
-        help_text=gettext_lazy("For example 2 h. Empty: when the share below of the time is left."),
+        too_short="That is less than a minute, too short for anybody to be reached.",
+        label="Remind before the deadline",
+        help_text="For example 2 h. Empty: when the share below of the time is left.",
     )
     escalation = EscalationField()
 
@@ -146,54 +142,52 @@ class PolicyForm(VersionedForm[Policy]):
             "remind_share",
         )
         labels = {
-            "groups": gettext_lazy("Decided by"),
-            "people": gettext_lazy("People"),
-            "denials": gettext_lazy("Rejections needed"),
-            "quorum": gettext_lazy("Approvals needed"),
-            "separation": gettext_lazy("Requester cannot approve (four-eyes)"),
-            "step_up": gettext_lazy("Require confirmation"),
-            "step_up_method": gettext_lazy("Confirmed by"),
-            "on_expiry": gettext_lazy("After the deadline"),
-            "hourly": gettext_lazy("Gates per hour"),
-            "leaves": gettext_lazy("Messages may say"),
-            "remind_share": gettext_lazy("Remind at"),
-            "calendar": gettext_lazy("Counts working time of"),
+            "groups": "Decided by",
+            "people": "People",
+            "denials": "Rejections needed",
+            "quorum": "Approvals needed",
+            "separation": "Requester cannot approve (four-eyes)",
+            "step_up": "Require confirmation",
+            "step_up_method": "Confirmed by",
+            "on_expiry": "After the deadline",
+            "hourly": "Gates per hour",
+            "leaves": "Messages may say",
+            "remind_share": "Remind at",
+            "calendar": "Counts working time of",
         }
         help_texts = {
-            "name": gettext_lazy(
+            "name": (
                 "Agents' gates ask for a policy by this name. “default” is for gates that name none. If the team has "
                 "a policy of this name, saving makes its next version."
             ),
-            "groups": gettext_lazy("The teams whose members may decide. No team and nobody: the policy's own team."),
-            "people": gettext_lazy("People who may decide beside these teams, or alone, whatever teams they are in."),
-            "denials": gettext_lazy(
+            "groups": "The teams whose members may decide. No team and nobody: the policy's own team.",
+            "people": "People who may decide beside these teams, or alone, whatever teams they are in.",
+            "denials": (
                 "How many people must reject before a gate is rejected. Until then the others can still approve. A "
                 "rejection stays counted when somebody edits the proposal."
             ),
-            "quorum": gettext_lazy("How many different people must approve the same version of a gate."),
-            "separation": gettext_lazy(
+            "quorum": "How many different people must approve the same version of a gate.",
+            "separation": (
                 "The person who started a run, or who owns the token that started it or asks, cannot approve its "
                 "gates, nor can those who changed its state, answered it or sent it a signal before."
             ),
-            "hourly": gettext_lazy(
+            "hourly": (
                 "How many gates one agent may open in the team within an hour. An external agent over the limit is "
                 "told when to try again; a run of an agent on this server waits in the queue. Empty: no limit."
             ),
-            "step_up": gettext_lazy(
+            "step_up": (
                 "Reviewers confirm who they are before they decide: by their password, their passkey, or a code of "
                 "their authenticator app. API tokens cannot decide then."
             ),
-            "step_up_method": gettext_lazy(
+            "step_up_method": (
                 "With “passkey only” people without a passkey cannot decide until they add one to their account."
             ),
-            "leaves": gettext_lazy(
-                "What e-mails and other messages to reviewers show. They pass through other servers."
-            ),
-            "remind_share": gettext_lazy(
+            "leaves": "What e-mails and other messages to reviewers show. They pass through other servers.",
+            "remind_share": (
                 "Percent of the time to the deadline that is left when those who have not decided are reminded. "
                 "0: never. People may choose another time for themselves."
             ),
-            "calendar": gettext_lazy(
+            "calendar": (
                 "The deadline and the escalation count only this calendar's hours. None chosen: all hours count."
             ),
         }
@@ -268,7 +262,7 @@ class PolicyForm(VersionedForm[Policy]):
         if not team or not {"quorum", "groups", "people", "stages", "rules"} <= said.keys() or not said["quorum"]:
             return said
         if said["stages"] and (said["groups"] or said["people"]):
-            self.add_error("stages", _("Leave “Decided by” and “People” empty where stages say who decides."))
+            self.add_error("stages", "Leave “Decided by” and “People” empty where stages say who decides.")
             return said
         draft = Policy(team=team, **{name: said[name] for name in ("quorum", "stages", "rules")})
         chosen, people = [each.pk for each in said["groups"]], [each.pk for each in said["people"]]
@@ -277,9 +271,9 @@ class PolicyForm(VersionedForm[Policy]):
         self._check_reviewers(draft)
         calendar = said.get("calendar")
         if team and calendar and calendar.team_id != team.pk:
-            self.add_error("calendar", _("This calendar is of another team. Choose one of %(team)s.") % {"team": team})
+            self.add_error("calendar", f"This calendar is of another team. Choose one of {team}.")
         if (said.get("undo_window") or LEAST_UNDO) > MOST_UNDO:
-            self.add_error("undo_window", _("That is more than a day: write 24 h or less."))
+            self.add_error("undo_window", "That is more than a day: write 24 h or less.")
         if "_simulate" in self.data and not self.errors:
             self._simulate(said, team)
         return said
@@ -291,7 +285,7 @@ class PolicyForm(VersionedForm[Policy]):
         drafted = Policy(team=team, name=name, calendar=said.get("calendar"), **settings)
         self.simulated = simulate(drafted, groups=said["groups"], people=said["people"])
         self.milder = changes.compared(drafted, said["groups"], said["people"])
-        raise forms.ValidationError(_("Nothing is saved yet."))
+        raise forms.ValidationError("Nothing is saved yet.")
 
     def _check_reviewers(self, draft: Policy) -> None:
         own, names = required.own(draft), self.directory.names
@@ -299,7 +293,7 @@ class PolicyForm(VersionedForm[Policy]):
             self.add_error("stages" if draft.stages else "quorum", short)
         for rule in required.rules_of(draft.rules):
             if "quorum" in rule.require and own.staged:
-                words = _("Rule “%(rule)s”: write stages instead of approvals, as the policy has stages.")
-                self.add_error("rules", words % {"rule": rule.name})
+                words = f"Rule “{rule.name}”: write stages instead of approvals, as the policy has stages."
+                self.add_error("rules", words)
             elif short := enough_reviewers.too_few(rule.applied(own), names):
-                self.add_error("rules", _("Rule “%(rule)s”: %(why)s") % {"rule": rule.name, "why": short})
+                self.add_error("rules", f"Rule “{rule.name}”: {short}")

@@ -17,7 +17,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors
 from checkpoints.access.permissions import is_superuser
@@ -40,7 +39,7 @@ admin.site.unregister(Group)
 class TeamForm(ModelForm[Group]):
     """A team's name and what its members may do."""
 
-    may = PermissionBoxes(choices=list(IN_TEAMS.items()), label=_("Members may"))
+    may = PermissionBoxes(choices=list(IN_TEAMS.items()), label="Members may")
 
     class Meta:
         model = Group
@@ -93,7 +92,7 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
     def people(self, team: Group) -> int:
         return int(getattr(team, "people_count", 0))
 
-    @admin.display(description=_("members may"))
+    @admin.display(description="members may")
     def allowed(self, team: Group) -> str:
         there = {named(each) for each in team.permissions.all()}  # read with the list
         return words(there, IN_TEAMS)

@@ -8,7 +8,6 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest
-from django.utils.translation import gettext, gettext_lazy
 
 from approvals.models import Tool
 from approvals.policy_changes import tool_changes
@@ -19,7 +18,7 @@ from checkpoints.admin.versions import NewestVersionsFilter, VersionedAdmin, Ver
 from checkpoints.errors import ValueRefused
 from checkpoints.values import canonical_json
 
-MONO = "vLargeTextField mono"  # not translated: classes
+MONO = "vLargeTextField mono"
 EXAMPLE = """{
   "type": "object",
   "properties": {
@@ -34,28 +33,28 @@ class ToolForm(VersionedForm[Tool]):
     """The form of a tool version: its schema as JSON, its labels and pins a line each."""
 
     schema = forms.CharField(
-        label=gettext_lazy("Arguments"),
+        label="Arguments",
         widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": MONO}),
         initial=EXAMPLE,
-        help_text=gettext_lazy(
+        help_text=(
             "The JSON Schema of the arguments. Gates and edits that do not match it are refused, and so are "
             "arguments that it does not name, unless it says “additionalProperties”. To show a value under another "
             "name, use “oneOf” with “const” and “title”: reviewers see both."
         ),
     )
     labels = forms.CharField(
-        label=gettext_lazy("Labels"),
+        label="Labels",
         required=False,
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
-        help_text=gettext_lazy(
+        help_text=(
             "One line for each argument: “/amount: Amount (EUR)”. Without a label, reviewers read the argument's name."
         ),
     )
     pinned = forms.CharField(
-        label=gettext_lazy("Pinned"),
+        label="Pinned",
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        help_text=gettext_lazy("Arguments that are shown first and never folded, one per line: “/amount”."),
+        help_text="Arguments that are shown first and never folded, one per line: “/amount”.",
     )
 
     class Meta:
@@ -76,10 +75,8 @@ class ToolForm(VersionedForm[Tool]):
         try:
             schema = canonical_json.parse(self.cleaned_data["schema"])
         except ValueRefused as refused:
-            place = (gettext(" at %(pointer)s") % {"pointer": refused.pointer}) if refused.pointer else ""
-            raise forms.ValidationError(
-                gettext("Write JSON: %(reason)s%(place)s.") % {"reason": refused.reason, "place": place}
-            ) from refused
+            place = (f" at {refused.pointer}") if refused.pointer else ""
+            raise forms.ValidationError(f"Write JSON: {refused.reason}{place}.") from refused
         if wrong := schemas.fault(schema):
             raise forms.ValidationError(wrong)
         closed: dict[str, Any] = schemas.closed(schema)
@@ -91,9 +88,7 @@ class ToolForm(VersionedForm[Tool]):
         for line in self.cleaned_data["labels"].splitlines():
             place, said, label = line.partition(":")
             if line.strip() and not (said and label.strip()):
-                raise forms.ValidationError(
-                    gettext("Write a pointer, a colon and a label, as in “/amount: Amount”: %(line)s") % {"line": line}
-                )
+                raise forms.ValidationError(f"Write a pointer, a colon and a label, as in “/amount: Amount”: {line}")
             if line.strip():
                 found[place.strip()] = label.strip()[: schemas.LABEL]
         return found
@@ -111,13 +106,13 @@ class ToolForm(VersionedForm[Tool]):
             known = {place for place, _ in walk.places(schema)}
             for place in said.get("labels") or ():
                 if place not in known:
-                    self.add_error("labels", gettext("The schema writes out no argument %(place)s.") % {"place": place})
+                    self.add_error("labels", f"The schema writes out no argument {place}.")
             for place in said.get("pinned") or ():
                 if not schemas.knows(schema, place):
-                    self.add_error("pinned", gettext("The schema has no argument %(place)s.") % {"place": place})
+                    self.add_error("pinned", f"The schema has no argument {place}.")
             said["schema"] = schemas.labelled(schema, said.get("labels") or {})
         if said.get("irreversible") and said.get("undo"):
-            self.add_error("undo", gettext("Leave this empty: the tool is marked as “cannot be undone”."))
+            self.add_error("undo", "Leave this empty: the tool is marked as “cannot be undone”.")
         return said
 
 
@@ -130,13 +125,13 @@ class ToolAdmin(VersionedAdmin[Tool]):
     list_select_related = ("team",)
     search_fields = ("name", "title", "team__name")
     ordering = ("team__name", "name", "-version")
-    COUNTS = gettext_lazy("New gates use {}.")
+    COUNTS = "New gates use {}."
     form = ToolForm
     fields = ToolForm.Meta.fields
 
-    in_force = column("counts", gettext_lazy("In force"), boolean=True)
+    in_force = column("counts", "In force", boolean=True)
 
-    @admin.display(description=gettext_lazy("Pinned"))
+    @admin.display(description="Pinned")
     def pins(self, tool: Tool) -> str:
         """Return the pointers of the arguments that are shown first."""
         return ", ".join(tool.pinned) or "none"
@@ -145,5 +140,7 @@ class ToolAdmin(VersionedAdmin[Tool]):
         """Write what was entered as the next version, with its event; what is milder waits for a second person."""
         reasons = tool_changes.save(obj, by=request.user)  # type: ignore[arg-type]
         if reasons:
-            words = gettext("Not in force yet: %(why)s Somebody else has to open this version and save it unchanged.")
-            messages.warning(request, words % {"why": " ".join(reasons)})
+            words = (
+                f"Not in force yet: {' '.join(reasons)} Somebody else has to open this version and save it unchanged."
+            )
+            messages.warning(request, words)

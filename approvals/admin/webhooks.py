@@ -16,8 +16,6 @@ from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Webhook
 from approvals.outbound import targets
@@ -81,9 +79,9 @@ class WebhookForm(ModelForm[Webhook]):
         fields = ("team", "agent", "url", "purpose")
         labels = {"url": "Address", "agent": "Agent"}
         help_texts = {
-            "agent": gettext_lazy("An agent's name, to report only its gates. Empty: all gates of the team."),
-            "url": gettext_lazy("Where messages are sent, by POST: https://hooks.example.com/holdpoint."),
-            "purpose": gettext_lazy("What it is for, in your words."),
+            "agent": "An agent's name, to report only its gates. Empty: all gates of the team.",
+            "url": "Where messages are sent, by POST: https://hooks.example.com/holdpoint.",
+            "purpose": "What it is for, in your words.",
         }
         widgets = {"url": forms.TextInput(attrs={"size": 60, "type": "url", "autocomplete": "off"})}
 
@@ -118,31 +116,31 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
     search_fields = ("url", "purpose")
     ordering = ("team__name", "pk")
     change_form_template = "admin/approvals/webhook/change_form.html"
-    host_of = column("host", gettext_lazy("Host"))  # without what may be secret in the rest of the address
-    deliveries = listed("approvals_delivery", gettext_lazy("delivery log"), webhook="pk")
+    host_of = column("host", "Host")  # without what may be secret in the rest of the address
+    deliveries = listed("approvals_delivery", "delivery log", webhook="pk")
 
-    @admin.display(description=gettext_lazy("Agent"))
+    @admin.display(description="Agent")
     def about(self, webhook: Webhook) -> str:
         """Return the agent whose gates it hears of, "all" for every agent."""
         return webhook.agent or "all"
 
-    @admin.display(description=gettext_lazy("Status"))
+    @admin.display(description="Status")
     def in_short(self, webhook: Webhook) -> str:
         """Return its status, with the reason in a word where it is disabled."""
         return f"{webhook.status}, {webhook.reason.replace('_', ' ')}" if webhook.reason else webhook.status
 
-    @admin.display(description=gettext_lazy("Status"))
+    @admin.display(description="Status")
     def state(self, webhook: Webhook) -> str:
         """Return its status, with the reason where it is disabled."""
         why = f": {webhook.get_reason_display()}" if webhook.reason else ""
         return f"{webhook.get_status_display()}{why}"
 
-    @admin.display(description=gettext_lazy("Made by"))
+    @admin.display(description="Made by")
     def made_by(self, webhook: Webhook) -> str:
         """Return who made it."""
         return webhook.by_name or webhook.by
 
-    @admin.display(description=gettext_lazy("Also signed with the previous secret, until"))
+    @admin.display(description="Also signed with the previous secret, until")
     def overlap(self, webhook: Webhook) -> Any:
         """Return until when the former secret signs too; "-" where none does."""
         return webhook.former_until or "-"
@@ -212,7 +210,7 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
 
     def _secret(self, request: HttpRequest, webhook: Webhook, secret: str) -> HttpResponse:
         context = {
-            **self.admin_site.each_context(request), "opts": self.opts, "title": _("The webhook's secret"),
+            **self.admin_site.each_context(request), "opts": self.opts, "title": "The webhook's secret",
             "webhook": webhook, "secret": secret,
         }  # fmt: skip
         return TemplateResponse(request, "admin/approvals/webhook/secret.html", context)
@@ -220,20 +218,20 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
 
 def _disable(webhook: Webhook, by: Actor) -> str:
     done = webhook.disable(Webhook.Reason.BY_HAND, by=by)
-    return _("Disabled. Queued messages are kept.") if done else _("It was not enabled.")
+    return "Disabled. Queued messages are kept." if done else "It was not enabled."
 
 
 def _enable(webhook: Webhook, by: Actor) -> str:
-    return _("Enabled. Queued messages are sent now.") if webhook.enable(by=by) else _("It was not disabled.")
+    return "Enabled. Queued messages are sent now." if webhook.enable(by=by) else "It was not disabled."
 
 
 def _remove(webhook: Webhook, by: Actor) -> str:
     done = webhook.remove(by=by)
-    return _("The webhook to %(host)s is removed.") % {"host": webhook.host} if done else _("It was removed before.")
+    return f"The webhook to {webhook.host} is removed." if done else "It was removed before."
 
 
 def _test(webhook: Webhook, by: Actor) -> str:
     made = outbox.test(webhook, by=by)
     if made is None:
-        return _("It is not enabled.")
-    return _("Test message %(message)s is on its way: see the delivery log.") % {"message": made.message}
+        return "It is not enabled."
+    return f"Test message {made.message} is on its way: see the delivery log."

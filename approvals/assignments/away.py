@@ -13,7 +13,6 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.models import Delegation, Policy
 from checkpoints import actors
@@ -54,17 +53,17 @@ def make(
     """
     now = timezone.now()
     if ends <= starts:
-        raise AwayRefused(_("The end has to be after the beginning."))
+        raise AwayRefused("The end has to be after the beginning.")
     if ends <= now:
-        raise AwayRefused(_("The end has to be still to come."))
+        raise AwayRefused("The end has to be still to come.")
     if ends - max(starts, now) > LONGEST:
-        raise AwayRefused(_("A time away lasts a year at most. Plan the rest as another one."))
+        raise AwayRefused("A time away lasts a year at most. Plan the rest as another one.")
     with transaction.atomic(durable=True):
         # Both in one order: two people who name each other at the same time do not both succeed.
         people = sorted({person.pk, delegate.pk} if delegate else {person.pk})
         list(User.objects.select_for_update(no_key=True).filter(pk__in=people).order_by("pk"))
         if Delegation.objects.standing().filter(person=person).count() >= MOST:
-            raise AwayRefused(_("You have planned %(most)s times away. End one first.") % {"most": MOST})
+            raise AwayRefused(f"You have planned {MOST} times away. End one first.")
         _check_scope(person, teams, policies)
         if delegate is not None:
             _check_delegate(person, delegate, starts, ends)
@@ -101,12 +100,12 @@ def _facts(made: Delegation) -> dict[str, object]:
 
 def _check_delegate(person: User, delegate: User, starts: datetime, ends: datetime) -> None:
     if not colleagues(person).filter(pk=delegate.pk).exists():
-        raise AwayRefused(_("Choose somebody who is in one of your teams."))
+        raise AwayRefused("Choose somebody who is in one of your teams.")
     overlap = Q(starts_at__lt=ends, ends_at__gt=starts)
     gone = Delegation.objects.standing().filter(overlap, person=delegate).first()
     if gone is not None:
         name = actors.of_user(delegate).name
-        raise AwayRefused(_("%(person)s is away then, too. Choose somebody else.") % {"person": name})
+        raise AwayRefused(f"{name} is away then, too. Choose somebody else.")
 
 
 def _check_scope(person: User, teams: Collection[int], policies: Collection[str]) -> None:
@@ -114,4 +113,4 @@ def _check_scope(person: User, teams: Collection[int], policies: Collection[str]
     known = scopes(person)
     names = {name for _team, each in known for name in each}
     if set(teams) - {team.pk for team, _names in known} or set(policies) - names:
-        raise AwayRefused(_("Choose teams and policies of your own gates."))
+        raise AwayRefused("Choose teams and policies of your own gates.")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.errors import AlreadySaid, DecisionRefused, Refused
 
 
@@ -16,8 +13,8 @@ class ClaimedByOther(DecisionRefused):
     code = "claimed"
 
     def __init__(self, name: str, holder: int) -> None:
-        said = _("%(person)s has this gate and is working on it. Take it over first: they are told.")
-        super().__init__(said % {"person": name})
+        said = f"{name} has this gate and is working on it. Take it over first: they are told."
+        super().__init__(said)
         self.holder = holder
 
     def facts(self) -> dict[str, Any]:
@@ -28,16 +25,16 @@ class SaidInTheirName(AlreadySaid):
     """A second vote by the authority of one person: their own, and their delegate's."""
 
     def __init__(self, name: str, *, rejects: bool) -> None:
-        said = _("%(person)s already approved this by the same authority; another person must approve too.")
+        said = f"{name} already approved this by the same authority; another person must approve too."
         if rejects:
-            said = _("%(person)s already rejected this by the same authority; another person must reject too.")
-        super().__init__(said % {"person": name})
+            said = f"{name} already rejected this by the same authority; another person must reject too."
+        super().__init__(said)
 
 
 class DeskRefused(Refused):
     """A claim, a release, a takeover or a reassignment that was not made."""
 
-    said = gettext_lazy("That was not possible; look at the gate again.")
+    said = "That was not possible; look at the gate again."
     code = "refused"
     status = 409
 
@@ -55,20 +52,20 @@ class AlreadyClaimed(DeskRefused):
     code = "claimed"
 
     def __init__(self, name: str) -> None:
-        super().__init__(_("%(person)s has this gate already. You can take it over.") % {"person": name})
+        super().__init__(f"{name} has this gate already. You can take it over.")
 
 
 class NotClaimed(DeskRefused):
     """A claim that is not there to be released or taken over."""
 
-    said = gettext_lazy("Nobody has this gate now: claim it instead.")
+    said = "Nobody has this gate now: claim it instead."
     code = "not_claimed"
 
 
 class GateClosed(DeskRefused):
     """A gate that is closed, or past its deadline."""
 
-    said = gettext_lazy("This gate is closed.")
+    said = "This gate is closed."
     code = "closed"
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
 from approvals.gates.reading import GateReading, read
@@ -63,7 +62,7 @@ def reassign(gate: Gate, *, to: User | Group, reason: str, by: User) -> None:
     """
     said = storable(" ".join(reason.split()))
     if not said or len(said) > MOST:
-        raise NotAsked(_("Write a reason of 1 to %(most)s characters.") % {"most": f"{MOST:,}"})
+        raise NotAsked(f"Write a reason of 1 to {MOST:,} characters.")
     with transaction.atomic():
         reading = read(gate.pk, user_id=by.pk)
         adds = _check(reading, by)
@@ -100,7 +99,7 @@ def _check(reading: GateReading, by: User) -> bool:
 def _person(gate: Gate, one: User) -> bool:
     if reason := authority.why_not(one, gate):
         name = actors.of_user(one).name
-        raise NotAsked(_("%(person)s may not decide this gate: %(reason)s") % {"person": name, "reason": reason})
+        raise NotAsked(f"{name} may not decide this gate: {reason}")
     return False
 
 
@@ -111,7 +110,7 @@ def _added(gate: Gate, team: Group, *, adds: bool, by: User) -> bool:
     if not adds:
         raise MayNot(say_missing_permission(by, ADD_REVIEWERS, gate.team))
     if not members_where(DECIDE_GATE, teams=[team.pk])[team.pk]:
-        raise NotAsked(_("Nobody in %(team)s may decide gates.") % {"team": team.name})
+        raise NotAsked(f"Nobody in {team.name} may decide gates.")
     AddedTeam.objects.create(gate=gate, team=team, by=actors.of_user(by).id)
     gate.added_ids = None
     return True

@@ -18,7 +18,7 @@ from checkpoints.seals.seal import moment
 from . import event_words
 
 COLUMNS = (
-    "time (UTC)",  # not translated: programs know the column by it
+    "time (UTC)",
     "event",
     "kind",
     "who",

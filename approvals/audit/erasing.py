@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.utils.translation import gettext_lazy
 
 from approvals.errors import Refused
 from checkpoints import actors
@@ -25,19 +24,19 @@ class ErasureRefused(Refused):
 class MayNotErase(ErasureRefused):
     """A person who may not erase texts of this team."""
 
-    said = gettext_lazy("You need the permission to erase what people of this team wrote.")
+    said = "You need the permission to erase what people of this team wrote."
 
 
 class NothingToErase(ErasureRefused):
     """An event without a text."""
 
-    said = gettext_lazy("There is no text with this event, or it was erased before.")
+    said = "There is no text with this event, or it was erased before."
 
 
 class HeldByLaw(ErasureRefused):
     """A legal hold on the run."""
 
-    said = gettext_lazy(
+    said = (
         "This run has a legal hold, so nothing of it can be erased. Ask the person who set the hold to free it first."
     )
 
@@ -45,13 +44,13 @@ class HeldByLaw(ErasureRefused):
 class NoReason(ErasureRefused):
     """An erasure without a reason."""
 
-    said = gettext_lazy("Say why it is erased: the reason stays in the audit.")
+    said = "Say why it is erased: the reason stays in the audit."
 
 
 class ReasonStays(ErasureRefused):
     """The reason of an erasure."""
 
-    said = gettext_lazy("This text is the reason of an erasure, which stays in the audit.")
+    said = "This text is the reason of an erasure, which stays in the audit."
 
 
 def erase(event: Event, *, reason: str, by: User) -> None:

@@ -51,7 +51,7 @@ MOVES = (
     "gate.opened", "gate.edited", "gate.rescheduled", "gate.decided", "gate.lapsed", "gate.settling", "gate.undone",
     "gate.reconsidered", "gate.escalated", "gate.reassigned", *OF_CLAIMS, *ENDS,
 )  # fmt: skip
-ALTERED = "differs from what was recorded when the gate was opened, edited or decided"  # not translated: it is kept
+ALTERED = "differs from what was recorded when the gate was opened, edited or decided"
 # The event of a gate's end and its outcome's decisions and grants, for a query that reads a gate with its outcome.
 _END = f"""
 (SELECT json_build_array(e.kind, e.version, encode(e.data, 'hex'),

@@ -38,9 +38,7 @@ def go_on(verification: int, *, within: float = SLICE) -> bool:
         raise
     except Exception as error:
         log.exception("verification.failed", verification=verification)
-        cannot = IntegrityProblem(
-            "the verification", f"could not be finished: {type(error).__name__}"
-        )  # not translated: a verification keeps it
+        cannot = IntegrityProblem("the verification", f"could not be finished: {type(error).__name__}")
         return found.end(decode(bytes(found.place)), [cannot])
 
 

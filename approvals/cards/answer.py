@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.errors import Invalid, Problem, problem
 from approvals.schema import redact, validate
 from checkpoints.errors import ValueRefused
@@ -19,11 +17,11 @@ from .recovery_answers import GRANTING
 def answered(card: Card, answer: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the answer in its one form, {"choice": id, "value": …}. Raises Invalid."""
     if card.question is None:
-        raise Invalid([problem(_("This gate asks no question; approve, edit or reject it."))])
+        raise Invalid([problem("This gate asks no question; approve, edit or reject it.")])
     chosen = (answer or {}).get("choice")
     choice = next((c for c in card.question["choices"] if c["id"] == chosen), None)
     if choice is None:
-        raise Invalid([problem(_("Choose one of the answers."), pointer="/choice")])
+        raise Invalid([problem("Choose one of the answers.", pointer="/choice")])
     value = (answer or {}).get("value")
     faults = _faults(choice, value)
     if faults:
@@ -62,9 +60,9 @@ def row(card: Card, changed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _faults(choice: AnswerChoice, value: Any) -> list[Problem]:
     if not choice.get("needs_value"):
-        return [] if value is None else [problem(_("This answer takes no value."), pointer="/value")]
+        return [] if value is None else [problem("This answer takes no value.", pointer="/value")]
     if value is None:
-        return [problem(_("This answer needs a value."), pointer="/value")]
+        return [problem("This answer needs a value.", pointer="/value")]
     try:
         canonical_json.canonical(value)
     except ValueRefused as refused:

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.errors import Invalid, Problem, problem
 from approvals.schema import validate
 from approvals.schema.walk import is_list
@@ -65,13 +63,13 @@ class ActionVerdicts:
 def read(said: Mapping[str, Any], card: Card) -> ActionVerdicts:
     """Read the decision, which has to cover every action. Raises Invalid with every fault at once."""
     if card.question is not None:
-        raise Invalid([problem(_("The gate asks a question: answer it."), pointer="/actions")])
-    faults = [problem(_("The gate has no such action."), action=name) for name in said if card.action(name) is None]
+        raise Invalid([problem("The gate asks a question: answer it.", pointer="/actions")])
+    faults = [problem("The gate has no such action.", action=name) for name in said if card.action(name) is None]
     found = {}
     for action in card.actions:
         each = said.get(action.id)
         if each is None:
-            faults.append(problem(_("Choose a verdict for this action."), action=action.id, part="verdict"))
+            faults.append(problem("Choose a verdict for this action.", action=action.id, part="verdict"))
             continue
         wrong = _form_faults(action, each)
         faults += wrong
@@ -120,18 +118,17 @@ def _repeats(action: Action, each: ActionVerdict) -> bool:
 def _form_faults(action: Action, each: Any) -> list[Problem]:
     """List the faults in the form of a verdict on an action."""
     if not isinstance(each, Mapping) or each.get("verdict") not in VERDICTS:
-        words = _("Choose one of %(verdicts)s.") % {"verdicts": ", ".join(action.verdicts)}
+        words = f"Choose one of {', '.join(action.verdicts)}."
         return [problem(words, action=action.id, part="verdict")]
     strange = sorted(set(each) - set(PARTS))
-    words = _("A verdict has no part %(name)s.")
-    faults = [problem(words % {"name": repr(name)}, action=action.id) for name in strange]
+    faults = [problem(f"A verdict has no part {name!r}.", action=action.id) for name in strange]
     if not isinstance(each.get("reason", ""), str):
-        faults.append(problem(_("Write the reason as text."), action=action.id, part="reason"))
+        faults.append(problem("Write the reason as text.", action=action.id, part="reason"))
     verdict = each["verdict"]
     for part, of, words in (
-        ("arguments", EDIT, _("Only an edit takes new values.")),
-        ("reason", REJECT, _("Only a rejection takes a reason.")),
-        ("response", RESPOND, _("Only an answer in its place takes a response.")),
+        ("arguments", EDIT, "Only an edit takes new values."),
+        ("reason", REJECT, "Only a rejection takes a reason."),
+        ("response", RESPOND, "Only an answer in its place takes a response."),
     ):
         if verdict != of and each.get(part) not in (None, ""):
             faults.append(problem(words, action=action.id, part="" if part == "arguments" else part))
@@ -143,8 +140,7 @@ def _faults(word: ActionVerdicts, card: Card) -> list[Problem]:
     for action in card.actions:
         each = word.said[action.id]
         if not action.takes(each.verdict):
-            words = _("This action does not take %(verdict)s. Choose one of %(verdicts)s.")
-            words %= {"verdict": each.verdict, "verdicts": ", ".join(action.verdicts)}
+            words = f"This action does not take {each.verdict}. Choose one of {', '.join(action.verdicts)}."
             faults.append(problem(words, action=action.id, part="verdict"))
         elif missing := wordless(action, each, all_rejected=word.rejects_all):
             faults += missing
@@ -153,7 +149,7 @@ def _faults(word: ActionVerdicts, card: Card) -> list[Problem]:
         if len(each.reason) > LIMIT:
             faults.append(problem(_too_long(), action=action.id, part="reason"))
     if not faults and all(each.verdict == LATER for each in word.said.values()):
-        words = _("Decide about at least one action; the others may be decided later.")
+        words = "Decide about at least one action; the others may be decided later."
         faults.append(problem(words, action=card.actions[0].id, part="verdict"))
     return faults
 
@@ -163,14 +159,14 @@ def wordless(action: Action, each: ActionVerdict, *, all_rejected: bool) -> list
     if _repeats(action, each):
         return []
     if each.verdict == REJECT and not each.reason.strip() and not all_rejected:
-        return [problem(_("Say why; the agent reads it."), action=action.id, part="reason")]
+        return [problem("Say why; the agent reads it.", action=action.id, part="reason")]
     if each.verdict == RESPOND and each.response in (None, ""):
-        return [problem(_("Write what the agent gets in its place."), action=action.id, part="response")]
+        return [problem("Write what the agent gets in its place.", action=action.id, part="response")]
     return []
 
 
 def _too_long() -> str:
-    return _("Write at most %(most)s characters.") % {"most": f"{LIMIT:,}"}
+    return f"Write at most {LIMIT:,} characters."
 
 
 def _response_faults(action: Action, response: Any) -> list[Problem]:
@@ -180,7 +176,7 @@ def _response_faults(action: Action, response: Any) -> list[Problem]:
         return [problem(refused.reason, action=action.id, pointer=refused.pointer, part="response")]
     if not action.response:
         if not isinstance(response, str):
-            return [problem(_("Write the response as text."), action=action.id, part="response")]
+            return [problem("Write the response as text.", action=action.id, part="response")]
         too_long = len(response) > LIMIT
         return [problem(_too_long(), action=action.id, part="response")] * too_long
     found = validate.faults_of(action.response, response)

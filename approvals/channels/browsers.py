@@ -18,7 +18,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
 
 from approvals.accounts.pushed import SIGNED_OUT
 from approvals.models import ChannelAddress
@@ -95,8 +94,7 @@ def check(endpoint: str, p256dh: str, auth: str) -> None:
     known = any(host == name or host.endswith(f".{name}") for name in settings.HOLDPOINT_PUSH_SERVICES)
     if not known or targets.fault(endpoint):
         raise SubscriptionRefused(
-            _("Nothing is sent to %(host)s, the push service of this browser. An operator can allow it.")
-            % {"host": host}
+            f"Nothing is sent to {host}, the push service of this browser. An operator can allow it."
         )
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), decoded(p256dh))
@@ -104,7 +102,7 @@ def check(endpoint: str, p256dh: str, auth: str) -> None:
             return
     except ValueError:
         pass
-    raise SubscriptionRefused(_("The browser's keys cannot be read. Turn it off and on again."))
+    raise SubscriptionRefused("The browser's keys cannot be read. Turn it off and on again.")
 
 
 def _mark(endpoint: str) -> str:

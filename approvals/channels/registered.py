@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_lazy
-
 from approvals.notifications import channel, log
 
 from . import browsers, slack_errors
@@ -14,15 +12,15 @@ from .web_push import UNKNOWN, WebPush
 
 # Code -> words, as a part of a sentence, beside those of approvals.notifications.log.
 WORDS = {
-    UNKNOWN: gettext_lazy("the browser takes no messages any more: turn it on again there"),
-    "key_changed": gettext_lazy("this installation has another key: turn it on again in this browser"),
-    "secret_lost": gettext_lazy("the key that the address was sealed with is gone: add it again"),
-    "bad_answer": gettext_lazy("the server's answer could not be read"),
-    "redirected": gettext_lazy("the server is elsewhere now, and redirects are not followed"),
-    "not_https": gettext_lazy("the address is not encrypted"),
-    "private_address": gettext_lazy("the host's name leads to a private address"),
-    browsers.TAKEN: gettext_lazy("somebody else turned it on in this browser"),
-    browsers.TOO_MANY: gettext_lazy("you turned on too many others"),
+    UNKNOWN: "the browser takes no messages any more: turn it on again there",
+    "key_changed": "this installation has another key: turn it on again in this browser",
+    "secret_lost": "the key that the address was sealed with is gone: add it again",
+    "bad_answer": "the server's answer could not be read",
+    "redirected": "the server is elsewhere now, and redirects are not followed",
+    "not_https": "the address is not encrypted",
+    "private_address": "the host's name leads to a private address",
+    browsers.TAKEN: "somebody else turned it on in this browser",
+    browsers.TOO_MANY: "you turned on too many others",
 }
 
 

@@ -6,28 +6,26 @@ word is `slack_` and the error, so that the log can say what to do.
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_lazy as _
-
 from approvals.notifications.channel import Receipt, Result
 
 LONGEST = 30  # characters of a receipt's word
 GONE, LATER = Result.GONE, Result.LATER
-_TOKEN = _("Slack does not accept HOLDPOINT_SLACK_TOKEN any more: put the app's new token there")
-_CHANNEL = _("Slack knows no such channel, or the app is not in it: invite the app, and add the channel again")
-_OUTSIDE = _("the app is not in the Slack channel: invite it")
-_NO_TAB = _("the app takes no messages: turn on the Messages tab in its settings, under App Home")
-_NOBODY = _("nobody in Slack has this e-mail address")
-_AWAY = _("the person's Slack account is off")
-_REMOVED = _("the webhook was removed in Slack: add another one")
-_ARCHIVED = _("the channel was archived in Slack")
-_SCOPE = _("the Slack app lacks a scope: it needs chat:write, users:read and users:read.email")
-_ILL = _("Slack could not take it just now")
+_TOKEN = "Slack does not accept HOLDPOINT_SLACK_TOKEN any more: put the app's new token there"  # noqa: S105
+_CHANNEL = "Slack knows no such channel, or the app is not in it: invite the app, and add the channel again"
+_OUTSIDE = "the app is not in the Slack channel: invite it"
+_NO_TAB = "the app takes no messages: turn on the Messages tab in its settings, under App Home"
+_NOBODY = "nobody in Slack has this e-mail address"
+_AWAY = "the person's Slack account is off"
+_REMOVED = "the webhook was removed in Slack: add another one"
+_ARCHIVED = "the channel was archived in Slack"
+_SCOPE = "the Slack app lacks a scope: it needs chat:write, users:read and users:read.email"
+_ILL = "Slack could not take it just now"
 # Error -> (what that means for the address, words as a part of a sentence). LATER: once somebody did what they say.
 ERRORS = {
     "channel_not_found": (GONE, _CHANNEL), "not_in_channel": (LATER, _OUTSIDE),
     "is_archived": (GONE, _ARCHIVED), "channel_is_archived": (GONE, _ARCHIVED),
     "users_not_found": (GONE, _NOBODY), "user_not_found": (GONE, _NOBODY), "user_disabled": (GONE, _AWAY),
-    "cannot_dm_bot": (GONE, _("this is an app's account in Slack, not a person's")),
+    "cannot_dm_bot": (GONE, "this is an app's account in Slack, not a person's"),
     "messages_tab_disabled": (LATER, _NO_TAB),
     "invalid_token": (GONE, _REMOVED), "no_service": (GONE, _REMOVED), "no_active_hooks": (GONE, _REMOVED),
     "no_team": (GONE, _REMOVED), "team_disabled": (GONE, _REMOVED),

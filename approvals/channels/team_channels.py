@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
+from approvals.english import counted
 from approvals.models import ChannelAddress
 from approvals.notifications import account, channel, log
 from approvals.notifications.channel import Receipt, Result
@@ -42,10 +41,10 @@ class Tried(NamedTuple):
 def fault(service: str, address: str) -> str:
     """Say why no message can be sent to this address of a service, and what to do; "" where one can."""
     if service == slack.NAME and slack.IN_SLACK.fullmatch(address):
-        told = _("No app can write there, as HOLDPOINT_SLACK_TOKEN is not set. Use an incoming webhook.")
+        told = "No app can write there, as HOLDPOINT_SLACK_TOKEN is not set. Use an incoming webhook."
         return "" if settings.HOLDPOINT_SLACK_TOKEN else told
     if address.startswith("#"):
-        return _("Write the channel's id, such as C024BE91L: Slack shows it at the end of the channel's details.")
+        return "Write the channel's id, such as C024BE91L: Slack shows it at the end of the channel's details."
     return targets.fault(address)
 
 
@@ -54,7 +53,7 @@ def full(team: Group) -> str:
     there = ChannelAddress.objects.filter(team=team, gone_at__isnull=True).count()
     if there < MOST:
         return ""
-    return ngettext("The team has %(count)s channel.", "The team has %(count)s channels.", there) % {"count": there}
+    return f"The team has {counted(there, 'channel')}."
 
 
 def add(team: Group, service: str, address: str, *, label: str, by: Actor) -> ChannelAddress:
@@ -90,7 +89,7 @@ def test(found: ChannelAddress, *, by: Actor) -> Tried:
     """Send a test message now, with its event, and say what came of it."""
     known = channel.registered(found.channel)
     if known is None or found.team_id is None:
-        raise ChannelRefused(_("There is no such service."))
+        raise ChannelRefused("There is no such service.")
     there = next((each for each in known.addresses(teams=[found.team_id]) if each.id == found.pk), None)
     if there is None:
         return Tried(False, log.words(found.gone_word))

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from django.utils.translation import gettext as _
-
 from approvals.notifications.message import MessageFact, NoticeMessage, Section
 from approvals.notifications.moments import moment
 
@@ -34,7 +32,7 @@ def fitting(message: NoticeMessage, draw: Callable[[NoticeMessage], Drawn], fits
 def _fewer(message: NoticeMessage) -> Iterator[NoticeMessage]:
     yield message
     for shown in range(len(message.sections) - 1, -1, -1):
-        yield replace(message, sections=(*message.sections[:shown], Section(_("More is on the gate's page."))))
+        yield replace(message, sections=(*message.sections[:shown], Section("More is on the gate's page.")))
     for shown in range(len(message.items) - 1, -1, -1):
         yield replace(message, items=message.items[:shown])
 
@@ -46,5 +44,5 @@ def shortened(text: str, most: int) -> str:
 
 def facts(message: NoticeMessage, zone: str) -> list[MessageFact]:
     """Return the message's facts, with the deadline as a clock in this zone shows it."""
-    until = [MessageFact(_("Decide until"), moment(message.deadline, zone))] if message.deadline else []
+    until = [MessageFact("Decide until", moment(message.deadline, zone))] if message.deadline else []
     return [*message.facts, *until]

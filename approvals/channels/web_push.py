@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.accounts import pushed
 from approvals.notifications.channel import NoticeAddress, Receipt, Result
@@ -35,7 +33,7 @@ class WebPush:
     """The channel."""
 
     name = NAME
-    label: str = gettext_lazy("Browser")  # type: ignore[assignment]
+    label = "Browser"
     updates = True
     personal = True
     at_once = 20
@@ -95,7 +93,7 @@ def payload(message: NoticeMessage, zone: str) -> dict[str, Any]:
 
 def without_facts() -> dict[str, str]:
     """Return what is shown in a browser whose session has expired, where anybody may sit now."""
-    return {"title": _("Holdpoint has a message for you"), "body": _("Sign in to read it.")}
+    return {"title": "Holdpoint has a message for you", "body": "Sign in to read it."}
 
 
 def life(message: NoticeMessage, *, now: datetime) -> int:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.utils.dateformat import format as date_format
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.errors import DecisionRefused
 from approvals.impact import Impact
@@ -20,11 +18,11 @@ from . import sentences
 class ConsequencesChanged(DecisionRefused):
     """A decision that would do something else than its sender was shown."""
 
-    said = gettext_lazy("The effect of your decision changed after you opened this page. Review it, then send again.")
+    said = "The effect of your decision changed after you opened this page. Review it, then send again."
     code = "impact_changed"
 
     def __init__(self, impact: Impact | None, *, last: bool) -> None:
-        said = _(
+        said = (
             "Somebody approved this after you opened it. Yours is now the last approval needed, so it takes effect at "
             "once. Read what it does, then send it again."
         )
@@ -42,14 +40,14 @@ class RejectionStands(DecisionRefused):
     code = "rejection_stands"
 
     def __init__(self, name: str) -> None:
-        said = _("%(person)s rejected this, so your decision would change nothing. Ask them to take it back first.")
-        super().__init__(said % {"person": name})
+        said = f"{name} rejected this, so your decision would change nothing. Ask them to take it back first."
+        super().__init__(said)
 
 
 class DoneAlready(DecisionRefused):
     """An approval in bulk of what another run has done with the same arguments or key fields."""
 
-    said = gettext_lazy("The same was done before. Open the request to see when, and decide it by itself.")
+    said = "The same was done before. Open the request to see when, and decide it by itself."
     code = "done_already"
 
 
@@ -61,7 +59,7 @@ class RepeatNotConfirmed(DecisionRefused):
     def __init__(self, repeats: Sequence[Repeat], *, run: int) -> None:
         self.repeats = list(repeats)
         said = [sentences.told(each, at=_moment(each.at), here=run) for each in self.repeats]
-        super().__init__(" ".join([*said, _("Confirm that, or choose another decision.")]))
+        super().__init__(" ".join([*said, "Confirm that, or choose another decision."]))
 
     def facts(self) -> dict[str, Any]:
         return {"effects": [each.effect for each in self.repeats]}
@@ -71,4 +69,4 @@ def _moment(at: dt.datetime | None) -> str:
     if at is None:
         return ""
     here = at.astimezone(dt.UTC)
-    return _("on %(date)s at %(time)s UTC") % {"date": date_format(here, "j M Y"), "time": f"{here:%H:%M}"}
+    return f"on {date_format(here, 'j M Y')} at {here:%H:%M} UTC"

@@ -13,7 +13,6 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext as _
 
 from approvals.assignments import claims
 from approvals.assignments.errors import ClaimedByOther, SaidInTheirName
@@ -162,7 +161,7 @@ def _return_same(decisions: Iterable[Decision], by: User, submission: Submission
     if before is None:
         return
     if bytes(before.request) != request:
-        raise Invalid([problem(_("This form was sent before with other content; load the page again."))])
+        raise Invalid([problem("This form was sent before with other content; load the page again.")])
     raise _RecordedBefore(before)
 
 

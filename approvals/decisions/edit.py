@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.action import Action, editable, pinned_faults
 from approvals.cards.card import Card, scrubbed, state_veil
 from approvals.errors import EditRefused, Invalid, Problem, problem
@@ -28,7 +25,7 @@ from checkpoints.values.patch import Op
 from . import validators
 
 Verdict = Decision.Verdict
-NOTHING = gettext_lazy("Nothing is different from what is proposed; choose Approve, or change a value.")
+NOTHING = "Nothing is different from what is proposed; choose Approve, or change a value."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,14 +122,14 @@ def _wanted(card: Card, arguments: Mapping[str, Any], offered: Sequence[str]) ->
     for action_id, new in arguments.items():
         action = card.action(action_id)
         if action is None:
-            refused.append(problem(_("The gate has no such action."), action=action_id))
+            refused.append(problem("The gate has no such action.", action=action_id))
             continue
         rows = patch.changes(action.arguments, new)
         beyond = [row for row in rows if not _offers(action, _reach(row, action.arguments), offered)]
         refused += [_beyond(action, row["pointer"]) for row in beyond]
         wanted += [action] if rows else []
     refused += [
-        problem(_("Two actions share this value; edit it in one of them."), action=two.id, at=two.pointer)
+        problem("Two actions share this value; edit it in one of them.", action=two.id, at=two.pointer)
         for index, one in enumerate(wanted)
         for two in wanted[index + 1 :]
         if json_pointer.overlaps(one.pointer, two.pointer)
@@ -157,7 +154,7 @@ def _offers(action: Action, pointer: str, offered: Sequence[str]) -> bool:
 
 
 def _beyond(action: Action, pointer: str) -> Problem:
-    return problem(_("This cannot be edited here."), action=action.id, pointer=pointer, at=action.pointer + pointer)
+    return problem("This cannot be edited here.", action=action.id, pointer=pointer, at=action.pointer + pointer)
 
 
 def normal(plan: Plan, state: dict[str, Any], fault: Callable[[str, str], Problem]) -> dict[str, Any]:
@@ -202,12 +199,12 @@ def _refuse_beside(card: Card, wanted: Sequence[Action], state: dict[str, Any]) 
         owner = next(each for each in wanted if json_pointer.overlaps(each.pointer, other.pointer))
         within = other.pointer[len(owner.pointer) :] if json_pointer.covers(owner.pointer, other.pointer) else ""
         if not other.edits:
-            said = _("The action '%(action)s' asks about this too, and takes no edit.")
+            said = f"The action '{other.id}' asks about this too, and takes no edit."
         elif other.settled:
-            said = _("The action '%(action)s' asks about this too, and is refused.")
+            said = f"The action '{other.id}' asks about this too, and is refused."
         else:
-            said = _("The action '%(action)s' asks about this too, and would be left without it.")
-        refused.append(problem(said % {"action": other.id}, action=owner.id, pointer=within, at=other.pointer))
+            said = f"The action '{other.id}' asks about this too, and would be left without it."
+        refused.append(problem(said, action=owner.id, pointer=within, at=other.pointer))
     if refused:
         raise EditRefused(refused)
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext, gettext_lazy
-
 from approvals.cards import answer as answering
 from approvals.cards.card import Card, state_veil
 from approvals.engine_rules.gates import DECISION
@@ -26,11 +23,11 @@ from . import edit
 from .edit import CurrentProposal, NextProposal
 
 PART = "state"  # of a problem whose pointer is a place within the whole state
-NOT_OFFERED = gettext_lazy(
+NOT_OFFERED = (
     "This gate's policy does not let the state be edited as a whole: change the values of its actions, "
     "or ask for a policy that allows it."
 )
-BOTH = gettext_lazy("Change the values of the actions or the whole state, not both at once.")
+BOTH = "Change the values of the actions or the whole state, not both at once."
 
 
 def taken_at(gate: Gate) -> bool:
@@ -54,9 +51,7 @@ def rewritten(current: CurrentProposal, wanted: Mapping[str, Any]) -> NextPropos
         raise Invalid([fault(edit.NOTHING)])
     _refuse_kept(current, before, wanted)
     valid = edit.normal(current.plan, dict(wanted), fault)
-    unknown = [
-        fault(gettext("The agent's state has no such place; take it out."), at) for at in edit.dropped(wanted, valid)
-    ]
+    unknown = [fault("The agent's state has no such place; take it out.", at) for at in edit.dropped(wanted, valid)]
     if unknown:
         raise EditRefused(unknown)
     stays = {name for name in wanted if name in before and patch.same(wanted[name], before[name])}
@@ -94,7 +89,7 @@ def hidden(rows: Iterable[Mapping[str, Any]], card: Card, veil: redact.Redaction
     return found
 
 
-def fault(message: str | Promise, at: str = "") -> Problem:
+def fault(message: str, at: str = "") -> Problem:
     """Return a problem at a place within the state."""
     return problem(message, part=PART, pointer=at, at=at)
 
@@ -108,10 +103,8 @@ def _refuse_kept(current: CurrentProposal, before: Mapping[str, Any], wanted: Ma
     pointers = [action.pointer for action in current.card.actions if action.pointer]
     asked = [pointer for pointer in pointers if not json_pointer.has(wanted, pointer)]
     own = [name for name in (current.spec.feedback, DECISION) if name and not _alike(name, before, wanted)]
-    refused = [fault(gettext("The gate asks about this, so it has to stay; reject it instead."), at) for at in asked]
-    refused += [
-        fault(gettext("The gate writes this itself; leave it as it is."), json_pointer.join("", name)) for name in own
-    ]
+    refused = [fault("The gate asks about this, so it has to stay; reject it instead.", at) for at in asked]
+    refused += [fault("The gate writes this itself; leave it as it is.", json_pointer.join("", name)) for name in own]
     if refused:
         raise EditRefused(refused)
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from django.utils.translation import gettext_lazy
-
 from approvals.cards import verdicts
 from approvals.cards.action import RESPOND, Action
 from approvals.cards.card import Card
@@ -31,7 +29,7 @@ from .edit import CurrentProposal, NextProposal
 from .submission import Submission, Verdict
 
 QUOTED = 80  # characters of a title in somebody's comment
-UNCHANGED = gettext_lazy("Nothing of it is different from what is proposed; approve it, or change a value.")
+UNCHANGED = "Nothing of it is different from what is proposed; approve it, or change a value."
 
 
 def mixed(current: CurrentProposal, by_action: ActionVerdicts, *, by: str) -> NextProposal:

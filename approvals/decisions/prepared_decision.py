@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.cards import answer as answering
 from approvals.cards.action import APPROVE, is_empty
@@ -34,8 +32,8 @@ from .edit import CurrentProposal, NextProposal
 from .lost_race import lost_race
 from .submission import Submission, Verdict, check_form
 
-UNFILLED = gettext_lazy("Fill this in: nothing can be approved without it.")
-UNCHANGED = gettext_lazy("Change this value: the agent says that it cannot go on with it as it is.")
+UNFILLED = "Fill this in: nothing can be approved without it."
+UNCHANGED = "Change this value: the agent says that it cannot go on with it as it is."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +115,7 @@ def _refuse_untaken(asked: Card, card: Card) -> None:
     """Raise Invalid for each action that would run with a verdict which it does not take."""
     faults = []
     for action in card.untaken(asked):
-        words = _("This action does not take %(verdict)s. Choose one of %(verdicts)s.")
-        words %= {"verdict": APPROVE, "verdicts": ", ".join(action.verdicts)}
+        words = f"This action does not take {APPROVE}. Choose one of {', '.join(action.verdicts)}."
         faults.append(problem(words, action=action.id))
     if faults:
         raise Invalid(faults)
@@ -134,7 +131,7 @@ def _next(
         return None if same(made.card.to_json(), card.to_json()) else made
     if submission.verdict == Verdict.EDIT:
         if card.question is not None:
-            raise Invalid([problem(_("Choose one of the answers."), pointer="/verdict")])
+            raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
         made = edited(gate, proposal, arguments=submission.arguments, state=submission.state)
         return replace(made, card=_revived(made.card, made.changed))
     if submission.verdict == Verdict.ANSWER:
@@ -142,7 +139,7 @@ def _next(
         unchanged = same(answer, body["answer"])
         return None if unchanged else NextProposal(card=card, answer=answer, patch=[], kind=Verdict.ANSWER)
     if submission.verdict == Verdict.APPROVE and card.question is not None and body["answer"] is None:
-        raise Invalid([problem(_("Choose one of the answers."), pointer="/verdict")])
+        raise Invalid([problem("Choose one of the answers.", pointer="/verdict")])
     return None
 
 

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards import precondition
 from approvals.cards.card import Card
 from approvals.errors import EditRefused, Invalid, Problem, problem
@@ -20,8 +17,8 @@ from .edit_state import BOTH, fault
 
 COMMENT_LIMIT = 20_000  # characters
 MOST_NAMED = 100  # preconditions that one decision adds, and that it drops
-NO_REASON = gettext_lazy("Write why you reject this.")
-NO_THEN = gettext_lazy("Choose what happens after the rejection.")
+NO_REASON = "Write why you reject this."
+NO_THEN = "Choose what happens after the rejection."
 Verdict = Decision.Verdict
 Then = Decision.Then
 
@@ -67,7 +64,7 @@ class Submission:
 def check_key(submission: Submission) -> None:
     """Check the key before it is looked up, as PostgreSQL's text takes no U+0000. Raises Invalid."""
     if not 0 < len(submission.key) <= 80 or "\0" in submission.key or not submission.key.isprintable():
-        raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
+        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
 
 
 def _unwritable(refused: ValueRefused) -> Problem:
@@ -87,16 +84,16 @@ def check_form(submission: Submission, card: Card, policy: Policy) -> None:
     """Refuse what no gate under this policy could take, before anything else is checked. Raises Invalid."""
     faults = []
     if submission.verdict not in Verdict.values:
-        faults.append(problem(_("Choose approve, edit, reject or answer."), pointer="/verdict"))
+        faults.append(problem("Choose approve, edit, reject or answer.", pointer="/verdict"))
     if submission.verdicts and submission.verdict != Verdict.MIXED:
-        faults.append(problem(_("Say one verdict for all actions, or one for each of them."), pointer="/verdict"))
+        faults.append(problem("Say one verdict for all actions, or one for each of them.", pointer="/verdict"))
     if submission.verdict == Verdict.MIXED and submission.then == Then.BACK:
-        faults.append(problem(_("Only a rejection of all actions sends the run back."), pointer="/then"))
+        faults.append(problem("Only a rejection of all actions sends the run back.", pointer="/then"))
     if len(submission.comment) > COMMENT_LIMIT:
-        told = _("Write at most %(limit)s characters.") % {"limit": f"{COMMENT_LIMIT:,}"}
+        told = f"Write at most {COMMENT_LIMIT:,} characters."
         faults.append(problem(told, pointer="/comment"))
     if submission.answer is not None and submission.verdict != Verdict.ANSWER:
-        faults.append(problem(_("Only an answer takes a choice."), pointer="/answer"))
+        faults.append(problem("Only an answer takes a choice.", pointer="/answer"))
     if submission.verdict == Verdict.REJECT:
         if policy.reason_required and card.rejects and not submission.comment.strip():
             faults.append(problem(NO_REASON, pointer="/comment"))
@@ -105,30 +102,30 @@ def check_form(submission: Submission, card: Card, policy: Policy) -> None:
     if faults:
         raise Invalid(faults)
     if submission.arguments and submission.verdict != Verdict.EDIT:
-        raise EditRefused([problem(_("Only an edit takes new values."), action=name) for name in submission.arguments])
+        raise EditRefused([problem("Only an edit takes new values.", action=name) for name in submission.arguments])
     if submission.state is not None and submission.verdict != Verdict.EDIT:
-        raise EditRefused([fault(_("Only an edit of all that is asked takes a new state."))])
+        raise EditRefused([fault("Only an edit of all that is asked takes a new state.")])
     if submission.state is not None and submission.arguments:
         raise Invalid([fault(BOTH)])
 
 
 def _reject_faults(submission: Submission, card: Card) -> list[Problem]:
     if not card.rejects:
-        return [problem(_("Choose one of the answers; one of them stops the run."), pointer="/verdict")]
+        return [problem("Choose one of the answers; one of them stops the run.", pointer="/verdict")]
     if submission.then not in Then.values:
         return [problem(NO_THEN, pointer="/then")]
     if submission.then == Then.BACK and back_to(submission, card) not in card.back_to:
-        return [problem(_("Choose one of the steps that the run can be sent back to."), pointer="/back_to")]
+        return [problem("Choose one of the steps that the run can be sent back to.", pointer="/back_to")]
     return []
 
 
 def _precondition_faults(submission: Submission, card: Card) -> list[Problem]:
     named = {"preconditions": submission.preconditions, "dropped": submission.dropped}
     if submission.verdict == Verdict.REJECT:
-        told = _("A rejection runs nothing, so it takes no preconditions.")
+        told = "A rejection runs nothing, so it takes no preconditions."
         return [problem(told, pointer=f"/{name}") for name, ids in named.items() if ids]
     many = [
-        problem(_("Name at most %(limit)s.") % {"limit": MOST_NAMED}, pointer=f"/{name}")
+        problem(f"Name at most {MOST_NAMED}.", pointer=f"/{name}")
         for name, ids in named.items()
         if len(ids) > MOST_NAMED
     ]
@@ -138,12 +135,12 @@ def _precondition_faults(submission: Submission, card: Card) -> list[Problem]:
     faults = []
     for name, ids in named.items():
         unknown = [n for n, each in enumerate(ids) if each not in list(offered)]
-        faults += [problem(_("The gate offers no such precondition."), pointer=f"/{name}/{n}") for n in unknown]
+        faults += [problem("The gate offers no such precondition.", pointer=f"/{name}/{n}") for n in unknown]
     for n, each in enumerate(submission.dropped):
         if each in submission.preconditions:
-            faults.append(problem(_("This is added and dropped; say one of both."), pointer=f"/dropped/{n}"))
+            faults.append(problem("This is added and dropped; say one of both.", pointer=f"/dropped/{n}"))
         elif each in list(offered) and offered[each].required:
-            faults.append(problem(_("The agent requires this; you cannot drop it."), pointer=f"/dropped/{n}"))
+            faults.append(problem("The agent requires this; you cannot drop it.", pointer=f"/dropped/{n}"))
     return faults
 
 

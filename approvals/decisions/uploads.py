@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.utils.translation import gettext_lazy
-
 from approvals.errors import Invalid, problem
 from approvals.models import Gate, Proposal, Upload
 from checkpoints.retention import stray_artifacts
@@ -18,8 +16,8 @@ from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK, Reference
 from checkpoints.values.canonical_json import canonical
 
-FOREIGN = gettext_lazy("This file was not uploaded here; choose it in the form.")
-GONE = gettext_lazy("This file is not kept any more; choose it again.")
+FOREIGN = "This file was not uploaded here; choose it in the form."
+GONE = "This file is not kept any more; choose it again."
 
 
 def refuse_foreign(gate: Gate, standing: Proposal, saved: Mapping[str, Any], *wanted: Any) -> None:

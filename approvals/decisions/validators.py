@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.card import Card
 from approvals.errors import Refused
 from checkpoints.models import Plan
@@ -32,9 +30,7 @@ Redraw = Callable[[Plan, str, State, Mapping[str, Any]], "Card | None"]
 class NoValidator(Refused):
     """A plan that no validator of this server knows."""
 
-    said = gettext_lazy(
-        "This server does not know the agent's version, so it cannot check an edit; install it here or choose again."
-    )
+    said = "This server does not know the agent's version, so it cannot check an edit; install it here or choose again."
 
 
 _registered: list[tuple[Validate, Redraw | None]] = []

@@ -10,8 +10,6 @@ import datetime as dt
 import re
 from typing import TypeVar
 
-from django.utils.translation import gettext as _
-
 OFFSET = re.compile(r"[Zz]|[+-]\d{2}:?\d{2}|")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(:\d{2})?([Zz]|[+-]\d{2}:?\d{2})?")
 _CLOCK = re.compile(r"\d{2}:\d{2}(:\d{2})?")
@@ -60,29 +58,29 @@ def same_clock(one: str, other: str) -> bool:
 def joined(local: str, offset: str) -> str:
     """Join a moment from its two inputs. Raises ValueError with what to write instead."""
     offset = offset.strip()
-    _parsed(dt.datetime, local, _("Write a time as 2026-03-31T14:00."))
+    _parsed(dt.datetime, local, "Write a time as 2026-03-31T14:00.")
     if not OFFSET.fullmatch(offset) or not offset.isascii():
-        raise ValueError(_("Write the zone as an offset such as +02:00, as Z, or leave it empty."))
+        raise ValueError("Write the zone as an offset such as +02:00, as Z, or leave it empty.")
     seconds = "" if local.count(":") > 1 else ":00"
     whole = local + seconds + offset
-    _parsed(dt.datetime, whole, _("Write a time as 2026-03-31T14:00, and its zone as +02:00."))
+    _parsed(dt.datetime, whole, "Write a time as 2026-03-31T14:00, and its zone as +02:00.")
     return whole
 
 
 def date(text: str) -> str:
     """Read a day. Raises ValueError."""
-    return _parsed(dt.date, text, _("Write a date as 2026-03-31.")).isoformat()
+    return _parsed(dt.date, text, "Write a date as 2026-03-31.").isoformat()
 
 
 def clock(text: str) -> str:
     """Read a time of day. Raises ValueError."""
-    _parsed(dt.time, text, _("Write a time of day as 14:00."))
+    _parsed(dt.time, text, "Write a time of day as 14:00.")
     return f"{text}:00" if re.fullmatch(r"\d{2}:\d{2}", text) else text
 
 
 def moment(text: str) -> str:
     """Read a day and time in one text. Raises ValueError."""
-    _parsed(dt.datetime, text, _("Write a time as 2026-03-31T14:00:00+00:00."))
+    _parsed(dt.datetime, text, "Write a time as 2026-03-31T14:00:00+00:00.")
     return text
 
 

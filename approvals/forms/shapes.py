@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.schema.walk import Schema, branches, is_nullable, label_of, properties, resolved
 from checkpoints.values.artifacts import MARK
 
@@ -35,7 +33,7 @@ class Shape:
 
 
 RAW = Shape(kind="json", schema={})
-_KINDS = {  # not translated: branches are identified by it
+_KINDS = {
     "object": "object", "map": "object", "tuple": "list", "long": "text", "json": "raw JSON",
 }  # fmt: skip
 
@@ -137,8 +135,8 @@ def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
         return label
     true = " or ".join(texts.option(each) for each in what.options[:3]) if what.kind == "enum" else ""
     if quoted:
-        said = _("%(value)s, which they call “%(title)s”")
-        return said % {"value": true or _KINDS.get(what.kind, what.kind), "title": title}
+        said = f"{true or _KINDS.get(what.kind, what.kind)}, which they call “{title}”"
+        return said
     return f"{title} ({true})" if true and true != title else label
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from approvals.english import counted
 
 from .nodes import MISSING
 
@@ -16,14 +14,14 @@ LONGEST = 80
 def summary(value: Any) -> str:
     """Summarise a value: an object's first plain values, the beginning of a text, or how many items a list has."""
     if value is MISSING:
-        return _("nothing yet")
+        return "nothing yet"
     if isinstance(value, dict):
         plain = [
             _words(each) for each in value.values() if not isinstance(each, (dict, list)) and each not in ("", None)
         ]
-        return _cut(", ".join(plain[:3])) or _count(ngettext("%(count)s field", "%(count)s fields", len(value)), value)
+        return _cut(", ".join(plain[:3])) or counted(len(value), "field")
     if isinstance(value, list):
-        return _count(ngettext("%(count)s item", "%(count)s items", len(value)), value)
+        return counted(len(value), "item")
     return _cut(_words(value))
 
 
@@ -31,14 +29,10 @@ def _words(value: Any) -> str:
     if isinstance(value, str):
         return value[: LONGEST * 2]
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 300:
-        return _("a very long number")
-    named = {None: _("none"), True: _("yes"), False: _("no")}
+        return "a very long number"
+    named = {None: "none", True: "yes", False: "no"}
     return named[value] if value is None or isinstance(value, bool) else repr(value)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-
-
-def _count(said: str, value: Sized) -> str:
-    return said % {"count": f"{len(value):,}"}

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from checkpoints.errors import ValueRefused
 from checkpoints.values import artifacts, canonical_json
 
@@ -82,8 +80,12 @@ def _json(text: str) -> Any:
     try:
         return canonical_json.parse(text)
     except ValueRefused as refused:
-        said = _("Write JSON: it %(reason)s at %(place)s.") if refused.pointer else _("Write JSON: it %(reason)s.")
-        raise ValueError(said % {"reason": refused.reason, "place": refused.pointer}) from None
+        said = (
+            f"Write JSON: it {refused.reason} at {refused.pointer}."
+            if refused.pointer
+            else f"Write JSON: it {refused.reason}."
+        )
+        raise ValueError(said) from None
 
 
 def _file(text: str) -> Any:
@@ -92,7 +94,7 @@ def _file(text: str) -> Any:
     except ValueRefused:
         value = None
     if not artifacts.is_reference(value):
-        raise ValueError(_("Choose a file."))
+        raise ValueError("Choose a file.")
     return value
 
 
@@ -101,17 +103,17 @@ def _decimal(text: str) -> str:
         if not DECIMAL.fullmatch(text) or not text.isascii() or not Decimal(text).is_finite():
             raise InvalidOperation
     except InvalidOperation:
-        raise ValueError(_("Write a number with a point, such as 12.50.")) from None
+        raise ValueError("Write a number with a point, such as 12.50.") from None
     return text
 
 
 def _integer(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise ValueError(_("Write a whole number."))
+        raise ValueError("Write a whole number.")
     try:
         return int(text)
     except ValueError:
-        raise ValueError(_("This number has too many digits.")) from None
+        raise ValueError("This number has too many digits.") from None
 
 
 def _number(text: str) -> int | float:
@@ -119,7 +121,7 @@ def _number(text: str) -> int | float:
         return _integer(text)
     number = float(_decimal(text))
     if number in (float("inf"), float("-inf")):
-        raise ValueError(_("This number is too large."))
+        raise ValueError("This number is too large.")
     return number
 
 
@@ -128,7 +130,7 @@ def _boolean(text: str) -> bool:
         return True
     if text == "false":
         return False
-    raise ValueError(_("Choose yes or no."))
+    raise ValueError("Choose yes or no.")
 
 
 def _base64(text: str) -> str:
@@ -136,7 +138,7 @@ def _base64(text: str) -> str:
     try:
         base64.b64decode(plain.replace("-", "+").replace("_", "/") + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(_("Write base64, or choose a file.")) from None
+        raise ValueError("Write base64, or choose a file.") from None
     return plain
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hmac
 
 from django.conf import settings
-from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
 from approvals.cards.card import Card
@@ -66,6 +65,4 @@ def approve(gate_id: int, proposal: Proposal) -> None:
 def actor(policy: Policy, needs: Requirements) -> Actor:
     """Return the rule as the actor of its approval."""
     rules = ", ".join(needs.rules)
-    return Actor(
-        f"{BY_RULE}{policy.pk}", _("the rule %(rules)s of %(policy)s") % {"rules": rules, "policy": policy.name}
-    )
+    return Actor(f"{BY_RULE}{policy.pk}", f"the rule {rules} of {policy.name}")

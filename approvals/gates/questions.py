@@ -13,9 +13,6 @@ from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.errors import Invalid, problem
 from approvals.models import AgentQuestion, Gate
@@ -30,8 +27,8 @@ ASKED, ANSWERED, FAILED = "gate.question", "gate.answered", "gate.unanswered"
 MOST_OPEN = 3  # without an answer, at one gate
 MOST = 30  # at one gate, since each makes the agent work
 LONGEST_ANSWER = 8_000  # characters
-NO_HOOK = gettext_lazy("This agent takes no questions.")
-NOT_HERE = gettext_lazy("This server does not have the agent's code, so nobody can ask it.")
+NO_HOOK = "This agent takes no questions."
+NOT_HERE = "This server does not have the agent's code, so nobody can ask it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +47,10 @@ def register(agents: AnsweringAgents) -> None:
     _registered.append(agents)
 
 
-def why_not(gate: Gate) -> str | Promise:
+def why_not(gate: Gate) -> str:
     """Say why nobody can ask the gate's agent; "" where they can. Needs the gate's run with its plan."""
     if gate.status != Gate.Status.OPEN:
-        return _("This gate is closed.")
+        return "This gate is closed."
     if gate.run.plan.external:
         return ""
     known = [each.answers(gate.run.plan) for each in _registered]
@@ -99,8 +96,8 @@ def end(question: AgentQuestion, text: str, *, by: Actor, failed: bool = False, 
 def cut(text: str) -> str:
     """Shorten an answer that nobody would read, and say by how much."""
     more = len(text) - LONGEST_ANSWER
-    words = _("… and %(count)s more characters")
-    return text[:LONGEST_ANSWER] + words % {"count": f"{more:,}"} if more > 0 else text
+    words = f"… and {more:,} more characters"
+    return text[:LONGEST_ANSWER] + words if more > 0 else text
 
 
 def _refuse(gate: Gate) -> None:
@@ -109,10 +106,10 @@ def _refuse(gate: Gate) -> None:
         raise Invalid([problem(said, pointer="/text")])
     asked = gate.questions
     if asked.filter(status=AgentQuestion.Status.ASKED).count() >= MOST_OPEN:
-        words = _("%(count)s questions here have no answer yet. Wait for one of them.") % {"count": MOST_OPEN}
+        words = f"{MOST_OPEN} questions here have no answer yet. Wait for one of them."
         raise Invalid([problem(words, pointer="/text")])
     if asked.count() >= MOST:
-        words = _("This gate has had %(count)s questions, which is the most.") % {"count": MOST}
+        words = f"This gate has had {MOST} questions, which is the most."
         raise Invalid([problem(words, pointer="/text")])
 
 

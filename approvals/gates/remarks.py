@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from approvals.errors import Invalid, problem
 from approvals.models import Gate
@@ -32,13 +31,7 @@ def remark(gate: Gate, *, by: User, text: str, key: str) -> bool:
         if key in keys:
             return False
         if len(keys) >= MOST_EACH:
-            raise Invalid(
-                [
-                    problem(
-                        _("You have already written %(count)s comments here.") % {"count": MOST_EACH}, pointer="/text"
-                    )
-                ]
-            )
+            raise Invalid([problem(f"You have already written {MOST_EACH} comments here.", pointer="/text")])
         held.found_by(by.pk)
         held.say("gate.remarked", by=actors.of_user(by), data={"key": key}, text=words)
         mentions.tell(held, words, by=by)
@@ -49,9 +42,9 @@ def checked(text: str, key: str) -> str:
     """Return what somebody writes at a gate as it is kept. Raises Invalid for no words, too many, or a bad key."""
     words = text.replace("\r\n", "\n").strip()
     if not words:
-        raise Invalid([problem(_("Write something first."), pointer="/text")])
+        raise Invalid([problem("Write something first.", pointer="/text")])
     if len(words) > MOST:
-        raise Invalid([problem(_("Write at most %(limit)s characters.") % {"limit": f"{MOST:,}"}, pointer="/text")])
+        raise Invalid([problem(f"Write at most {MOST:,} characters.", pointer="/text")])
     if not 0 < len(key) <= 80 or not key.isprintable():
-        raise Invalid([problem(_("Send a key of 1 to 80 characters."), pointer="/key")])
+        raise Invalid([problem("Send a key of 1 to 80 characters.", pointer="/key")])
     return words

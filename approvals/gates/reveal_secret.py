@@ -9,7 +9,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.translation import gettext_lazy
 
 from approvals.cards.card import state_veil
 from approvals.errors import Refused
@@ -29,13 +28,13 @@ from . import state_secrets
 class NotRevealed(Refused):
     """Nothing was shown."""
 
-    said = gettext_lazy("There is no secret at this place.")
+    said = "There is no secret at this place."
 
 
 class RevealNotAllowed(NotRevealed):
     """A person who may not reveal secrets of this team."""
 
-    said = gettext_lazy("You need the permission to see secrets of this team's runs.")
+    said = "You need the permission to see secrets of this team's runs."
 
 
 def may(user: User, team_id: int) -> bool:

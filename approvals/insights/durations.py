@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
-
 # Key -> (its words, the time that it ends at; None: no end).
-SPANS: dict[str, tuple[str | Promise, timedelta | None]] = {
-    "5m": (_("within 5 min"), timedelta(minutes=5)),
-    "1h": (_("5 min to 1 h"), timedelta(hours=1)),
-    "8h": (_("1 h to 8 h"), timedelta(hours=8)),
-    "1d": (_("8 h to a day"), timedelta(days=1)),
-    "more": (_("longer than a day"), None),
+SPANS: dict[str, tuple[str, timedelta | None]] = {
+    "5m": ("within 5 min", timedelta(minutes=5)),
+    "1h": ("5 min to 1 h", timedelta(hours=1)),
+    "8h": ("1 h to 8 h", timedelta(hours=8)),
+    "1d": ("8 h to a day", timedelta(days=1)),
+    "more": ("longer than a day", None),
 }
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints.values import canonical_json
 
@@ -16,15 +15,15 @@ class Decision(models.Model):
     """One reviewer's decision. Never changed but for `counts`, which ends with the proposal or the authority."""
 
     class Verdict(models.TextChoices):
-        APPROVE = "approve", _("Approved")
-        EDIT = "edit", _("Approved with an edit")
-        REJECT = "reject", _("Rejected")
-        ANSWER = "answer", _("Answered")  # a recovery gate's question
-        MIXED = "mixed", _("Decided action by action")
+        APPROVE = "approve", "Approved"
+        EDIT = "edit", "Approved with an edit"
+        REJECT = "reject", "Rejected"
+        ANSWER = "answer", "Answered"  # a recovery gate's question
+        MIXED = "mixed", "Decided action by action"
 
     class Then(models.TextChoices):
-        STOP = "stop", _("Stop the run")
-        BACK = "back", _("Send it back")
+        STOP = "stop", "Stop the run"
+        BACK = "back", "Send it back"
 
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="decisions", db_index=False)
     proposal = models.ForeignKey("approvals.Proposal", on_delete=models.CASCADE, related_name="decisions")

@@ -9,8 +9,6 @@ from django.conf import settings
 from django.db import connection, models, transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.outbound.sending import GONE, WORDS, SendResult
 from checkpoints.actors import Actor
@@ -96,9 +94,9 @@ class Delivery(models.Model):
 
     class Status(models.TextChoices):
         # pending -> delivered | failed; delivered | failed -> pending, sent again by order
-        PENDING = "pending", gettext_lazy("Pending")
-        DELIVERED = "delivered", gettext_lazy("Delivered")
-        FAILED = "failed", gettext_lazy("Failed")
+        PENDING = "pending", "Pending"
+        DELIVERED = "delivered", "Delivered"
+        FAILED = "failed", "Failed"
 
     webhook = models.ForeignKey(
         "approvals.Webhook", on_delete=models.PROTECT, related_name="deliveries", db_index=False
@@ -214,11 +212,11 @@ class Attempt(models.Model):
     @property
     def why(self) -> str:
         """Describe the attempt's result."""
-        return words(self.result) if self.result else _("On its way.")
+        return words(self.result) if self.result else "On its way."
 
 
 def words(result: str) -> str:
     """Describe a result code for people."""
     if result.startswith("http_"):
-        return _("The receiver answered %(status)s.") % {"status": result.removeprefix("http_")}
+        return f"The receiver answered {result.removeprefix('http_')}."
     return str(WORDS.get(result, ""))

@@ -9,7 +9,6 @@ from typing import Any
 from django.conf import settings
 from django.db import models, transaction
 from django.db.models.functions import Now
-from django.utils.translation import gettext
 
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.values import canonical_json
@@ -45,13 +44,13 @@ class DraftQuerySet(models.QuerySet["Draft"]):
         """
         with transaction.atomic():
             if not Gate.objects.select_for_update().open().filter(pk=gate.pk).exists():
-                raise NotKept(gettext("The gate is closed; a draft can no longer be sent."))
+                raise NotKept("The gate is closed; a draft can no longer be sent.")
             if Decision.objects.filter(gate=gate, user=by, key=key).exists():
-                raise NotKept(gettext("This form was sent already."))
+                raise NotKept("This form was sent already.")
             stands = self.filter(gate=gate, user=by).first()
             known = stands is None or stands.kept_at.isoformat() == seen or stands.fields.get("key") == key
             if seen is not None and not known:
-                raise NotKept(gettext("A newer draft exists in another tab. Reload to see it."))
+                raise NotKept("A newer draft exists in another tab. Reload to see it.")
             body = canonical_json.canonical({**fields, "key": key})
             if stands is not None and (bytes(stands.body), stands.proposal) == (body, proposal):
                 return (

@@ -18,7 +18,6 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Case, Count, F, Q, Value, When
 from django.db.models.functions import Concat, Now
-from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import Card
 from approvals.cards.stored import card_of
@@ -45,7 +44,7 @@ WAYS = (  # see checkpoints.access.permissions
 )
 OPEN = Q(status="open")
 URGENT = ("deadline", "opened_at", "id")
-REVIEWERS = ("add_reviewers", "May add teams to the reviewers of a gate")  # not translated: as Django's own
+REVIEWERS = ("add_reviewers", "May add teams to the reviewers of a gate")
 LATEST = (F("closed_at").desc(), F("id").desc())
 LONGEST = ("opened_at", "id")
 LARGEST = (F("amount_currency").desc(), F("amount_value").desc(), F("id").desc())
@@ -112,20 +111,20 @@ class Gate(models.Model):
 
     class Status(models.TextChoices):
         # open -> decided | expired | withdrawn
-        OPEN = "open", _("Open")
-        DECIDED = "decided", _("Decided")
-        EXPIRED = "expired", _("Expired")
-        WITHDRAWN = "withdrawn", _("Withdrawn")
+        OPEN = "open", "Open"
+        DECIDED = "decided", "Decided"
+        EXPIRED = "expired", "Expired"
+        WITHDRAWN = "withdrawn", "Withdrawn"
 
     class Kind(models.TextChoices):
-        REVIEW = "review", _("Asks for a decision")
-        RECOVERY = "recovery", _("Asks how to go on after a fault")
+        REVIEW = "review", "Asks for a decision"
+        RECOVERY = "recovery", "Asks how to go on after a fault"
 
     class Risk(models.TextChoices):
-        LOW = "low", _("Low")
-        MEDIUM = "medium", _("Medium")
-        HIGH = "high", _("High")
-        CRITICAL = "critical", _("Critical")
+        LOW = "low", "Low"
+        MEDIUM = "medium", "Medium"
+        HIGH = "high", "High"
+        CRITICAL = "critical", "Critical"
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="gates", db_index=False)
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="gates", db_index=False)

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db import models
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from approvals.cards import verdicts
 from approvals.cards.action import REJECT, Action, SettledAction
@@ -22,13 +21,13 @@ class Outcome(models.Model):
     """The outcome of a gate, written in the transaction that closes it and read by the runner. Never changed."""
 
     class Kind(models.TextChoices):
-        APPROVED = "approved", _("Approved")
-        EDITED = "edited", _("Approved with an edit")
-        REJECTED = "rejected", _("Rejected")
-        ANSWERED = "answered", _("Answered")
-        MIXED = "mixed", _("Decided action by action")  # some actions were refused or answered; the others may run
-        EXPIRED = "expired", _("Expired: nobody answered in time")
-        WITHDRAWN = "withdrawn", _("Withdrawn")
+        APPROVED = "approved", "Approved"
+        EDITED = "edited", "Approved with an edit"
+        REJECTED = "rejected", "Rejected"
+        ANSWERED = "answered", "Answered"
+        MIXED = "mixed", "Decided action by action"  # some actions were refused or answered; the others may run
+        EXPIRED = "expired", "Expired: nobody answered in time"
+        WITHDRAWN = "withdrawn", "Withdrawn"
 
     gate = models.OneToOneField("approvals.Gate", on_delete=models.PROTECT, related_name="outcome")
     proposal = models.ForeignKey("approvals.Proposal", on_delete=models.PROTECT, related_name="+")  # the final one

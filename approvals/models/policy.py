@@ -12,7 +12,6 @@ from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.functional import cached_property
-from django.utils.translation import gettext_lazy as _
 
 from approvals.errors import NoSuchPolicy, UnprovenPolicy
 from checkpoints.access import permissions, token_scope
@@ -133,28 +132,28 @@ class Policy(models.Model):
     """One version of a policy. A change is a new version; a gate keeps the one it was opened under."""
 
     class OnExpiry(models.TextChoices):
-        EXPIRE = "expire", _("Expire: nothing runs, the agent is told that nobody answered in time")
-        STOP = "stop", _("Stop: the run ends, even if the agent has another way to go on")
-        ROLLBACK = "rollback", _("Roll back: the run ends, and what it did is undone where that is possible")
-        ESCALATE = "escalate", _("Escalate: the next group is asked")
-        APPROVE = "approve", _("Approve when nobody answered in time")
+        EXPIRE = "expire", "Expire: nothing runs, the agent is told that nobody answered in time"
+        STOP = "stop", "Stop: the run ends, even if the agent has another way to go on"
+        ROLLBACK = "rollback", "Roll back: the run ends, and what it did is undone where that is possible"
+        ESCALATE = "escalate", "Escalate: the next group is asked"
+        APPROVE = "approve", "Approve when nobody answered in time"
 
     class StepUpMethod(models.TextChoices):
-        ANY = "any", _("Password, passkey or a code from an app")
-        PASSKEY = "passkey", _("Passkey only")
+        ANY = "any", "Password, passkey or a code from an app"
+        PASSKEY = "passkey", "Passkey only"
 
     class Leaves(models.TextChoices):
         """The part of a gate that messages to people may hold."""
 
-        NUMBER = "number", _("Only that something waits: the gate's number, its team and its deadline")
-        TITLE = "title", _("Its title too")
-        FACTS = "facts", _("Its title and facts: amount, for whom, risk, and the actions' names")
-        ALL = "all", _("All that the actions show, except for secrets")
+        NUMBER = "number", "Only that something waits: the gate's number, its team and its deadline"
+        TITLE = "title", "Its title too"
+        FACTS = "facts", "Its title and facts: amount, for whom, risk, and the actions' names"
+        ALL = "all", "All that the actions show, except for secrets"
 
     class BulkRisk(models.TextChoices):
-        NONE = "none", _("None: each gate is decided by itself")
-        LOW = "low", _("Low risk")
-        MEDIUM = "medium", _("Low and medium risk")
+        NONE = "none", "None: each gate is decided by itself"
+        LOW = "low", "Low risk"
+        MEDIUM = "medium", "Low and medium risk"
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="policies", db_index=False)
     name = models.SlugField(max_length=60, db_index=False)
@@ -171,20 +170,20 @@ class Policy(models.Model):
     deadline = models.DurationField(null=True, blank=True)
     on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices, default=OnExpiry.EXPIRE)
     whole_state = models.BooleanField(
-        _("allow editing the whole state"),
+        "allow editing the whole state",
         default=False,
         db_default=False,
-        help_text=_(
+        help_text=(
             "Reviewers may edit the run's whole saved state as JSON, not only the values that the gate asks about. The "
             "agent's own rules still check the edit, and others must approve again. If a gate has several actions with "
             "a verdict each, only the API accepts such an edit."
         ),
     )
     reason_required = models.BooleanField(
-        _("require a reason to reject"),
+        "require a reason to reject",
         default=True,
         db_default=True,
-        help_text=_("The reason is kept with the decision. The agent reads it if the run is sent back."),
+        help_text="The reason is kept with the decision. The agent reads it if the run is sent back.",
     )
     step_up = models.BooleanField(default=False, db_default=False)  # only after a recent confirmation of who decides
     step_up_method = models.CharField(
@@ -192,19 +191,19 @@ class Policy(models.Model):
     )
     # Policies that are made in the administration begin without; those from before it existed have it.
     tokens_decide = models.BooleanField(
-        _("API tokens may decide"),
+        "API tokens may decide",
         default=True,
         db_default=True,
-        help_text=_(
+        help_text=(
             "Reviewers may also decide by a token of their own with the scope gates:decide, as in a terminal or a "
             "script. Otherwise they decide only on the gate's page. An agent's token never decides."
         ),
     )
     registered_only = models.BooleanField(
-        _("registered tools only"),
+        "registered tools only",
         default=False,
         db_default=False,
-        help_text=_(
+        help_text=(
             "Every action must name a tool that is registered for the team, and match its schema. Other requests of "
             "external agents are refused; a run of an agent on this server is held, and people are asked how to "
             "continue."
@@ -218,11 +217,11 @@ class Policy(models.Model):
     # The pause after the second rejection of the same, see approvals.policy.pacing.
     pause = models.DurationField(default=PAUSE, db_default=PAUSE, null=True, blank=True)
     auto_sample = models.PositiveSmallIntegerField(
-        _("sample of automatic approvals"),
+        "sample of automatic approvals",
         default=SAMPLE,
         db_default=SAMPLE,
         validators=[MaxValueValidator(100)],
-        help_text=_(
+        help_text=(
             "Percent of the gates that a rule would approve by itself which people decide all the same. The insights "
             "compare their verdicts with the rule's."
         ),
@@ -237,12 +236,12 @@ class Policy(models.Model):
     undo_window = models.DurationField(null=True, blank=True)
     # The highest risk at which several gates may be decided together, see approvals.policy.bulk.
     bulk_risk = models.CharField(
-        _("decided together up to"),
+        "decided together up to",
         max_length=6,
         choices=BulkRisk.choices,
         default=BulkRisk.LOW,
         db_default=BulkRisk.LOW,
-        help_text=_(
+        help_text=(
             "Reviewers may decide several gates of one kind together from the inbox, if none has a higher risk. High "
             "and critical risk are always decided one by one."
         ),

@@ -9,7 +9,6 @@ from django.contrib.auth.models import Group, User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints.values.canonical_json import decode
 
@@ -21,10 +20,10 @@ class PolicyChange(models.Model):
 
     class Status(models.TextChoices):
         # waiting -> confirmed | refused | outdated
-        WAITING = "waiting", _("Waits for a second person")
-        CONFIRMED = "confirmed", _("Confirmed")
-        REFUSED = "refused", _("Refused")
-        OUTDATED = "outdated", _("Outdated: another version was written meanwhile")
+        WAITING = "waiting", "Waits for a second person"
+        CONFIRMED = "confirmed", "Confirmed"
+        REFUSED = "refused", "Refused"
+        OUTDATED = "outdated", "Outdated: another version was written meanwhile"
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+")
     name = models.SlugField(max_length=60, db_index=False)

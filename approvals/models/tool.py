@@ -10,7 +10,6 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from approvals.cards.card import IDENTIFIER
 from approvals.schema.walk import Schema
@@ -44,30 +43,30 @@ class Tool(models.Model):
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="tools", db_index=False)
     name = models.CharField(
         max_length=100,
-        validators=[RegexValidator(rf"\A(?:{IDENTIFIER.pattern})\Z", _("Write plain letters, digits and . : _ -"))],
-        help_text=_("The name that agents use, such as bank.wire. If the team has it, saving makes its next version."),
+        validators=[RegexValidator(rf"\A(?:{IDENTIFIER.pattern})\Z", "Write plain letters, digits and . : _ -")],
+        help_text="The name that agents use, such as bank.wire. If the team has it, saving makes its next version.",
     )
     version = models.PositiveIntegerField(default=1)
-    title = models.CharField(max_length=200, help_text=_("What it does, as reviewers read it, such as “Wire money”."))
+    title = models.CharField(max_length=200, help_text="What it does, as reviewers read it, such as “Wire money”.")
     schema: models.JSONField[Schema, Schema] = models.JSONField("arguments")  # checked by approvals.tools.schemas
     pinned: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     risk = models.CharField(
         max_length=8,
         choices=Gate.Risk.choices,
         default=Gate.Risk.HIGH,
-        help_text=_("The lowest risk of a gate with this tool. An agent can state a higher risk, but not a lower one."),
+        help_text="The lowest risk of a gate with this tool. An agent can state a higher risk, but not a lower one.",
     )
-    irreversible = models.BooleanField(_("cannot be undone"), default=False)
+    irreversible = models.BooleanField("cannot be undone", default=False)
     undo = models.CharField(
-        _("undone by"),
+        "undone by",
         max_length=100,
         blank=True,
-        help_text=_("What undoes it, as reviewers read it, such as bank.recall. Empty: unknown."),
+        help_text="What undoes it, as reviewers read it, such as bank.recall. Empty: unknown.",
     )
     used = models.BooleanField(
-        _("in use"),
+        "in use",
         default=True,
-        help_text=_("When off, the tool counts as not registered from this version on."),
+        help_text="When off, the tool counts as not registered from this version on.",
     )
     # False: milder than the version before, until a second person saves the same; see policy_changes.tool_changes.
     counts = models.BooleanField(default=True, db_default=True, editable=False)

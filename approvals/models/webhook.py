@@ -9,8 +9,6 @@ from django.contrib.auth.models import Group, User
 from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.outbound import signing, targets
 from checkpoints import actors
@@ -54,10 +52,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
         there = self.filter(team=team).exclude(status=Webhook.Status.REMOVED).count()
         if there < MOST:
             return ""
-        return _("%(team)s has %(count)s webhooks, which is the most. Remove one first.") % {
-            "team": team.name,
-            "count": there,
-        }
+        return f"{team.name} has {there} webhooks, which is the most. Remove one first."
 
     def make(self, *, team: Group, url: str, agent: str = "", purpose: str = "", by: Actor) -> tuple[Webhook, str]:
         """Make a webhook and its secret, with its event. Raises WebhookRefused."""
@@ -81,17 +76,17 @@ class Webhook(models.Model):
 
     class Status(models.TextChoices):
         # enabled <-> disabled; enabled | disabled -> removed
-        ENABLED = "enabled", gettext_lazy("Enabled")
-        DISABLED = "disabled", gettext_lazy("Disabled")
-        REMOVED = "removed", gettext_lazy("Removed")
+        ENABLED = "enabled", "Enabled"
+        DISABLED = "disabled", "Disabled"
+        REMOVED = "removed", "Removed"
 
     class Reason(models.TextChoices):
         """The reason why it is disabled."""
 
-        BY_HAND = "by_hand", gettext_lazy("Somebody disabled it")
-        GONE = "gone", gettext_lazy("The receiver answered 410: it accepts no more messages")
-        FAILING = "failing", gettext_lazy("Nothing could be delivered for days")
-        SECRET_LOST = "secret_lost", gettext_lazy("The key that its secret was made with is gone: rotate the secret")
+        BY_HAND = "by_hand", "Somebody disabled it"
+        GONE = "gone", "The receiver answered 410: it accepts no more messages"
+        FAILING = "failing", "Nothing could be delivered for days"
+        SECRET_LOST = "secret_lost", "The key that its secret was made with is gone: rotate the secret"
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+")
     agent = models.CharField(max_length=100, blank=True, default="")  # empty: all of the team's

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.accounts import password_reset
 from approvals.accounts.methods import ProofMethod
@@ -24,14 +21,14 @@ from .moments import moment
 
 PASSWORD, ADDED, CHANGED = "user.password_changed", "user.factor_added", "user.changed"
 # Kind of the event -> what the message says.
-CHANGES: dict[str, str | Promise] = {
-    PASSWORD: gettext_lazy("The password was changed."),
-    ADDED: gettext_lazy("A passkey was added."),
-    "user.factor_removed": gettext_lazy("A second factor was removed."),
-    "user.recovery_codes_made": gettext_lazy("New recovery codes were made."),
-    "user.linked": gettext_lazy("Single sign-on was linked."),
-    "user.unlinked": gettext_lazy("Single sign-on was unlinked."),
-    CHANGED: gettext_lazy("A new password was set."),  # in the administration
+CHANGES: dict[str, str] = {
+    PASSWORD: "The password was changed.",
+    ADDED: "A passkey was added.",
+    "user.factor_removed": "A second factor was removed.",
+    "user.recovery_codes_made": "New recovery codes were made.",
+    "user.linked": "Single sign-on was linked.",
+    "user.unlinked": "Single sign-on was unlinked.",
+    CHANGED: "A new password was set.",  # in the administration
 }
 
 
@@ -62,23 +59,23 @@ def of_change(user: User, event: Event) -> NoticeMessage:
     said = canonical_json.decode(bytes(event.data))
     changed = str(CHANGES[event.kind])
     if event.kind == PASSWORD and _by_link(event, said):
-        changed = _("The password was reset by a link that was sent to this address.")
+        changed = "The password was reset by a link that was sent to this address."
     elif event.kind == ADDED and said.get("factor") == ProofMethod.CODE:
-        changed = _("An authenticator app was added.")
-    facts = [MessageFact(_("Changed"), changed), _account(user), MessageFact(_("When"), moment(event.at, "UTC"))]
+        changed = "An authenticator app was added."
+    facts = [MessageFact("Changed", changed), _account(user), MessageFact("When", moment(event.at, "UTC"))]
     if event.actor != event.subject and event.actor != actors.SYSTEM.id:
-        facts.append(MessageFact(_("By"), _("an administrator")))
+        facts.append(MessageFact("By", "an administrator"))
     elif said.get("address"):
-        facts.append(MessageFact(_("From"), str(said["address"])))
+        facts.append(MessageFact("From", str(said["address"])))
     return NoticeMessage(
         kind=NoticeKind.ACCOUNT,
-        subject=_("How you sign in to Holdpoint was changed"),
+        subject="How you sign in to Holdpoint was changed",
         title="",
         facts=tuple(facts),
-        reason=_("If this was not you, sign out all other sessions there, and tell an administrator."),
+        reason="If this was not you, sign out all other sessions there, and tell an administrator.",
         link=building.absolute("/account/sessions/"),
         settings_link="",
-        button=_("See your sessions"),
+        button="See your sessions",
     )
 
 
@@ -86,16 +83,16 @@ def of_new_password(user: User) -> NoticeMessage:
     """Build the message with the link to set a new password, which is made now: nothing stores it."""
     return NoticeMessage(
         kind=NoticeKind.RESET,
-        subject=_("Set a new password for Holdpoint"),
+        subject="Set a new password for Holdpoint",
         title="",
-        facts=(_account(user), MessageFact(_("The link works"), _("once, within one hour"))),
-        reason=_(
+        facts=(_account(user), MessageFact("The link works", "once, within one hour")),
+        reason=(
             "Somebody, probably you, asked for a new password. Opening the link changes nothing by itself. "
             "If you did not ask, ignore this mail."
         ),
         link=building.absolute(password_reset.path(user)),
         settings_link="",
-        button=_("Set a new password"),
+        button="Set a new password",
         urgency=Urgency.HIGH,
     )
 
@@ -105,15 +102,15 @@ def test() -> NoticeMessage:
     page = building.settings_page()
     return NoticeMessage(
         kind=NoticeKind.TEST,
-        subject=_("A test message"),
+        subject="A test message",
         title="",
-        reason=_("You asked for this on the page of your notification settings. Messages arrive."),
+        reason="You asked for this on the page of your notification settings. Messages arrive.",
         link=page,
         settings_link=page,
-        button=_("Open the settings"),
+        button="Open the settings",
     )
 
 
 def _account(user: User) -> MessageFact:
-    named = _("%(name)s at %(origin)s") % {"name": user.get_username(), "origin": settings.HOLDPOINT_ORIGINS[0]}
-    return MessageFact(_("Account"), named)
+    named = f"{user.get_username()} at {settings.HOLDPOINT_ORIGINS[0]}"
+    return MessageFact("Account", named)

@@ -8,10 +8,9 @@ from urllib.parse import urljoin
 
 from django.conf import settings
 from django.urls import reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from approvals.cards.action import Action
+from approvals.english import plural
 from approvals.models import Delegation, Gate, Outcome, Policy, Proposal
 from approvals.presentation.gate_facts.provenance import Provenance
 from approvals.presentation.text.exact_call import IN_MESSAGES
@@ -58,8 +57,8 @@ def of_gate(
     title = plain(gate.title, limit=TITLE) if _may(gate, Leaves.TITLE) else ""
     title = source.in_a_line(title, named=_may(gate, Leaves.FACTS))
     by = by if may_name(gate) else ""
-    ended = (how_it_ended(outcome) if may_name(gate) else _("This gate has ended.")) if outcome else ""
-    ended = _("%(ended)s Nothing has run since.") % {"ended": ended} if stuck else ended
+    ended = (how_it_ended(outcome) if may_name(gate) else "This gate has ended.") if outcome else ""
+    ended = f"{ended} Nothing has run since." if stuck else ended
     return NoticeMessage(
         kind=kind,
         subject=_subject(gate, kind, title, ended, by),
@@ -68,7 +67,7 @@ def of_gate(
         sections=tuple(_sections(standing, source)) if _may(gate, Leaves.ALL) else (),
         link=absolute(reverse("gate", args=[gate.pk])),
         settings_link=settings_page(),
-        button=_("See the gate") if ended else _("Open the gate"),
+        button="See the gate" if ended else "Open the gate",
         urgency=urgency,
         gate=gate.pk,
         thread=f"gate-{gate.pk}",
@@ -79,35 +78,34 @@ def of_gate(
 
 def reason_for(kind: NoticeKind, gate: Gate, *, again: bool, by: str) -> str:
     """Say why somebody gets a message about the gate. `again`: their earlier decision counts no more."""
-    names = {"team": plain(gate.team.name, limit=80), "by": plain(by, limit=80)}
+    team, by = plain(gate.team.name, limit=80), plain(by, limit=80)
     match kind:
         case NoticeKind.ASKED if again:
-            return _("You get this because your earlier decision on this gate of %(team)s no longer counts.") % names
+            return f"You get this because your earlier decision on this gate of {team} no longer counts."
         case NoticeKind.ASKED if by:
-            return _("You get this because %(by)s asked you to act on this gate of %(team)s.") % names
+            return f"You get this because {by} asked you to act on this gate of {team}."
         case NoticeKind.ASKED | NoticeKind.REMINDER:
-            return _("You get this because you may decide this gate of %(team)s.") % names
+            return f"You get this because you may decide this gate of {team}."
         case NoticeKind.DECIDED:
-            return _("You get this because you were asked about this gate of %(team)s.") % names
+            return f"You get this because you were asked about this gate of {team}."
         case NoticeKind.MENTION:
-            return _("You get this because somebody wrote your name in the gate's conversation.")
+            return "You get this because somebody wrote your name in the gate's conversation."
         case NoticeKind.HANDOVER:
-            return _("You get this because you had claimed this gate of %(team)s.") % names
+            return f"You get this because you had claimed this gate of {team}."
         case _:
-            return _("You get this because you started the run that asked, or decided the gate.")
+            return "You get this because you started the run that asked, or decided the gate."
 
 
 def of_run(run: Run) -> NoticeMessage:
     """Build the message that a run failed, for the person who started it."""
-    names = {"run": run, "agent": plain(run.plan.agent, limit=100)}
     return NoticeMessage(
         kind=NoticeKind.MY_RUN,
-        subject=_("Your run %(run)s of %(agent)s failed") % names,
+        subject=f"Your run {run} of {plain(run.plan.agent, limit=100)} failed",
         title="",
-        reason=_("You get this because you started the run."),
+        reason="You get this because you started the run.",
         link=absolute(reverse("run", args=[run.pk])),
         settings_link=settings_page(),
-        button=_("See the run"),
+        button="See the run",
         urgency=Urgency.LOW,
         thread=f"run-{run.pk}",
     )
@@ -119,13 +117,13 @@ def of_time_away(away: Delegation, zone: str) -> NoticeMessage:
     name = plain(of_user(away.person).name, limit=80)
     return NoticeMessage(
         kind=NoticeKind.HANDOVER,
-        subject=_("You decide for %(person)s while they are away") % {"person": name},
+        subject=f"You decide for {name} while they are away",
         title="",
-        facts=(MessageFact(_("From"), begins), MessageFact(_("Until"), ends)),
-        reason=_("You get this because %(person)s named you to decide for them.") % {"person": name},
+        facts=(MessageFact("From", begins), MessageFact("Until", ends)),
+        reason=f"You get this because {name} named you to decide for them.",
         link=absolute(reverse("away")),
         settings_link=settings_page(),
-        button=_("See for whom you decide"),
+        button="See for whom you decide",
     )
 
 
@@ -133,18 +131,18 @@ def of_many(kind: NoticeKind, items: Sequence[NoticeMessage], *, reason: str, mo
     """Build one message that lists gates which wait. `more`: others wait, too."""
     count = len(items)
     said = (
-        _("More than %(count)s gates wait for your decision")
+        f"More than {count} gates wait for your decision"
         if more
-        else ngettext("%(count)s gate waits for your decision", "%(count)s gates wait for your decision", count)
+        else (f"{count} gate waits for your decision" if count == 1 else f"{count} gates wait for your decision")
     )
     return NoticeMessage(
         kind=kind,
-        subject=said % {"count": count},
+        subject=said,
         title="",
         reason=reason,
         link=absolute("/"),
         settings_link=settings_page(),
-        button=_("Open the inbox"),
+        button="Open the inbox",
         urgency=max(each.urgency for each in items),
         items=tuple(items),
     )
@@ -160,38 +158,35 @@ def _may(gate: Gate, wanted: Policy.Leaves) -> bool:
 
 
 def _subject(gate: Gate, kind: NoticeKind, title: str, ended: str, by: str) -> str:
-    names = {
-        "title": title or _("gate %(number)s") % {"number": gate.pk},
-        "by": plain(by, limit=80) or _("Somebody"),
-        "ended": ended,
-    }
+    title = title or f"gate {gate.pk}"
+    by = plain(by, limit=80) or "Somebody"
     match kind:
         case NoticeKind.ASKED:
-            return _("Decision needed: %(title)s") % names
+            return f"Decision needed: {title}"
         case NoticeKind.REMINDER:
-            return _("Still waiting for a decision: %(title)s") % names
+            return f"Still waiting for a decision: {title}"
         case NoticeKind.MENTION:
-            return _("%(by)s mentioned you: %(title)s") % names
+            return f"{by} mentioned you: {title}"
         case NoticeKind.HANDOVER:
-            return _("%(by)s took over what you had claimed: %(title)s") % names
+            return f"{by} took over what you had claimed: {title}"
         case _:
-            return _("%(ended)s %(title)s") % names
+            return f"{ended} {title}"
 
 
 def _facts(gate: Gate, standing: Proposal, source: Provenance) -> Iterator[MessageFact]:
     """Yield what the gate is about; what only a program says is one fact under its name, which no channel can part."""
     team = plain(gate.team.name, limit=80)
     if not _may(gate, Leaves.FACTS):
-        yield MessageFact(_("Team"), team)
+        yield MessageFact("Team", team)
         return
     card = standing.card
-    risk = MessageFact(_("Risk"), str(Gate.Risk(gate.risk).label))
-    about = [(_("Amount"), card.amount), (_("For"), card.for_whom), (_("Concerns"), card.resource)]
+    risk = MessageFact("Risk", str(Gate.Risk(gate.risk).label))
+    about = [("Amount", card.amount), ("For", card.for_whom), ("Concerns", card.resource)]
     stated = [MessageFact(label, plain(value, limit=VALUE)) for label, value in about if value]
     if source.outside:
         stated += [] if card.registered_risk else [risk]
         if amount := source.amount(card, masked=IN_MESSAGES):
-            yield MessageFact(_("Amount"), plain(amount, limit=VALUE))
+            yield MessageFact("Amount", plain(amount, limit=VALUE))
     else:
         yield from stated
     if card.registered_risk or not source.outside:
@@ -199,12 +194,12 @@ def _facts(gate: Gate, standing: Proposal, source: Provenance) -> Iterator[Messa
     titles = [plain(source.named(action) or action.tool, limit=TITLE) for action in card.actions[:ACTIONS]]
     if titles:
         rest = len(card.actions) - len(titles)
-        more = [ngettext("%(count)s more", "%(count)s more", rest) % {"count": rest}] if rest else []
-        yield MessageFact(ngettext("Action", "Actions", len(card.actions)), "; ".join([*titles, *more]))
+        more = [f"{rest} more"] if rest else []
+        yield MessageFact(plural(len(card.actions), "Action"), "; ".join([*titles, *more]))
     if source.outside and stated:
         yield MessageFact(source.marks["facts"], "; ".join(f"{fact.label}: “{fact.value}”" for fact in stated))
-    yield MessageFact(_("Agent"), plain(gate.run.plan.agent, limit=100))
-    yield MessageFact(_("Team"), team)
+    yield MessageFact("Agent", plain(gate.run.plan.agent, limit=100))
+    yield MessageFact("Team", team)
 
 
 def _sections(standing: Proposal, source: Provenance) -> Iterator[Section]:
@@ -212,16 +207,16 @@ def _sections(standing: Proposal, source: Provenance) -> Iterator[Section]:
     for action in actions[:ACTIONS]:
         yield Section(plain(source.named(action) or action.tool, limit=TITLE), tuple(values(action)))
     if len(actions) > ACTIONS:
-        yield Section(_("%(count)s more actions are on the gate's page.") % {"count": len(actions) - ACTIONS})
+        yield Section(f"{len(actions) - ACTIONS} more actions are on the gate's page.")
 
 
 def values(action: Action) -> Iterator[MessageFact]:
     """Flatten an action's arguments, without secrets, into labelled values."""
     found = list(_leaves("", action.masked_in_messages))
     for at, value in found[:VALUES]:
-        yield MessageFact(plain(at, limit=100) or _("Value"), plain(value, limit=VALUE, value=True))
+        yield MessageFact(plain(at, limit=100) or "Value", plain(value, limit=VALUE, value=True))
     if len(found) > VALUES:
-        yield MessageFact(_("And"), _("%(count)s more values, on the gate's page") % {"count": len(found) - VALUES})
+        yield MessageFact("And", f"{len(found) - VALUES} more values, on the gate's page")
 
 
 def _leaves(at: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -232,24 +227,24 @@ def _leaves(at: str, value: Any) -> Iterator[tuple[str, str]]:
         for number, inside in enumerate(value, 1):
             yield from _leaves(f"{at} {number}".strip(), inside)
     else:
-        yield at, value if isinstance(value, str) else str(value) if value is not None else _("empty")
+        yield at, value if isinstance(value, str) else str(value) if value is not None else "empty"
 
 
 def how_it_ended(outcome: Outcome) -> str:
     """Say how a gate ended, and by whom, as a sentence."""
-    by = {"by": plain(outcome.by_name or outcome.by, limit=80)}
+    by = plain(outcome.by_name or outcome.by, limit=80)
     match outcome.kind:
         case Outcome.Kind.REJECTED:
-            return _("Rejected by %(by)s.") % by
+            return f"Rejected by {by}."
         case Outcome.Kind.EDITED:
-            return _("Approved with changes by %(by)s.") % by
+            return f"Approved with changes by {by}."
         case Outcome.Kind.ANSWERED:
-            return _("Answered by %(by)s.") % by
+            return f"Answered by {by}."
         case Outcome.Kind.MIXED:
-            return _("Decided action by action by %(by)s.") % by
+            return f"Decided action by action by {by}."
         case Outcome.Kind.EXPIRED:
-            return _("Expired: nobody decided in time.")
+            return "Expired: nobody decided in time."
         case Outcome.Kind.WITHDRAWN:
-            return _("Withdrawn: no answer is needed any more.")
+            return "Withdrawn: no answer is needed any more."
         case _:
-            return _("Approved by %(by)s.") % by
+            return f"Approved by {by}."

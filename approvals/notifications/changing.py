@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import QueryDict
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.models import NotificationPreference, Profile
 
@@ -70,13 +69,13 @@ def read(user: User, form: QueryDict) -> NotificationPreference:
     )
     asked.zone = _zone(form.get("zone", ""))
     if quiet and (asked.quiet_from is None or asked.quiet_until is None):
-        raise SettingsRefused(_("Write when the quiet hours begin and when they end, or switch them off."))
+        raise SettingsRefused("Write when the quiet hours begin and when they end, or switch them off.")
     if quiet and asked.quiet_from == asked.quiet_until:
-        raise SettingsRefused(_("The quiet hours end when they begin. Write two different times."))
+        raise SettingsRefused("The quiet hours end when they begin. Write two different times.")
     if len(asked.quiet_days) == len(WEEK):
-        raise SettingsRefused(_("Seven quiet days leave no day for messages. Choose “never” above instead."))
+        raise SettingsRefused("Seven quiet days leave no day for messages. Choose “never” above instead.")
     if asked.digest_at and not asked.digest_days:
-        raise SettingsRefused(_("Choose the days of the digest, or empty its times."))
+        raise SettingsRefused("Choose the days of the digest, or empty its times.")
     asked.digest_next = choices.next_digest(asked, timezone.now())
     return asked
 
@@ -93,7 +92,7 @@ def _choices(form: QueryDict) -> dict[str, dict[str, str]]:
 
 def _zone(name: str) -> str:
     if name not in available_timezones():
-        raise SettingsRefused(_("Choose a time zone of the list, such as Europe/Berlin."))
+        raise SettingsRefused("Choose a time zone of the list, such as Europe/Berlin.")
     return name
 
 
@@ -103,7 +102,7 @@ def _time(text: str) -> time | None:
     try:
         return time.fromisoformat(text.strip()).replace(second=0, microsecond=0, tzinfo=None)
     except ValueError:
-        raise SettingsRefused(_("Write times as hours and minutes, such as 18:30.")) from None
+        raise SettingsRefused("Write times as hours and minutes, such as 18:30.") from None
 
 
 def _days(sent: Sequence[str]) -> list[int]:

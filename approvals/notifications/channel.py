@@ -11,7 +11,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from .message import NoticeMessage
 
@@ -80,7 +80,7 @@ class NoticeChannel(Protocol):
     """One way to reach people."""
 
     name: str  # "email", "slack", "teams", "push": in rows, preferences and metrics; at most 12 characters
-    label: Any  # a text for pages, translated when shown
+    label: str  # a text for pages
     updates: bool  # whether a gate's end is told wherever the gate was told, as the message is changed in place
     at_once: int  # messages that one session is given, at most, before what became of them is recorded
 

@@ -6,7 +6,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.gates.lists.queues import MINE, ReaderReach
 from approvals.gates.reading import with_reviewers
@@ -54,5 +53,5 @@ def message(user: User) -> NoticeMessage | None:
     if not there:
         return None
     items = [building.of_gate(each, standing[each.pk], NoticeKind.ASKED, urgency=Urgency.LOW) for each in there]
-    reason = _("You get this at the times that you chose.")
+    reason = "You get this at the times that you chose."
     return building.of_many(NoticeKind.DIGEST, items, reason=reason, more=len(order) > LISTED)

@@ -15,7 +15,6 @@ from typing import Any
 import structlog
 from django.db.models import F, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.gates.reading import with_reviewers
 from approvals.models import Decision, Delegation, Gate, Notice, NotificationPreference, Outcome, Proposal
@@ -120,7 +119,7 @@ def _listed(outgoing: Sequence[Outgoing]) -> Iterator[Outgoing]:
             if len(some) <= FEW:
                 yield from some
             else:
-                reason = _("You get one message for all of these, as they were asked at about the same time.")
+                reason = "You get one message for all of these, as they were asked at about the same time."
                 message = building.of_many(NoticeKind.ASKED, [each.message for each in some], reason=reason)
                 yield Outgoing(some[0].notice, message, to, others=tuple(each.notice for each in some[1:]))
 

@@ -20,7 +20,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMultiAlternatives, get_connection
 from django.template.loader import render_to_string
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Profile
 from approvals.presentation.text.untrusted import person
@@ -43,7 +42,7 @@ class Email:
     """The channel. The address is the account's own."""
 
     name = NAME
-    label = gettext_lazy("e-mail")
+    label = "e-mail"
     updates = False
     personal = True
     at_once = 25

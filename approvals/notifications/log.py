@@ -10,9 +10,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Gate, Notice
 from approvals.presentation.text.untrusted import person, plain
@@ -24,31 +21,31 @@ from .message import NoticeKind
 CLEARED = 1000  # rows a transaction
 SHOWN = 25  # notices on one's own page
 # Code -> words. Codes like smtp_550 and http_404 are put into words below.
-WORDS: dict[str, str | Promise] = {
-    "decided": gettext_lazy("it was decided before"),
-    "expired": gettext_lazy("its deadline passed before"),
-    "withdrawn": gettext_lazy("it was withdrawn before"),
-    "voted": gettext_lazy("they had decided already"),
-    "not_asked": gettext_lazy("they may not decide it any more"),
-    "not_seen": gettext_lazy("they may not see it any more"),
-    "not_wanted": gettext_lazy("they chose otherwise"),
-    "no_address": gettext_lazy("there is no address any more"),
-    "signed_out": gettext_lazy("they were not signed in there any more"),
-    "no_account": gettext_lazy("no account with a password has the address that was typed"),
-    "nothing": gettext_lazy("nothing was waiting"),
-    "back": gettext_lazy("the person is not away any more"),
-    "removed": gettext_lazy("the gate was removed"),
-    "quiet": gettext_lazy("quiet hours"),
-    "settling": gettext_lazy("a decision may still be undone"),
-    "bad_address": gettext_lazy("the address is not valid"),
-    "refused": gettext_lazy("the server does not answer"),
-    "dns_failed": gettext_lazy("the server's name could not be resolved"),
-    "tls_failed": gettext_lazy("no encrypted connection to the server"),
-    "timeout": gettext_lazy("the server took too long"),
-    "cut": gettext_lazy("the connection was cut"),
-    "sign_in": gettext_lazy("the server refused the sign-in"),
-    "lost": gettext_lazy("the program that sent it stopped each time"),
-    "fault": gettext_lazy("an error in Holdpoint, see the logs"),
+WORDS: dict[str, str] = {
+    "decided": "it was decided before",
+    "expired": "its deadline passed before",
+    "withdrawn": "it was withdrawn before",
+    "voted": "they had decided already",
+    "not_asked": "they may not decide it any more",
+    "not_seen": "they may not see it any more",
+    "not_wanted": "they chose otherwise",
+    "no_address": "there is no address any more",
+    "signed_out": "they were not signed in there any more",
+    "no_account": "no account with a password has the address that was typed",
+    "nothing": "nothing was waiting",
+    "back": "the person is not away any more",
+    "removed": "the gate was removed",
+    "quiet": "quiet hours",
+    "settling": "a decision may still be undone",
+    "bad_address": "the address is not valid",
+    "refused": "the server does not answer",
+    "dns_failed": "the server's name could not be resolved",
+    "tls_failed": "no encrypted connection to the server",
+    "timeout": "the server took too long",
+    "cut": "the connection was cut",
+    "sign_in": "the server refused the sign-in",
+    "lost": "the program that sent it stopped each time",
+    "fault": "an error in Holdpoint, see the logs",
 }
 
 
@@ -56,7 +53,7 @@ def words(code: str) -> str:
     """Describe a result code for people, as a part of a sentence."""
     kind, _sign, number = code.partition("_")
     if kind in ("smtp", "http") and number.isdigit():
-        return _("the server answered %(code)s") % {"code": number}
+        return f"the server answered {number}"
     return str(WORDS.get(code, code))
 
 

@@ -11,22 +11,21 @@ from datetime import datetime
 from enum import IntEnum
 
 from django.db.models import TextChoices
-from django.utils.translation import gettext_lazy as _
 
 
 class NoticeKind(TextChoices):
     """The kinds of messages, with the words of the logs. A person chooses channels for all but the last four."""
 
-    ASKED = "asked", _("decision needed")  # somebody has to decide, and this person may
-    REMINDER = "reminder", _("reminder")  # the deadline is near, and nobody has decided
-    DECIDED = "decided", _("how it ended")  # a gate that the person was told of has ended
-    MENTION = "mention", _("mention")  # somebody named the person in a gate's thread
-    HANDOVER = "handover", _("handover")  # somebody took over what the person had claimed, or named them to stand in
-    MY_RUN = "my_run", _("own run")  # a gate of a run that the person started has ended, or the run failed
-    DIGEST = "digest", _("digest")  # what waits for the person, at the times that they chose
-    TEST = "test", _("test message")  # the person asked for it on the page of notification settings
-    ACCOUNT = "account", _("change of the account")  # how the person signs in was changed
-    RESET = "reset", _("link for a new password")  # somebody asked for it on the sign-in page
+    ASKED = "asked", "decision needed"  # somebody has to decide, and this person may
+    REMINDER = "reminder", "reminder"  # the deadline is near, and nobody has decided
+    DECIDED = "decided", "how it ended"  # a gate that the person was told of has ended
+    MENTION = "mention", "mention"  # somebody named the person in a gate's thread
+    HANDOVER = "handover", "handover"  # somebody took over what the person had claimed, or named them to stand in
+    MY_RUN = "my_run", "own run"  # a gate of a run that the person started has ended, or the run failed
+    DIGEST = "digest", "digest"  # what waits for the person, at the times that they chose
+    TEST = "test", "test message"  # the person asked for it on the page of notification settings
+    ACCOUNT = "account", "change of the account"  # how the person signs in was changed
+    RESET = "reset", "link for a new password"  # somebody asked for it on the sign-in page
 
 
 class Urgency(IntEnum):

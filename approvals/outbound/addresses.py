@@ -43,15 +43,11 @@ def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise AddressRefused(
-            "dns_failed", f"{host} has no address that can be looked up"
-        ) from error  # not translated: agents are told this
+        raise AddressRefused("dns_failed", f"{host} has no address that can be looked up") from error
     addresses = list(dict.fromkeys(str(each[4][0]).partition("%")[0] for each in found))
     for address in addresses:
         if not permitted(ip_address(address), inside):
-            raise AddressRefused(
-                "private_address", f"{host} is {address}, which is not a public address"
-            )  # not translated: agents are told this
+            raise AddressRefused("private_address", f"{host} is {address}, which is not a public address")
     return addresses
 
 

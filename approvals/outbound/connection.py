@@ -61,7 +61,7 @@ class OutboundConnection(httpcore.NetworkBackend):
         """Return the seconds until the deadline. Raises ReadTimeout after it."""
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise httpcore.ReadTimeout("The receiver took too long.")  # not translated: shown to nobody
+            raise httpcore.ReadTimeout("The receiver took too long.")
         return left
 
     def _addresses(self, host: str, port: int) -> list[str]:

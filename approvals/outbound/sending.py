@@ -12,7 +12,6 @@ from functools import cache
 import httpcore
 import httpx
 from django.conf import settings
-from django.utils.translation import gettext_lazy
 
 from .connection import NotSent, OutboundConnection
 from .targets import target_of
@@ -23,21 +22,21 @@ AFTERWARDS = 1.0  # seconds for reading them
 ALWAYS = {"user-agent": "Holdpoint-Webhooks/1", "content-type": "application/json"}
 # Result code -> words for people. Codes like http_404 are put into words elsewhere.
 WORDS = {
-    DELIVERED: gettext_lazy("The receiver took it."),
-    GONE: gettext_lazy("The receiver answered 410: it accepts no more messages."),
-    "bad_address": gettext_lazy("The address may not be sent to any more."),
-    "not_https": gettext_lazy("The address is not encrypted."),
-    "dns_failed": gettext_lazy("The host name could not be resolved."),
-    "private_address": gettext_lazy("The host's name leads to a private address."),
-    "refused": gettext_lazy("Nobody answers there."),
-    "tls_failed": gettext_lazy("No encrypted connection: the certificate does not fit, or is not trusted."),
-    "timeout": gettext_lazy("The receiver took too long."),
-    "cut": gettext_lazy("The connection was cut before an answer came."),
-    "bad_answer": gettext_lazy("Invalid response."),
-    "redirected": gettext_lazy("The receiver answered that it is elsewhere; redirects are not followed."),
-    "secret_lost": gettext_lazy("The key that the webhook's secret was made with is gone."),
-    "lost": gettext_lazy("The worker that sent it stopped. It is unknown whether the message arrived."),
-    "removed": gettext_lazy("The webhook was removed."),
+    DELIVERED: "The receiver took it.",
+    GONE: "The receiver answered 410: it accepts no more messages.",
+    "bad_address": "The address may not be sent to any more.",
+    "not_https": "The address is not encrypted.",
+    "dns_failed": "The host name could not be resolved.",
+    "private_address": "The host's name leads to a private address.",
+    "refused": "Nobody answers there.",
+    "tls_failed": "No encrypted connection: the certificate does not fit, or is not trusted.",
+    "timeout": "The receiver took too long.",
+    "cut": "The connection was cut before an answer came.",
+    "bad_answer": "Invalid response.",
+    "redirected": "The receiver answered that it is elsewhere; redirects are not followed.",
+    "secret_lost": "The key that the webhook's secret was made with is gone.",
+    "lost": "The worker that sent it stopped. It is unknown whether the message arrived.",
+    "removed": "The webhook was removed.",
 }
 
 

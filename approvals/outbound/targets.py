@@ -7,7 +7,6 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.utils.translation import gettext as _
 
 from .addresses import permitted, read_as
 
@@ -26,22 +25,22 @@ class OutboundTarget(NamedTuple):
 def fault(url: str) -> str:
     """Say why nothing may be sent to this address, and what to do; "" where it is allowed."""
     if len(url) > LONGEST:
-        return _("Write an address of at most %(most)s characters.") % {"most": f"{LONGEST:,}"}
+        return f"Write an address of at most {LONGEST:,} characters."
     if not _WRITTEN.fullmatch(url):
-        return _("Write the address in plain ASCII, without spaces: a host in other letters as xn--…")
+        return "Write the address in plain ASCII, without spaces: a host in other letters as xn--…"
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        return _("This is no address; write one like https://hooks.example.com/holdpoint.")
+        return "This is no address; write one like https://hooks.example.com/holdpoint."
     if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
-        return _("Write a whole address, like https://hooks.example.com/holdpoint.")
+        return "Write a whole address, like https://hooks.example.com/holdpoint."
     if "@" in parts.netloc:
-        return _("Leave the name and password out of the address: what is sent is signed, check that.")
+        return "Leave the name and password out of the address: what is sent is signed, check that."
     if "#" in url:
-        return _("Leave out what begins with #; it is never sent.")
+        return "Leave out what begins with #; it is never sent."
     if parts.scheme == "http" and not settings.HOLDPOINT_WEBHOOKS_PRIVATE:
-        return _("Write an address that begins with https://.")
+        return "Write an address that begins with https://."
     return _host_fault(parts.hostname)
 
 
@@ -49,10 +48,10 @@ def _host_fault(host: str) -> str:
     address = read_as(host)
     if address is None:
         fits = _HOST.fullmatch(host)
-        return "" if fits else _("The host is not valid. Write an address like https://hooks.example.com/.")
+        return "" if fits else "The host is not valid. Write an address like https://hooks.example.com/."
     if permitted(address, settings.HOLDPOINT_WEBHOOKS_PRIVATE):
         return ""
-    return _("This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE.")
+    return "This is a private address. Webhooks go to the public internet, and to HOLDPOINT_WEBHOOKS_PRIVATE."
 
 
 def target_of(url: str) -> OutboundTarget | None:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import AddedTeam, Decision, Delegation, Gate, LentPolicy
 from checkpoints.access.missing_permission import ASK, IN_TEAMS
@@ -25,8 +23,8 @@ from checkpoints.postgresql.sql import run_sql
 
 from .separation import apart_from, why_apart
 
-SWITCHED_OFF = gettext_lazy("This account is switched off; ask an administrator.")
-FOR_NOBODY = gettext_lazy("You would decide this for somebody who is away, and who may not decide it.")
+SWITCHED_OFF = "This account is switched off; ask an administrator."
+FOR_NOBODY = "You would decide this for somebody who is away, and who may not decide it."
 
 # Each array stands in a SELECT of its own: PostgreSQL would else count its elements, take the plan for these few to be
 # cheaper than the one that it keeps, and plan the statement anew each time.
@@ -138,11 +136,11 @@ def reason(person: int, teams: Collection[int] | None, gate: Gate, lenders: Coll
         return str(SWITCHED_OFF)
     own = teams or person in gate.policy.person_ids
     if not own and not lenders:
-        names = _(" or ").join(
+        names = " or ".join(
             [*(group.name for group in gate.reviewers), *(of_user(each).name for each in gate.policy.named)]
         )
-        words = {"teams": names, "permission": IN_TEAMS[DECIDE_GATE], "ask": ASK}  # of many gates: names nobody to ask
-        return _("Only people in %(teams)s with the permission “%(permission)s” can decide this. %(ask)s") % words
+        # Of many gates: names nobody to ask.
+        return f"Only people in {names} with the permission “{IN_TEAMS[DECIDE_GATE]}” can decide this. {ASK}"
     if apart := why_apart(person, gate):
         return apart
     return "" if own or set(lenders) - apart_from(gate) else str(FOR_NOBODY)

@@ -7,9 +7,6 @@ how closely people look.
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.card import RISKS
 from approvals.cards.likeness import kind_digest
 from approvals.errors import DecisionRefused
@@ -22,14 +19,14 @@ ALLOWED = {Policy.BulkRisk.NONE: 0, Policy.BulkRisk.LOW: 1, Policy.BulkRisk.MEDI
 class NoSuchGate(DecisionRefused):
     """A gate that the person may not see, or that does not exist."""
 
-    said = gettext_lazy("You see no gate of this number.")
+    said = "You see no gate of this number."
     code = "not_found"
 
 
 class NotTogether(DecisionRefused):
     """A gate that may only be decided by itself."""
 
-    said = gettext_lazy("This gate can only be decided by itself; open it.")
+    said = "This gate can only be decided by itself; open it."
     code = "not_in_bulk"
 
 
@@ -42,14 +39,16 @@ def why_alone(gate: Gate) -> str:
     """Say why a gate can only be decided by itself, by what it asks and its policy; "" where it need not be."""
     allowed = RISKS[: ALLOWED[Policy.BulkRisk(gate.policy.bulk_risk)]]
     if gate.asked.question is not None:
-        return _("The gate asks a question. Open it to answer.")
+        return "The gate asks a question. Open it to answer."
     if not allowed:
-        return _("The policy has each gate decided by itself.")
+        return "The policy has each gate decided by itself."
     if gate.risk not in allowed:
-        words = _("The risk is %(risk)s; the policy allows at most %(most)s for decisions together.")
-        return words % {"risk": _named(gate.risk), "most": _named(allowed[-1])}
+        words = (
+            f"The risk is {_named(gate.risk)}; the policy allows at most {_named(allowed[-1])} for decisions together."
+        )
+        return words
     if gate.run.plan.external and not gate.asked.registered_risk:
-        return _("The risk is only what the external program says. Open the gate, or have its tools registered.")
+        return "The risk is only what the external program says. Open the gate, or have its tools registered."
     return ""
 
 
@@ -59,7 +58,7 @@ def check(gate: Gate, like: Gate) -> None:
         raise NotTogether(why)
     if kind_of(gate) != kind_of(like):
         raise NotTogether(
-            _("It is of another kind than the first of the selection. Decide it by itself, or with others of its kind.")
+            "It is of another kind than the first of the selection. Decide it by itself, or with others of its kind."
         )
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence, Set
 
 from django.contrib.auth.models import Group, User
 from django.utils.text import capfirst
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.models import Gate, Policy
 from checkpoints.access.permissions import DECIDE_GATE, members_where
@@ -18,7 +16,7 @@ from .requirements import Requirements, Stage
 from .rules.stage_words import Names, stage
 from .tally import CountedVote, Tally, tally
 
-ADVICE = gettext_lazy("Ask for fewer, name more teams, or first let more people decide on the teams' pages.")
+ADVICE = "Ask for fewer, name more teams, or first let more people decide on the teams' pages."
 
 
 def people(*asked: Sequence[Group]) -> list[set[int]]:
@@ -48,14 +46,13 @@ def too_few(needs: Requirements, names: Names) -> str:
     if not count.left:
         return ""
     if needs.staged:
-        words = _("Nobody could fill all of it now: %(whom)s would be missing. %(advice)s")
-        return words % {"whom": _lacking(count, names), "advice": ADVICE}
-    said = _(
-        "Now %(people)s may decide in %(teams)s, and %(quorum)s must agree: no gate of this policy could be approved."
-    )
+        words = f"Nobody could fill all of it now: {_lacking(count, names)} would be missing. {ADVICE}"
+        return words
     [role] = needs.stages[0].roles
-    said %= {"people": _count(len(there)), "teams": names.any_of(role), "quorum": needs.slots}
-    return f"{said} {ADVICE}"
+    return (
+        f"Now {_count(len(there))} may decide in {names.any_of(role)}, and {needs.slots} must agree: "
+        f"no gate of this policy could be approved. {ADVICE}"
+    )
 
 
 def tight(policy: Policy, needs: Requirements, names: Names) -> str:
@@ -67,17 +64,20 @@ def tight(policy: Policy, needs: Requirements, names: Names) -> str:
         if len(there) > needs.slots:
             return ""
         if needs.slots == 1:
-            return _("There is only 1 reviewer. If they start a run, its gates cannot be approved. Add reviewers.")
-        every = _(
-            "All %(count)s reviewers must approve. If one of them starts a run, its gates cannot be approved. Add "
-            "reviewers."
+            return "There is only 1 reviewer. If they start a run, its gates cannot be approved. Add reviewers."
+        every = (
+            f"All {needs.slots} reviewers must approve. If one of them starts a run, its gates cannot be "
+            "approved. Add reviewers."
         )
-        return every % {"count": needs.slots}
+        return every
     for person in sorted(missing(needs)[1]):
         count = missing(needs, apart={person})[0]
         if count.left:
-            said = _("If one of the reviewers starts a run, %(whom)s may be missing at its gates. Add reviewers.")
-            return said % {"whom": _lacking(count, names)}
+            said = (
+                f"If one of the reviewers starts a run, {_lacking(count, names)} may be missing at its gates. "
+                "Add reviewers."
+            )
+            return said
     return ""
 
 
@@ -89,21 +89,16 @@ def lacking(gate: Gate, needs: Requirements, there: Set[int] | None = None) -> s
     apart, needs = separation.apart_from(gate), required.at(gate, needs)
     if needs.staged:
         count, _there = missing(needs, apart=apart)
-        said = _("%(whom)s may not be found now: this cannot be approved. Ask an administrator to add reviewers.")
-        return said % {"whom": capfirst(_lacking(count, Names.at(gate)))} if count.left else ""
+        said = (
+            f"{capfirst(_lacking(count, Names.at(gate)))} may not be found now: this cannot be approved. "
+            "Ask an administrator to add reviewers."
+        )
+        return said if count.left else ""
     if there is None or not gate.policy.plain:
         there = missing(needs)[1]
     apart &= there
-    said = _(
-        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: this cannot be approved. "
-        "Ask an administrator to add reviewers."
-    )
-    if apart:
-        said = _(
-            "%(people)s may decide in %(teams)s now, not counting the requester or who changed the run before this was "
-            "asked, and %(quorum)s must agree: this cannot be approved. Ask an administrator to add reviewers."
-        )
-    return _short(said, Names.at(gate), needs, there - apart)
+    besides = ", not counting the requester or who changed the run before this was asked," if apart else ","
+    return _short(Names.at(gate), needs, there - apart, besides=besides, so="this cannot be approved")
 
 
 def lacking_besides(owner: User, policy: Policy) -> str:
@@ -111,26 +106,23 @@ def lacking_besides(owner: User, policy: Policy) -> str:
     needs, apart = required.own(policy), separation.apart(policy, owner.pk)
     count, there = missing(needs, apart=apart)
     if needs.staged:
-        said = _("%(whom)s would be missing: its gates cannot be approved. Ask an administrator to add reviewers.")
-        return said % {"whom": capfirst(_lacking(count, Names.of(policy)))} if count.left else ""
-    said = _(
-        "%(people)s may decide in %(teams)s now, and %(quorum)s must agree: its gates cannot be approved. "
-        "Ask an administrator to add reviewers."
-    )
-    if apart:
-        said = _(
-            "%(people)s may decide in %(teams)s now besides %(owner)s, and %(quorum)s must agree: its gates "
-            "cannot be approved. Ask an administrator to add reviewers."
+        said = (
+            f"{capfirst(_lacking(count, Names.of(policy)))} would be missing: its gates cannot be "
+            "approved. Ask an administrator to add reviewers."
         )
-    return _short(said, Names.of(policy), needs, there - apart, owner=of_user(owner).name)
+        return said if count.left else ""
+    besides = f" besides {of_user(owner).name}," if apart else ","
+    return _short(Names.of(policy), needs, there - apart, besides=besides, so="its gates cannot be approved")
 
 
-def _short(said: str, who: Names, needs: Requirements, there: Set[int], **names: str) -> str:
+def _short(who: Names, needs: Requirements, there: Set[int], *, besides: str, so: str) -> str:
     if len(there) >= needs.slots:
         return ""
-    people = capfirst(_count(len(there)))
     [role] = needs.stages[0].roles
-    return said % {"people": people, "teams": who.any_of(role), "quorum": needs.slots, **names}
+    return (
+        f"{capfirst(_count(len(there)))} may decide in {who.any_of(role)} now{besides} and {needs.slots} must agree: "
+        f"{so}. Ask an administrator to add reviewers."
+    )
 
 
 def _lacking(count: Tally, names: Names) -> str:
@@ -141,5 +133,5 @@ def _lacking(count: Tally, names: Names) -> str:
 
 def _count(number: int) -> str:
     if number == 0:
-        return _("nobody")
-    return ngettext("%(count)s person", "%(count)s people", number) % {"count": number}
+        return "nobody"
+    return f"{number} person" if number == 1 else f"{number} people"

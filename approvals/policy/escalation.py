@@ -46,7 +46,7 @@ def lines(stored: Iterable[Mapping[str, Any]]) -> list[str]:
     return [_line(names.get(each["team"], str(each["team"])), each) for each in found]
 
 
-def _line(team: str, stored: Mapping[str, Any]) -> str:  # not translated: read back
+def _line(team: str, stored: Mapping[str, Any]) -> str:
     if stored["after"] is not None:
         return f"{team} after {spelled(timedelta(seconds=stored['after']))}"
     more = stored["extend"]

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.models import Gate, Policy, Tool
@@ -52,22 +50,22 @@ def _facts_lately(policy: Policy) -> Iterator[Sequence[Mapping[str, Any]]]:
 
 
 def _no_gate_had(rule: Rule, name: str, known: Sequence[str]) -> str:
-    there = ", ".join([each for each in known if each not in facts.STANDARD][:NAMED]) or _("no fields of their own")
-    words = _(
-        "The rule “%(rule)s” reads “%(field)s”, which none of the last gates had. Where it is missing, the strictest "
-        "that the rule may ask is required. They had: %(there)s."
+    there = ", ".join([each for each in known if each not in facts.STANDARD][:NAMED]) or "no fields of their own"
+    words = (
+        f"The rule “{rule.name}” reads “{name}”, which none of the last gates had. Where it is "
+        f"missing, the strictest that the rule may ask is required. They had: {there}."
     )
-    return words % {"rule": rule.name, "field": name, "there": there}
+    return words
 
 
 def _stays_unclear(rule: Rule, unclear: Mapping[str, str]) -> str:
     actions = ", ".join([f"{tool} ({why})" if tool else why for tool, why in unclear.items()][:NAMED])
-    words = _(
-        "The rule “%(rule)s” cannot be evaluated for actions like these: %(actions)s. A proposal with one of "
-        "them needs the strictest that the rule may ask. If the rule is about one tool, name it: "
-        'tool == "…" && (%(when)s).'
+    words = (
+        f"The rule “{rule.name}” cannot be evaluated for actions like these: {actions}. A proposal "
+        "with one of them needs the strictest that the rule may ask. If the rule is about one tool, "
+        f'name it: tool == "…" && ({" ".join(rule.when.split())}).'
     )
-    return words % {"rule": rule.name, "actions": actions, "when": " ".join(rule.when.split())}
+    return words
 
 
 def _unclear_lately(rule: Rule, gates: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, str]:
@@ -94,7 +92,7 @@ def _unclear_tools(rule: Rule, tools: Sequence[Tool]) -> dict[str, str]:
                 required.matches(rule, facts.of_proposal(card, facts.GateFacts(agent="", step=""))[0])
         except Unclear:
             names = ", ".join(f"“{name}”" for name in lacking)
-            found[tool.name] = _("there is no %(names)s") % {"names": names}
+            found[tool.name] = f"there is no {names}"
     return found
 
 

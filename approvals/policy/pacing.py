@@ -86,7 +86,7 @@ def check_cap(policy: Policy, *, team: int, agent: str, more: int = 1) -> None:
         return
     opened = run_sql(_OPENED, [team, agent, most])
     if (more > 1 or len(opened) > most - NEAR) and connection.in_atomic_block:
-        run_sql(_LOCK, [f"gates of {agent} in {team}"])  # not translated: the name of a lock
+        run_sql(_LOCK, [f"gates of {agent} in {team}"])
         opened = run_sql(_OPENED, [team, agent, most])
     if len(opened) > most - more:
         oldest, now = opened[most - more]  # until this one is older than an hour

@@ -6,17 +6,13 @@ The rule is written here twice, for one gate and in SQL for many, and nowhere el
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_lazy
-
 from approvals.models import Gate, Policy
 
 from . import authorship
 
-STARTED_IT = gettext_lazy("You started this run, and its policy wants somebody else to decide.")
-ASKED_IT = gettext_lazy("You own the token of the program that asks this. Its policy requires somebody else to decide.")
-WROTE_IT = gettext_lazy(
-    "You wrote some of what this asks about: the page says where. Its policy requires somebody else to decide."
-)
+STARTED_IT = "You started this run, and its policy wants somebody else to decide."
+ASKED_IT = "You own the token of the program that asks this. Its policy requires somebody else to decide."
+WROTE_IT = "You wrote some of what this asks about: the page says where. Its policy requires somebody else to decide."
 
 # True where a person (passed three times) may not decide the gate `g` under the policy `s`.
 APART = """(s.separation AND (g.asked_by_id IS NOT DISTINCT FROM %s OR coalesce(%s = ANY(g.authors), false) OR EXISTS (

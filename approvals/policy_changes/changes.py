@@ -8,8 +8,6 @@ from datetime import timedelta
 
 from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.models import Calendar, Gate, Policy, PolicyChange, versions
 from approvals.models.policy import DEFAULT, SETTINGS
@@ -29,7 +27,7 @@ MAY = "approvals.change_policy"
 class ChangeRefused(Exception):
     """A change of a policy that was not carried out; the message says why."""
 
-    said = gettext_lazy("This change was not carried out.")
+    said = "This change was not carried out."
 
     def __str__(self) -> str:
         return str(self.said)
@@ -38,25 +36,25 @@ class ChangeRefused(Exception):
 class SamePerson(ChangeRefused):
     """Raised where the person who proposed a change confirms it."""
 
-    said = gettext_lazy("You proposed this change. Somebody else who may write policies has to confirm it.")
+    said = "You proposed this change. Somebody else who may write policies has to confirm it."
 
 
 class MayNotConfirm(ChangeRefused):
     """Raised where somebody who may not write policies confirms a change."""
 
-    said = gettext_lazy("You may not write policies. Somebody else who may has to confirm this change.")
+    said = "You may not write policies. Somebody else who may has to confirm this change."
 
 
 class NamesGone(ChangeRefused):
     """Raised where a team or a person is deleted who would decide by a change: others would decide instead."""
 
-    said = gettext_lazy("A team or a person that this change names is gone. Refuse it, and propose it anew.")
+    said = "A team or a person that this change names is gone. Refuse it, and propose it anew."
 
 
 class ChangeEnded(ChangeRefused):
     """Raised where a change was confirmed or refused before, or is outdated."""
 
-    said = gettext_lazy("This change has ended: somebody confirmed or refused it, or another version was written.")
+    said = "This change has ended: somebody confirmed or refused it, or another version was written."
 
 
 def save(policy: Policy, *, groups: Iterable[Group], people: Iterable[User], by: User) -> Policy | PolicyChange:
@@ -125,8 +123,8 @@ def compared(policy: Policy, groups: Iterable[Group], people: Iterable[User]) ->
 def _milder(base: Policy, after: PolicyTerms) -> list[str]:
     if base.proven:
         return milder(terms_of(base), after)
-    words = _("Version %(version)s was altered in the database, so nobody can tell what it asked.")
-    return [words % {"version": base.version}]
+    words = f"Version {base.version} was altered in the database, so nobody can tell what it asked."
+    return [words]
 
 
 def doubts(policy: Policy) -> list[str]:
@@ -135,21 +133,26 @@ def doubts(policy: Policy) -> list[str]:
     if newest.proven:
         return []
     if newest == known:
-        words = _(
-            "Version %(newest)s was altered in the database. The audit has what was written. No gate opens by this "
-            "policy until somebody saves it as it should be, and a second person confirms that."
+        words = (
+            f"Version {newest.version} was altered in the database. The audit has what was written. No "
+            "gate opens by this policy until somebody saves it as it should be, and a second person "
+            "confirms that."
         )
-        return [words % {"newest": newest.version}]
-    words = _(
-        "Nobody vouches for version %(newest)s: it was written into the database past Holdpoint, or by a release that "
-        "is being replaced. No gate opens by this policy until somebody saves it as it should be."
+        return [words]
+    words = (
+        f"Nobody vouches for version {newest.version}: it was written into the database past "
+        "Holdpoint, or by a release that is being replaced. No gate opens by this policy until "
+        "somebody saves it as it should be."
     )
-    said = [words % {"newest": newest.version}]
+    said = [words]
     if known is None:
-        return [*said, _("No other version is vouched for, so what you save is compared as a new policy is.")]
-    words = _("Version %(known)s is vouched for, so the next one starts from that. If version %(newest)s counted:")
+        return [*said, "No other version is vouched for, so what you save is compared as a new policy is."]
+    words = (
+        f"Version {known.version} is vouched for, so the next one starts from that. If version "
+        f"{newest.version} counted:"
+    )
     before, after, names = terms_of(known), terms_of(newest), Directory.now().names
-    return [*said, words % {"known": known.version, "newest": newest.version}, *differences(before, after, names)]
+    return [*said, words, *differences(before, after, names)]
 
 
 def acting_by(calendar: Calendar) -> list[str]:

@@ -12,10 +12,6 @@ from datetime import timedelta
 from itertools import chain, product, zip_longest
 from typing import Any
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.models import Policy
 from approvals.policy.requirements import ENDS, RISKS, Requirements, Rule, Stage, chain_stages
 from approvals.policy.rules import stage_words
@@ -80,28 +76,28 @@ def _never(before: Any, after: Any) -> bool:
 
 
 # Setting -> (its words, whether a change of it is milder). Who decides, the stages and the rules are compared below.
-SETTINGS: dict[str, tuple[str | Promise, Milder]] = {
-    "denials": (gettext_lazy("Rejections needed"), _higher),
-    "separation": (gettext_lazy("Requester cannot approve"), _off),
-    "step_up": (gettext_lazy("Require confirmation"), _off),
-    "step_up_method": (gettext_lazy("Confirmation by"), _not_passkey),
-    "tokens_decide": (gettext_lazy("API tokens may decide"), _on),
-    "whole_state": (gettext_lazy("Editing the whole state"), _on),
-    "registered_only": (gettext_lazy("Registered tools only"), _off),
-    "reason_required": (gettext_lazy("Reason to reject required"), _off),
-    "on_expiry": (gettext_lazy("After the deadline"), _ends),
-    "hourly": (gettext_lazy("Gates per hour"), _more_or_none),
-    "pause": (gettext_lazy("Pause before a third attempt"), _less_or_none),
-    "deadline": (gettext_lazy("Deadline"), _never),  # see `_deadline_milder`
-    "auto_sample": (gettext_lazy("Sample of automatic approvals"), _lower),
-    "leaves": (gettext_lazy("Messages may say"), _says_more),
-    "remind_before": (gettext_lazy("Remind before the deadline"), _never),
-    "remind_share": (gettext_lazy("Remind at"), _never),
-    "undo_window": (gettext_lazy("Undo window"), _less_or_none),
-    "bulk_risk": (gettext_lazy("Decided together up to"), _riskier),
-    "escalation": (gettext_lazy("Escalation"), _any),
-    "calendar_id": (gettext_lazy("Counts working time of"), _any),
-    "withdraw_after": (gettext_lazy("Withdraw if offline"), _never),
+SETTINGS: dict[str, tuple[str, Milder]] = {
+    "denials": ("Rejections needed", _higher),
+    "separation": ("Requester cannot approve", _off),
+    "step_up": ("Require confirmation", _off),
+    "step_up_method": ("Confirmation by", _not_passkey),
+    "tokens_decide": ("API tokens may decide", _on),
+    "whole_state": ("Editing the whole state", _on),
+    "registered_only": ("Registered tools only", _off),
+    "reason_required": ("Reason to reject required", _off),
+    "on_expiry": ("After the deadline", _ends),
+    "hourly": ("Gates per hour", _more_or_none),
+    "pause": ("Pause before a third attempt", _less_or_none),
+    "deadline": ("Deadline", _never),  # see `_deadline_milder`
+    "auto_sample": ("Sample of automatic approvals", _lower),
+    "leaves": ("Messages may say", _says_more),
+    "remind_before": ("Remind before the deadline", _never),
+    "remind_share": ("Remind at", _never),
+    "undo_window": ("Undo window", _less_or_none),
+    "bulk_risk": ("Decided together up to", _riskier),
+    "escalation": ("Escalation", _any),
+    "calendar_id": ("Counts working time of", _any),
+    "withdraw_after": ("Withdraw if offline", _never),
 }
 STRUCTURE = frozenset({"quorum", "stages", "rules"})  # compared as requirements, not as columns
 
@@ -125,9 +121,9 @@ def milder(before: PolicyTerms, after: PolicyTerms) -> list[str]:
     if _deadline_milder(before.settings["deadline"], after.settings["deadline"], after):
         found.append(_changed("deadline", before.settings["deadline"], after.settings["deadline"]))
     if not covers(after.own.stages, before.own.stages):
-        found.append(_("Other people, or fewer, have to approve."))
+        found.append("Other people, or fewer, have to approve.")
     if not _rules_cover(before, after):
-        found.append(_("By its rules it may ask less of some proposals."))
+        found.append("By its rules it may ask less of some proposals.")
     return found
 
 
@@ -137,7 +133,7 @@ def differences(before: PolicyTerms, after: PolicyTerms, names: Names) -> list[s
     found = [_changed(*each) for each in settings if each[1] != each[2]]
     if (before.own.stages, before.rules) != (after.own.stages, after.rules):
         asked = " ".join(stage_words.policy_lines(after.own, after.rules, names))
-        found.append(_("It would ask: %(asked)s") % {"asked": asked})
+        found.append(f"It would ask: {asked}")
     return found
 
 
@@ -230,16 +226,14 @@ def _deadline_milder(before: timedelta | None, now: timedelta | None, terms: Pol
 
 def _changed(name: str, before: Any, after: Any) -> str:
     label = SETTINGS[name][0] if name in SETTINGS else name.replace("_", " ")
-    return _("%(label)s: %(before)s, would be %(after)s.") % {
-        "label": label, "before": _said(before), "after": _said(after),
-    }  # fmt: skip
+    return f"{label}: {_said(before)}, would be {_said(after)}."  # fmt: skip
 
 
 def _said(value: Any) -> str:
     if value is None:
-        return _("none")
+        return "none"
     if isinstance(value, list):
-        return _("%(count)s levels") % {"count": len(value)} if value else _("none")
+        return f"{len(value)} levels" if value else "none"
     if isinstance(value, bool):
-        return _("yes") if value else _("no")
+        return "yes" if value else "no"
     return spelled(value) if isinstance(value, timedelta) else str(value)

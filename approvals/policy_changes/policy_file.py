@@ -22,7 +22,6 @@ from typing import Any
 
 import tomli_w
 from django.db import models
-from django.utils.translation import gettext as _
 
 from approvals.models import Calendar, Policy
 from approvals.models.policy import SETTINGS
@@ -47,36 +46,36 @@ def tables(text: str) -> list[dict[str, Any]]:
     try:
         said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
-        raise WrongFile(_("This cannot be read as TOML: %(why)s") % {"why": fault}) from None
+        raise WrongFile(f"This cannot be read as TOML: {fault}") from None
     found = said.get("policy", [])
     other = sorted(said.keys() - {"policy"})
     if other or not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        words = _("Begin each policy with [[policy]]. “%(name)s” is no policy.")
-        raise WrongFile(words % {"name": other[0] if other else "policy"})
+        words = f"Begin each policy with [[policy]]. “{other[0] if other else 'policy'}” is no policy."
+        raise WrongFile(words)
     if len(found) > MOST:
-        raise WrongFile(_("Write at most %(most)s policies in a file.") % {"most": MOST})
+        raise WrongFile(f"Write at most {MOST} policies in a file.")
     for number, each in enumerate(found, 1):
         _check(number, each)
     names = [(each["team"], each["name"]) for each in found]
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice:
-        raise WrongFile(_("The policy “%(name)s” of %(team)s is there twice.") % {"name": twice[1], "team": twice[0]})
+        raise WrongFile(f"The policy “{twice[1]}” of {twice[0]} is there twice.")
     return found
 
 
 def _check(number: int, said: Mapping[str, Any]) -> None:
     for key in ("team", "name"):
         if not isinstance(said.get(key), str):
-            raise WrongFile(_("Policy %(number)s: write its %(key)s.") % {"number": number, "key": key})
+            raise WrongFile(f"Policy {number}: write its {key}.")
     unknown = sorted(said.keys() - set(KEYS))
     if unknown:
-        words = _("Policy “%(name)s”: there is no “%(key)s”. There are: %(there)s.")
-        raise WrongFile(words % {"name": said["name"], "key": unknown[0], "there": ", ".join(KEYS)})
+        words = f"Policy “{said['name']}”: there is no “{unknown[0]}”. There are: {', '.join(KEYS)}."
+        raise WrongFile(words)
 
 
 def form_data(said: Mapping[str, Any], directory: Directory) -> dict[str, Any]:
     """Return a table as the form of the administration takes it. Raises WrongFile for names that do not exist."""
-    where = _("Policy “%(name)s”") % {"name": said["name"]}
+    where = f"Policy “{said['name']}”"
     team = _known(said["team"], directory.teams, f"{where}, team")
     data: dict[str, Any] = {
         "team": team,
@@ -103,7 +102,7 @@ def _value(name: str, said: Mapping[str, Any], where: str) -> Any:
     value, column = said.get(name, _default(name)), Policy._meta.get_field(name)
     if isinstance(column, models.BooleanField):
         if not isinstance(value, bool):
-            raise WrongFile(_("%(where)s, %(key)s: write true or false.") % {"where": where, "key": name})
+            raise WrongFile(f"{where}, {name}: write true or false.")
         return "on" if value else None
     if value is None or (value == "none" and column.null):  # else a choice of that name
         return ""
@@ -113,14 +112,14 @@ def _value(name: str, said: Mapping[str, Any], where: str) -> Any:
 def _list(said: Mapping[str, Any], name: str, where: str) -> list[str]:
     value = said.get(name, [])
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise WrongFile(_("%(where)s, %(key)s: write a list of texts.") % {"where": where, "key": name})
+        raise WrongFile(f"{where}, {name}: write a list of texts.")
     return value
 
 
 def _known(name: str, there: Mapping[str, int], where: str) -> int:
     if name not in there:
-        words = _("%(where)s: there is no “%(name)s”. There are: %(there)s.")
-        raise WrongFile(words % {"where": where, "name": name, "there": ", ".join(sorted(there)[:20])})
+        words = f"{where}: there is no “{name}”. There are: {', '.join(sorted(there)[:20])}."
+        raise WrongFile(words)
     return there[name]
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from django.contrib.auth.models import Group, User
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from approvals.gates import automatic
 from approvals.models import Gate, OwedSample, Policy
@@ -65,49 +63,50 @@ class Simulation:
     def sentences(self) -> list[str]:
         """Write it: `31 of the last 200 gates would have asked two people.`."""
         if not self.gates:
-            return [_("No gate has been opened that this can be compared with."), *self.warnings]
+            return ["No gate has been opened that this can be compared with.", *self.warnings]
         asked = Counter(each.after.slots for each in self.gates if not each.after.auto)
         said = [self._automatic, *self._owed] if self._automatic else []
         said += [
-            ngettext(
-                "%(count)s of the last %(all)s gates would have asked one person.",
-                "%(count)s of the last %(all)s gates would have asked %(people)s people.",
-                people,
+            (
+                f"{count} of the last {len(self.gates)} gates would have asked one person."
+                if people == 1
+                else (
+                    f"{count} of the last {len(self.gates)} gates would have asked {stage_words.number(people)} people."
+                )
             )
-            % {"all": len(self.gates), "count": count, "people": stage_words.number(people)}
             for people, count in sorted(asked.items())
         ]
         milder = sum(each.milder for each in self.changed)
         other = len(self.changed) - milder
         if milder:
-            said.append(_("%(count)s would have needed less than was asked.") % {"count": milder})
+            said.append(f"{milder} would have needed less than was asked.")
         if other:
-            said.append(_("%(count)s would have needed more, or other people.") % {"count": other})
+            said.append(f"{other} would have needed more, or other people.")
         if not self.changed:
-            said.append(_("Nothing else than was asked."))
+            said.append("Nothing else than was asked.")
         return [*said, *self.warnings]
 
     @property
     def _automatic(self) -> str:
         """Say how many gates a rule would have approved by itself; "" for none."""
         count = sum(each.after.auto for each in self.gates)
-        words = _("A rule would have approved %(count)s of the last %(all)s gates without asking anybody.")
+        words = f"A rule would have approved {count} of the last {len(self.gates)} gates without asking anybody."
         if self.sample:
-            words = _(
-                "A rule would have approved %(count)s of the last %(all)s gates without asking anybody, except for a "
-                "sample of %(sample)s percent."
+            words = (
+                f"A rule would have approved {count} of the last {len(self.gates)} gates without asking "
+                f"anybody, except for a sample of {self.sample} percent."
             )
-        return words % {"count": count, "all": len(self.gates), "sample": self.sample} if count else ""
+        return words if count else ""
 
     @property
     def _owed(self) -> list[str]:
         """Say how many of the next gates take the place of drawn ones; nothing for none."""
-        words = ngettext(
-            "People decide the next one too: a sample was withdrawn or expired undecided.",
-            "People decide the next %(count)s too: as many samples were withdrawn or expired undecided.",
-            self.owed,
+        words = (
+            "People decide the next one too: a sample was withdrawn or expired undecided."
+            if self.owed == 1
+            else f"People decide the next {self.owed} too: as many samples were withdrawn or expired undecided."
         )
-        return [words % {"count": self.owed}] if self.owed else []
+        return [words] if self.owed else []
 
     def rows(self) -> list[tuple[Gate, str, str]]:
         """List (gate, what it needed, what it would have needed) of the first gates that would have changed."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from approvals.models import Gate, Tool, versions
 from approvals.policy import required
@@ -44,31 +43,28 @@ def milder(before: Tool | None, after: Tool) -> list[str]:
     if before is None or not before.used:
         return [*_approved_by_rules(after), *_hidden(after)] if after.used else []
     if not after.used:
-        return [_("It would count as not registered.")]
+        return ["It would count as not registered."]
     found = []
     if RISKS.index(after.risk) < RISKS.index(before.risk):
-        found.append(
-            _("Its risk was %(before)s, and would be %(after)s.") % {"before": before.risk, "after": after.risk}
-        )
+        found.append(f"Its risk was {before.risk}, and would be {after.risk}.")
     if before.irreversible and not after.irreversible:
-        found.append(_("It could be undone."))
+        found.append("It could be undone.")
     if not set(before.pinned) <= set(after.pinned):
-        found.append(_("Fewer of its arguments would be shown first."))
+        found.append("Fewer of its arguments would be shown first.")
     if (before.title, before.undo, before.schema) != (after.title, after.undo, after.schema):
-        found.append(_("What reviewers read of it, or the arguments that it takes, changed."))
+        found.append("What reviewers read of it, or the arguments that it takes, changed.")
     return found
 
 
 def _approved_by_rules(tool: Tool) -> list[str]:
     policies = policies_in_force(tool.team_id)
     named = [each.name for each in policies if any(rule.require.get("auto") for rule in required.rules_of(each.rules))]
-    words = _("A rule of %(policy)s could approve it by itself.")
-    return [words % {"policy": name} for name in sorted(named)]
+    return [f"A rule of {name} could approve it by itself." for name in sorted(named)]
 
 
 def _hidden(tool: Tool) -> list[str]:
     hides = redact.veil_marks(tool.schema).hides
-    return [_("Reviewers would no longer see the arguments that it marks as secret.")] if hides else []
+    return ["Reviewers would no longer see the arguments that it marks as secret."] if hides else []
 
 
 def _confirms(waiting: Tool, tool: Tool, actor: str) -> bool:

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-
-from approvals.english import quoted
+from approvals.english import counted, plural, quoted
 
 from .facts import AgentCode, EnvironmentFacts, Library, RemoteProgram, SavedCheckpoint, Takeover, UnknownCode
 
@@ -51,16 +48,12 @@ class Preflight:
     def title(self) -> str:
         """Return the heading of the findings."""
         if self.red:
-            return _("Not ready")
+            return "Not ready"
         if not self.checked:
-            return _("The agent's code was not checked here")
+            return "The agent's code was not checked here"
         if self.colour == AMBER:
-            count = len(self.reasons)
-            said = ngettext("Ready, %(count)s warning", "Ready, %(count)s warnings", count)
-        else:
-            count = len(self.findings)
-            said = ngettext("Ready: %(count)s check passed", "Ready: %(count)s checks passed", count)
-        return said % {"count": count}
+            return f"Ready, {counted(len(self.reasons), 'warning')}"
+        return f"Ready: {counted(len(self.findings), 'check')} passed"
 
     @property
     def in_order(self) -> list[Finding]:
@@ -97,184 +90,152 @@ def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
 def checkpoint(saved: SavedCheckpoint) -> Finding:
     """Check that the checkpoint loads and matches its digest."""
     if saved.fault:
-        said = _("Checkpoint %(seq)s does not verify: %(fault)s. Nothing runs from it; restore it from a backup.")
-        return Finding("checkpoint", RED, said % {"seq": saved.seq, "fault": saved.fault})
-    return Finding("checkpoint", GREEN, _("Checkpoint %(seq)s loads and verifies.") % {"seq": saved.seq})
+        said = f"Checkpoint {saved.seq} does not verify: {saved.fault}. Nothing runs from it; restore it from a backup."
+        return Finding("checkpoint", RED, said)
+    return Finding("checkpoint", GREEN, f"Checkpoint {saved.seq} loads and verifies.")
 
 
 def version(code: AgentCode) -> Finding:
     """Check that the run's version is deployed with its steps, or that upcasters lead to one that is."""
     if code.program:
         return _program(code, code.program)
-    names = {"agent": code.agent, "version": code.version, "newest": code.newest}
     if code.deployed:
-        said = _("Version %(version)s of %(agent)s is deployed, with the run's own steps.")
-        return Finding("version", GREEN, said % names)
+        said = f"Version {code.version} of {code.agent} is deployed, with the run's own steps."
+        return Finding("version", GREEN, said)
     if code.changed:
-        said = _(
-            "The code of %(agent)s %(version)s changed since the run began, so nothing takes the run on. Put that code "
-            'back, give the class another version (with an @upcast("%(version)s") it takes the run over), or cancel '
-            "the run."
+        said = (
+            f"The code of {code.agent} {code.version} changed since the run began, so nothing takes the "
+            "run on. Put that code back, give the class another version (with an "
+            f'@upcast("{code.version}") it takes the run over), or cancel the run.'
         )
-        return Finding("version", RED, said % names)
+        return Finding("version", RED, said)
     if code.takeover is not None:
         return _taken(code.takeover, code.version)
-    said = _(
-        "Version %(version)s is not deployed; version %(newest)s is. Write an upcaster from %(version)s to "
-        "%(newest)s, or deploy version %(version)s again."
+    lacks = f", and has no {plural(len(code.lacks), 'step')} {listed(code.lacks)}" if code.lacks else ""
+    said = (
+        f"Version {code.version} is not deployed; version {code.newest} is{lacks}. Write an upcaster from "
+        f"{code.version} to {code.newest}, or deploy version {code.version} again."
     )
-    if code.lacks:
-        said = ngettext(
-            "Version %(version)s is not deployed; version %(newest)s is, and has no step %(steps)s. Write an upcaster "
-            "from %(version)s to %(newest)s, or deploy version %(version)s again.",
-            "Version %(version)s is not deployed; version %(newest)s is, and has no steps %(steps)s. Write an upcaster "
-            "from %(version)s to %(newest)s, or deploy version %(version)s again.",
-            len(code.lacks),
-        )
-    return Finding("version", RED, said % {**names, "steps": listed(code.lacks)})
+    return Finding("version", RED, said)
 
 
 def _program(code: AgentCode, program: RemoteProgram) -> Finding:
     """Check that the external program is there to act on a decision."""
-    names = {"agent": code.agent, "name": f" ({quoted([program.name])})" if program.name else "", "time": program.heard}
+    name = f" ({quoted([program.name])})" if program.name else ""
     if program.deferred:
-        said = _("%(agent)s is an external agent: its program%(name)s is paused and comes back for the outcome.")
-        return Finding("program", GREEN, said % names)
+        said = f"{code.agent} is an external agent: its program{name} is paused and comes back for the outcome."
+        return Finding("program", GREEN, said)
     if program.missed:
-        said = _(
-            "%(agent)s is an external agent, and its program%(name)s was last seen %(time)s ago. Your decision is kept "
-            "and carried out when it comes back."
+        said = (
+            f"{code.agent} is an external agent, and its program{name} was last seen {program.heard} ago. Your "
+            "decision is kept and carried out when it comes back."
         )
-        return Finding("program", AMBER, said % names)
-    said = _("%(agent)s is an external agent: its program%(name)s was last seen %(time)s ago.")
-    return Finding("program", GREEN, said % names)
+        return Finding("program", AMBER, said)
+    said = f"{code.agent} is an external agent: its program{name} was last seen {program.heard} ago."
+    return Finding("program", GREEN, said)
 
 
 def _taken(by: Takeover, old: str) -> Finding:
     """Check that another version can take the run over from the version `old`, which is not deployed."""
-    names = {"old": old, "new": by.version, "upcasters": listed(by.upcasters), "fault": by.fault}
+    gone = f"Version {old} is not deployed"
+    upcasters = f"{plural(len(by.upcasters), 'upcaster')} {listed(by.upcasters)}"
     if by.lacks:
-        lacks = ngettext(
-            "Version %(old)s is not deployed; version %(new)s has no step %(steps)s.",
-            "Version %(old)s is not deployed; version %(new)s has no steps %(steps)s.",
-            len(by.lacks),
+        named = plural(len(by.upcasters), "names", "name")
+        said = (
+            f"{gone}; version {by.version} has no {plural(len(by.lacks), 'step')} {listed(by.lacks)}. Its {upcasters} "
+            f"{named} no other: name its successor there, or deploy version {old} again."
         )
-        instead = ngettext(
-            "Its upcaster %(upcasters)s names no other: name its successor there, or deploy version %(old)s again.",
-            "Its upcasters %(upcasters)s name no other: name its successor there, or deploy version %(old)s again.",
-            len(by.upcasters),
-        )
-        return Finding("version", RED, f"{lacks} {instead}" % {**names, "steps": listed(by.lacks)})
+        return Finding("version", RED, said)
     if by.fault:
-        said = _(
-            "Version %(old)s is not deployed, and version %(new)s cannot take the run: %(fault)s Correct it, or deploy "
-            "version %(old)s again."
+        said = (
+            f"Version {old} is not deployed, and version {by.version} cannot take the run: {by.fault} "
+            f"Correct it, or deploy version {old} again."
         )
-        return Finding("version", RED, said % names)
-    said = ngettext(
-        "Version %(old)s is not deployed. Version %(new)s takes the run: its upcaster %(upcasters)s runs first.",
-        "Version %(old)s is not deployed. Version %(new)s takes the run: its upcasters %(upcasters)s run first.",
-        len(by.upcasters),
-    )
-    renamed = [_("%(old)s is now %(new)s.") % {"old": old, "new": new} for old, new in by.renamed]
-    again = _("Approvals are not carried over: the agent asks again.")
-    return Finding("version", AMBER, " ".join([said % names, *renamed, again]))
+        return Finding("version", RED, said)
+    runs = plural(len(by.upcasters), "runs", "run")
+    said = f"{gone}. Version {by.version} takes the run: its {upcasters} {runs} first."
+    renamed = [f"{old} is now {new}." for old, new in by.renamed]
+    again = "Approvals are not carried over: the agent asks again."
+    return Finding("version", AMBER, " ".join([said, *renamed, again]))
 
 
 def state(code: AgentCode) -> Finding:
     """Check that the state fits the schema of the version that would go on."""
-    names = {"version": code.goes_on_in}
     if code.faults:
-        said = (
-            _("The state does not fit version %(version)s: %(faults)s. Rewind the run, or edit its state.")
-            if code.deployed
-            else _(
-                "What the upcasters make of the state does not fit version %(version)s: %(faults)s. Rewind the run, or "
-                "edit its state."
-            )
-        )
-        return Finding("state", RED, said % {**names, "faults": listed(code.faults, "; ")})
+        what = "The state" if code.deployed else "What the upcasters make of the state"
+        faults = listed(code.faults, "; ")
+        said = f"{what} does not fit version {code.goes_on_in}: {faults}. Rewind the run, or edit its state."
+        return Finding("state", RED, said)
     if code.doubts:
-        said = _(
-            "Every field of the state fits version %(version)s, the whole does not: %(faults)s. Steps run, an edit is "
-            "refused."
+        said = (
+            f"Every field of the state fits version {code.goes_on_in}, the whole does not: {listed(code.doubts, '; ')}"
+            ". Steps run, an edit is refused."
         )
-        return Finding("state", AMBER, said % {**names, "faults": listed(code.doubts, "; ")})
+        return Finding("state", AMBER, said)
     said = (
-        _("The state fits the schema of version %(version)s.")
+        f"The state fits the schema of version {code.goes_on_in}."
         if code.deployed
-        else _("What the upcasters make of the state fits the schema of version %(version)s.")
+        else f"What the upcasters make of the state fits the schema of version {code.goes_on_in}."
     )
-    return Finding("state", GREEN, said % names)
+    return Finding("state", GREEN, said)
 
 
 def configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
     """Check that the configuration is the one that was recorded."""
     if now.fault:
-        said = _("The recorded configuration does not fit version %(version)s: %(fault)s. Correct its Config.")
-        return Finding("configuration", RED, said % {"version": code.goes_on_in, "fault": now.fault})
+        said = f"The recorded configuration does not fit version {code.goes_on_in}: {now.fault}. Correct its Config."
+        return Finding("configuration", RED, said)
     if not now.configured:
-        return Finding("configuration", GREEN, _("The agent has no configuration."))
+        return Finding("configuration", GREEN, "The agent has no configuration.")
     if not now.recorded:
-        said = _("No configuration was recorded when the run started; it goes on with the defaults of today.")
+        said = "No configuration was recorded when the run started; it goes on with the defaults of today."
         return Finding("configuration", AMBER, said)
     if now.changed:
-        said = _("The configuration would not be what was recorded when the run started: %(names)s differs.")
-        return Finding("configuration", AMBER, said % {"names": listed(now.changed)})
-    return Finding("configuration", GREEN, _("The configuration is the recorded one."))
+        said = f"The configuration would not be what was recorded when the run started: {listed(now.changed)} differs."
+        return Finding("configuration", AMBER, said)
+    return Finding("configuration", GREEN, "The configuration is the recorded one.")
 
 
 def libraries(now: EnvironmentFacts) -> Finding:
     """Check that the libraries are those that were recorded."""
     if not now.libraries:
-        return Finding("libraries", GREEN, _("The agent declares no libraries."))
+        return Finding("libraries", GREEN, "The agent declares no libraries.")
     gone = [f"{each.name} {each.recorded}" for each in now.libraries if each.recorded and each.now is None]
     if gone:
-        said = _("Not installed here: %(libraries)s. Install it again.")
-        return Finding("libraries", RED, said % {"libraries": listed(gone)})
+        said = f"Not installed here: {listed(gone)}. Install it again."
+        return Finding("libraries", RED, said)
     other = [_other(each) for each in now.libraries if each.recorded != each.now or each.now is None]
     if other:
         return Finding("libraries", AMBER, f"{listed(other, '; ')}.")
     same = listed([f"{each.name} {each.now}" for each in now.libraries])
-    return Finding("libraries", GREEN, _("%(libraries)s, as recorded.") % {"libraries": same})
+    return Finding("libraries", GREEN, f"{same}, as recorded.")
 
 
 def _other(library: Library) -> str:
-    names = {
-        "library": library.name,
-        "now": library.now or _("not installed"),
-        "recorded": library.recorded or _("not installed"),
-    }
+    now, recorded = library.now or "not installed", library.recorded or "not installed"
     if library.recorded == "":
-        return _("%(library)s is %(now)s here, and was not recorded when the run started") % names
-    return _("%(library)s was %(recorded)s when the run started and is %(now)s here") % names
+        return f"{library.name} is {now} here, and was not recorded when the run started"
+    return f"{library.name} was {recorded} when the run started and is {now} here"
 
 
 def artifacts(saved: SavedCheckpoint) -> Finding:
     """Check that the artifacts that the state names are there."""
     if not saved.artifacts:
-        return Finding("artifacts", GREEN, _("The state names no artifacts."))
+        return Finding("artifacts", GREEN, "The state names no artifacts.")
     if saved.unseen:
-        said = _("The file storage could not be asked for what the state names: %(fault)s.")
-        return Finding("artifacts", AMBER, said % {"fault": saved.unseen})
+        said = f"The file storage could not be asked for what the state names: {saved.unseen}."
+        return Finding("artifacts", AMBER, said)
     if saved.missing:
-        said = ngettext(
-            "%(count)s artifact of the state cannot be found, or not whole: %(places)s. Restore the file storage from "
-            "a backup.",
-            "%(count)s artifacts of the state cannot be found, or not whole: %(places)s. Restore the file storage from "
-            "a backup.",
-            len(saved.missing),
+        said = (
+            f"{counted(len(saved.missing), 'artifact')} of the state cannot be found, or not whole: "
+            f"{listed(saved.missing)}. Restore the file storage from a backup."
         )
-        return Finding("artifacts", RED, said % {"count": len(saved.missing), "places": listed(saved.missing)})
-    said = ngettext(
-        "%(count)s artifact that the state names can be found.",
-        "%(count)s artifacts that the state names can be found.",
-        saved.artifacts,
-    )
-    return Finding("artifacts", GREEN, said % {"count": f"{saved.artifacts:,}"})
+        return Finding("artifacts", RED, said)
+    said = f"{counted(saved.artifacts, 'artifact')} that the state names can be found."
+    return Finding("artifacts", GREEN, said)
 
 
 def listed(things: Sequence[str], by: str = ", ") -> str:
     """List the first NAMED of them, and say how many more."""
     first, more = by.join(things[:NAMED]), len(things) - NAMED
-    return _("%(first)s and %(count)s more") % {"first": first, "count": more} if more > 0 else first
+    return f"{first} and {more} more" if more > 0 else first

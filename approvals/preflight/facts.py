@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCheckpoint:
@@ -95,7 +92,7 @@ class AgentCode:
 class UnknownCode:
     """The reason why the agent's code was not checked."""
 
-    why: str | Promise
+    why: str
 
 
-NOBODY = UnknownCode(gettext_lazy("The agents' code is not part of this process, so it was not checked here."))
+NOBODY = UnknownCode("The agents' code is not part of this process, so it was not checked here.")

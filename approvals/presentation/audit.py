@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from approvals.audit import event_words
 from approvals.audit.erasing import ERASED
@@ -82,7 +81,7 @@ def subject_of(event: Event, gates: Mapping[int, Subject], runs: Mapping[int, Su
     kind, number = event.subject.partition(":")[::2]
     id = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0
     if kind == "gate":
-        return gates.get(id, Subject(_("gate %(number)s") % {"number": number}))
+        return gates.get(id, Subject(f"gate {number}"))
     if kind == "run":
         return runs.get(id, Subject(f"R-{number}"))
     return Subject(f"{kind} {number}".strip())
@@ -98,10 +97,7 @@ def _gates(events: Iterable[Event], reader: AuditReader) -> dict[int, Subject]:
     wanted = {int(event.subject[5:]) for event in events if event.subject.startswith("gate:")}
     rows = Gate.objects.visible_to(reader.user).filter(pk__in=wanted)
     seen = rows.values_list("pk", "title", "run__plan__external") if wanted else ()
-    return {
-        pk: Subject(_("gate %(number)s") % {"number": pk}, title, reverse("gate", args=[pk]), quoted)
-        for pk, title, quoted in seen
-    }
+    return {pk: Subject(f"gate {pk}", title, reverse("gate", args=[pk]), quoted) for pk, title, quoted in seen}
 
 
 def _runs(events: Iterable[Event], reader: AuditReader) -> dict[int, Subject]:
@@ -121,9 +117,7 @@ def kinds() -> list[tuple[str, str]]:
     """List the kinds for the filter: whole families, then single ones."""
     names = sorted({*event_words.WORDS, "gate.decided"})
     families = sorted({name.partition(".")[0] for name in names})
-    return [(f"{family}.", _("all of %(family)s") % {"family": family}) for family in families] + [
-        (name, name) for name in names
-    ]
+    return [(f"{family}.", f"all of {family}") for family in families] + [(name, name) for name in names]
 
 
 def address(filters: Mapping[str, Any], **more: object) -> str:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from approvals.assignments.errors import ClaimedByOther
 from approvals.consequences.errors import DoneAlready, RejectionStands
@@ -60,14 +58,14 @@ class BulkLine:
             if (claim := page.read.desk.claim) and not page.holds:
                 return str(ClaimedByOther(actors.of_user(claim.by).name, claim.by.pk))
             if page.preflight and page.preflight.red:
-                return _("Its run cannot continue from here just now. Open it to see why.")
+                return "Its run cannot continue from here just now. Open it to see why."
             if page.step_up and page.step_up.until is None:
-                return _("Its policy asks for your password again. Open it to confirm it.")
+                return "Its policy asks for your password again. Open it to confirm it."
             return self._why_unapproved() if self.approves else self._why_unrejected()
         except DecisionRefused as refusal:
             return str(refusal)
         except (NotVerified, NoSuchCheckpoint):
-            return _("Its stored data failed the integrity check.")
+            return "Its stored data failed the integrity check."
 
     def _why_unapproved(self) -> str:
         page = self.page
@@ -79,11 +77,11 @@ class BulkLine:
         if len(against) >= page.agreement.denials:
             return str(RejectionStands(against[-1]))
         if page.card.unfilled(page.first):
-            return _("Something has to be filled in first. Open it.")
+            return "Something has to be filled in first. Open it."
         if page.card.untaken(page.first):
-            return _("One of its actions takes no plain approval. Open it.")
+            return "One of its actions takes no plain approval. Open it."
         if page.choices.approval.ticks:
-            return _("It would do something again that was already done. Open it to confirm that.")
+            return "It would do something again that was already done. Open it to confirm that."
         return ""
 
     def _why_unrejected(self) -> str:
@@ -98,15 +96,15 @@ class BulkLine:
     def does(self) -> str:
         """Say what the decision does, as the gate's page says it; a rejection stops the run unless it is sent back."""
         if not self.approves:
-            return self._rejecting(_("Nothing runs. The run stops as rejected"), self._stop)
+            return self._rejecting("Nothing runs. The run stops as rejected", self._stop)
         left = self.page.agreement.left(current=True)
         words = self.page.choices.summary
         return (
             words
             if left < 1
-            else _("%(does)s, after one more approval") % {"does": words}
+            else f"{words}, after one more approval"
             if left == 1
-            else _("%(does)s, after %(left)s more approvals") % {"does": words, "left": left}
+            else f"{words}, after {left} more approvals"
         )
 
     @property
@@ -115,15 +113,17 @@ class BulkLine:
         impact = self._back
         if impact is None or impact.repeats:
             return ""
-        words = _("Nothing runs. The run goes back to “%(step)s” with your reason")
-        return self._rejecting(words % {"step": self.page.plan.title_of(self.page.card.on_reject)}, impact)
+        words = (
+            f"Nothing runs. The run goes back to “{self.page.plan.title_of(self.page.card.on_reject)}” with your reason"
+        )
+        return self._rejecting(words, impact)
 
     @property
     def stays(self) -> str:
         """Say why a rejection that sends the others back leaves this one open."""
         if self._back is None:
-            return _("Stays open: its agent names no step to send it back to. Open it to choose one.")
-        return _("Stays open: sent back, it may do something again that was already done. Open it to confirm that.")
+            return "Stays open: its agent names no step to send it back to. Open it to choose one."
+        return "Stays open: sent back, it may do something again that was already done. Open it to confirm that."
 
     @cached_property
     def _stop(self) -> Impact:
@@ -137,13 +137,15 @@ class BulkLine:
     def _rejecting(self, words: str, impact: Impact) -> str:
         """Add what the rejection undoes; where it does not close the gate, say who has to reject too."""
         left = self.page.agreement.left_to_reject()
-        others = ngettext(
-            "Nothing happens until one more person rejects", "Nothing happens until %(left)s more people reject", left
+        others = (
+            "Nothing happens until one more person rejects"
+            if left == 1
+            else f"Nothing happens until {left} more people reject"
         )
         if left:
-            return others % {"left": left}
+            return others
         undone = impact_words.undone(impact)
-        return _("%(does)s; %(undone)s") % {"does": words, "undone": undone} if undone else words
+        return f"{words}; {undone}" if undone else words
 
     @property
     def undo(self) -> str:
@@ -191,17 +193,17 @@ class ResultLine:
     def said(self) -> str:
         """Say the result in a few words."""
         if self.result.decision is None:
-            return _("Not decided") if self.result.item.code else _("Waiting")
+            return "Not decided" if self.result.item.code else "Waiting"
         if not self.result.decision.counts:
-            return _("Taken back, or counts no more")
+            return "Taken back, or counts no more"
         if self._otherwise:
             return self._otherwise
         rejected, gate = self.state == "rejected", self.result.gate
         if gate is None or gate.status != Gate.Status.OPEN:
-            return _("Rejected") if rejected else _("Approved")
+            return "Rejected" if rejected else "Approved"
         if gate.settles_at is not None:
-            return _("Rejected, and can still be undone") if rejected else _("Approved, and can still be undone")
-        return _("Rejected by you, others must too") if rejected else _("Approved by you, others must too")
+            return "Rejected, and can still be undone" if rejected else "Approved, and can still be undone"
+        return "Rejected by you, others must too" if rejected else "Approved by you, others must too"
 
     @property
     def _otherwise(self) -> str:
@@ -215,8 +217,8 @@ class ResultLine:
             return ""
         how = gate.get_status_display() if nobody else outcome.get_kind_display()
         if decision.rejects:
-            return _("You rejected it, and it ended otherwise: %(how)s") % {"how": how}
-        return _("You approved it, and it ended otherwise: %(how)s") % {"how": how}
+            return f"You rejected it, and it ended otherwise: {how}"
+        return f"You approved it, and it ended otherwise: {how}"
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,7 @@ class BulkList:
 
     @property
     def wants_reason(self) -> str:
-        return _("Why these together?") if self.approves else _("Why do you reject these?")
+        return "Why these together?" if self.approves else "Why do you reject these?"
 
 
 def listed(numbers: Iterable[int], *, verdict: str, reader: User, confirmed: Confirmed | None) -> BulkList:

@@ -7,7 +7,7 @@ see it is decided before, by each request.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 from threading import RLock
@@ -17,8 +17,6 @@ from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
-from django.utils.translation import get_language, gettext_lazy
-from django.utils.translation import gettext as _
 
 from approvals.assignments import claims
 from approvals.cards.card import Card
@@ -45,9 +43,9 @@ DRAWN = 4_000_000  # characters of rows that a process caches, with the cards th
 LINGERS = timedelta(seconds=8)  # time for which a decided row stays in sight
 FRESH = timedelta(seconds=20)
 GROUPS = (
-    ("hour", gettext_lazy("Due within the hour")),
-    ("today", gettext_lazy("Later today")),
-    ("later", gettext_lazy("Later")),
+    ("hour", "Due within the hour"),
+    ("today", "Later today"),
+    ("later", "Later"),
 )
 
 
@@ -91,7 +89,6 @@ class InboxRow:
     found: str = ""  # where the words of the search were found, if the row does not show it
     done: tuple[str, ...] = ()  # what other runs did that is like this, in words
     before: tuple[str, ...] = ()  # sentences about effects that an approval would repeat, with the agent's own titles
-    language: str | None = field(default_factory=get_language)
 
     @property
     def html(self) -> SafeString:
@@ -252,11 +249,11 @@ def by_currency(rows: Iterable[InboxRow], sort: str) -> list[InboxGroup]:
         unit = each.currency if sort == "amount" else str(delay["currency"]) if delay else ""
         by.setdefault(unit, []).append(each)
     words = {
-        "amount": (_("%(currency)s, the largest first"), _("No amount in one currency")),
-        "delay": (_("%(currency)s an hour, the costliest first"), _("No cost of delay stated")),
+        "amount": ("{currency}, the largest first", "No amount in one currency"),
+        "delay": ("{currency} an hour, the costliest first", "No cost of delay stated"),
     }[sort]
     return [
-        InboxGroup(key=unit.lower() or "none", label=words[0] % {"currency": unit} if unit else words[1], rows=found)
+        InboxGroup(key=unit.lower() or "none", label=words[0].format(currency=unit) if unit else words[1], rows=found)
         for unit, found in by.items()
     ]
 
@@ -271,13 +268,13 @@ def summary(
     shown = sum(group.open for group in groups)
     soon = sum(group.open for group in groups if group.key == "hour" and dated)
     if filtered and whole is not None:
-        return _("%(shown)s shown of %(whole)s open.") % {"shown": shown, "whole": whole}
+        return f"{shown} shown of {whole} open."
     if not shown:
-        return _("None open.")
+        return "None open."
     more = whole is not None and (whole.more or whole.number > shown)
-    words = _("%(open)s open.")
+    words = f"{whole if more else shown} open."
     if soon and more:
-        words = _("%(open)s open, %(soon)s of the first %(shown)s due within the hour.")
+        words = f"{whole if more else shown} open, {soon} of the first {shown} due within the hour."
     elif soon:
-        words = _("%(open)s open, %(soon)s of them due within the hour.")
-    return words % {"open": whole if more else shown, "soon": soon, "shown": shown}
+        words = f"{whole if more else shown} open, {soon} of them due within the hour."
+    return words

@@ -9,8 +9,6 @@ from datetime import date, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.insights import charts, durations, figures
 from approvals.insights.backlog import Backlog
@@ -26,13 +24,13 @@ from .text import untrusted
 CHARTED = 8  # rows of a table that its chart shows
 LISTED = 50  # rows of a table
 WORDS = {
-    Outcome.Kind.APPROVED: gettext_lazy("Approved"),
-    Outcome.Kind.EDITED: gettext_lazy("Edited"),
-    Outcome.Kind.MIXED: gettext_lazy("Mixed"),
-    Outcome.Kind.ANSWERED: gettext_lazy("Answered"),
-    Outcome.Kind.REJECTED: gettext_lazy("Rejected"),
-    Outcome.Kind.EXPIRED: gettext_lazy("Expired"),
-    Outcome.Kind.WITHDRAWN: gettext_lazy("Withdrawn"),
+    Outcome.Kind.APPROVED: "Approved",
+    Outcome.Kind.EDITED: "Edited",
+    Outcome.Kind.MIXED: "Mixed",
+    Outcome.Kind.ANSWERED: "Answered",
+    Outcome.Kind.REJECTED: "Rejected",
+    Outcome.Kind.EXPIRED: "Expired",
+    Outcome.Kind.WITHDRAWN: "Withdrawn",
 }
 VERDICTS = {
     Decision.Verdict.APPROVE: WORDS[Outcome.Kind.APPROVED],
@@ -83,14 +81,14 @@ def time_to_decision(rows: Sequence[CountedGate], wanted: InsightFilters) -> Fig
     names = [str(words) for words, _ in durations.SPANS.values()]
     marks = [(took.spread[key], gates_at(wanted, within=key) if took.spread[key] else "") for key in durations.SPANS]
     return Figure(
-        "time", _("Time to decision"), _("From the moment a gate opens until people decide it."),
-        [_("Decided"), _("Gates"), _("Share")],
+        "time", "Time to decision", "From the moment a gate opens until people decide it.",
+        ["Decided", "Gates", "Share"],
         [
             [Cell(name), Cell(str(number), to), Cell(_share(number, took.number))]
             for name, (number, to) in zip(names, marks, strict=True)
         ] if took.number else [],
-        charts.lying_bars(names, {_("Gates"): marks}) if took.number else "",
-        empty=_("People decided nothing in this period."),
+        charts.lying_bars(names, {"Gates": marks}) if took.number else "",
+        empty="People decided nothing in this period.",
     )  # fmt: skip
 
 
@@ -100,8 +98,8 @@ def by_day(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
     names = [day_words(each.day) for each in days]
     unit, seconds = _unit(max((each.most for each in days if each.most), default=timedelta(0)))
     series = {
-        _("Median"): [(_count(each.half, seconds), "") for each in days],
-        _("90 % within"): [(_count(each.most, seconds), "") for each in days],
+        "Median": [(_count(each.half, seconds), "") for each in days],
+        "90 % within": [(_count(each.most, seconds), "") for each in days],
     }
     table = [
         [
@@ -116,10 +114,10 @@ def by_day(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
     ]
     some = any(each.decided for each in days)
     return Figure(
-        "days", _("Time to decision by day"), _("By the day on which the gate was decided."),
-        [_("Day"), _("Decided"), _("Median"), _("90 % within"), _("Expired")], table,
+        "days", "Time to decision by day", "By the day on which the gate was decided.",
+        ["Day", "Decided", "Median", "90 % within", "Expired"], table,
         charts.lines(names, series, unit=unit) if some else "",
-        legend=list(enumerate(series)), empty=_("People decided nothing in this period."), folded=True,
+        legend=list(enumerate(series)), empty="People decided nothing in this period.", folded=True,
     )  # fmt: skip
 
 
@@ -142,10 +140,10 @@ def endings(
         for kind in figures.KINDS  # all of them, so that each keeps its colour
     }
     return Figure(
-        id, title, _("How gates ended."), [_("Name"), _("All"), *(str(WORDS[kind]) for kind in kinds)], table,
+        id, title, "How gates ended.", ["Name", "All", *(str(WORDS[kind]) for kind in kinds)], table,
         charts.lying_bars([name for name, _ in drawn], series) if drawn else "",
         legend=[(figures.KINDS.index(kind), str(WORDS[kind])) for kind in kinds],
-        empty=_("No gate closed in this period."),
+        empty="No gate closed in this period.",
         notes=_more(len(counted) - LISTED),
     )  # fmt: skip
 
@@ -161,10 +159,10 @@ def automatic(rows: Sequence[CountedGate], wanted: InsightFilters) -> Figure:
         for rule, (alone, sample) in list(counted.items())[:LISTED]
     ]  # fmt: skip
     return Figure(
-        "automatic", _("Automatic approvals"),
-        _("What rules approved by themselves, and how people decided the sample that they were shown."),
-        [_("Rule"), _("By the rule"), _("Sample"), *(str(WORDS[kind]) for kind in kinds)], table,
-        empty=_("No rule approved anything in this period."),
+        "automatic", "Automatic approvals",
+        "What rules approved by themselves, and how people decided the sample that they were shown.",
+        ["Rule", "By the rule", "Sample", *(str(WORDS[kind]) for kind in kinds)], table,
+        empty="No rule approved anything in this period.",
     )  # fmt: skip
 
 
@@ -176,10 +174,10 @@ def edits(fields: Mapping[str, Sequence[int]], wanted: InsightFilters) -> Figure
     marks = [(len(gates), gates_at(wanted, field=name)) for name, gates in shown]
     pairs = list(zip(names, marks, strict=True))
     return Figure(
-        "edits", _("Edits by field"), _("What people changed before they approved: where proposals are often wrong."),
-        [_("Field"), _("Gates")], [[Cell(name), Cell(str(number), to)] for name, (number, to) in pairs[:LISTED]],
-        charts.lying_bars(ends[:CHARTED], {_("Gates"): marks[:CHARTED]}) if names else "",
-        empty=_("People edited nothing in this period."),
+        "edits", "Edits by field", "What people changed before they approved: where proposals are often wrong.",
+        ["Field", "Gates"], [[Cell(name), Cell(str(number), to)] for name, (number, to) in pairs[:LISTED]],
+        charts.lying_bars(ends[:CHARTED], {"Gates": marks[:CHARTED]}) if names else "",
+        empty="People edited nothing in this period.",
         notes=_more(len(pairs) - LISTED),
     )  # fmt: skip
 
@@ -188,18 +186,18 @@ def backlog(found: Backlog, wanted: InsightFilters) -> Figure:
     """Show how many gates waited at the end of each day, and how long those that wait now have waited."""
     names = [day_words(day) for day, _ in found.days]
     words = {key: str(words) for key, (words, _) in durations.SPANS.items()}
-    every = _("All, %(time)s in total") % {"time": lasting(found.waited)}
+    every = f"All, {lasting(found.waited)} in total"
     return Figure(
-        "backlog", _("Waiting"), _("Gates that were open at the end of each day."),
-        [_("Waiting now"), _("Gates")],
+        "backlog", "Waiting", "Gates that were open at the end of each day.",
+        ["Waiting now", "Gates"],
         [
             [Cell(every), _number(found.open, _open_at(wanted))],
             *([Cell(words[key]), Cell(str(number))] for key, number in found.spread.items()),
-            *([Cell(_("Cost of waiting so far")), Cell(f"{cost:,.2f} {each}")] for each, cost in found.costs.items()),
-            [Cell(_("The longest wait")), Cell(_time(found.longest))],
+            *([Cell("Cost of waiting so far"), Cell(f"{cost:,.2f} {each}")] for each, cost in found.costs.items()),
+            [Cell("The longest wait"), Cell(_time(found.longest))],
         ] if found.open else [],
-        charts.lines(names, {_("Open"): [(number, "") for _, number in found.days]}),
-        empty=_("No gate is open."),
+        charts.lines(names, {"Open": [(number, "") for _, number in found.days]}),
+        empty="No gate is open.",
     )  # fmt: skip
 
 
@@ -213,13 +211,13 @@ def people(found: Iterable[PersonFigures], wanted: InsightFilters, *, compared: 
          Cell(_time(each.half)), *(Cell(str(each.verdicts[key])) for key in used)]
         for each in rows
     ]  # fmt: skip
-    said = _("Only you see this: what you decided.")
+    said = "Only you see this: what you decided."
     if compared:
-        said = _("What each person decided, in no order. The leads of %(teams)s let you see it.") % {"teams": teams}
+        said = f"What each person decided, in no order. The leads of {teams} let you see it."
     return Figure(
-        "people", _("By person") if compared else _("Your decisions"), said,
-        [_("Person"), _("Gates"), _("Median"), *(str(VERDICTS[key]) for key in used)], table,
-        empty=_("No decisions in this period."),
+        "people", "By person" if compared else "Your decisions", said,
+        ["Person", "Gates", "Median", *(str(VERDICTS[key]) for key in used)], table,
+        empty="No decisions in this period.",
     )  # fmt: skip
 
 
@@ -249,19 +247,22 @@ def said_of(wanted: InsightFilters, *, teams: Mapping[int, str], person: str = "
     return [
         each
         for each in (
-            _("last %(days)s days") % {"days": wanted.days},
+            f"last {wanted.days} days",
             untrusted.plain(teams.get(wanted.team, ""), limit=60),
-            wanted.agent and _("agent %(name)s") % {"name": untrusted.plain(wanted.agent, limit=60)},
-            wanted.policy and _("policy %(name)s") % {"name": untrusted.plain(wanted.policy, limit=60)},
-            wanted.risk and _("%(risk)s risk") % {"risk": Gate.Risk(wanted.risk).label},
+            wanted.agent and f"agent {untrusted.plain(wanted.agent, limit=60)}",
+            wanted.policy and f"policy {untrusted.plain(wanted.policy, limit=60)}",
+            wanted.risk and f"{Gate.Risk(wanted.risk).label} risk",
             wanted.kind and str(WORDS[Outcome.Kind(wanted.kind)]).lower(),
-            within and _("decided %(time)s") % {"time": within[0]},
-            wanted.day and _("on %(day)s") % {"day": day_words(date.fromisoformat(wanted.day))},
+            within and f"decided {within[0]}",
+            wanted.day and f"on {day_words(date.fromisoformat(wanted.day))}",
             wanted.rule
-            and (_("sample of the rule %(rule)s") if wanted.sample else _("approved by the rule %(rule)s"))
-            % {"rule": untrusted.plain(wanted.rule, limit=60)},
-            wanted.field and _("edited at %(field)s") % {"field": untrusted.plain(wanted.field, limit=60)},
-            person and _("decided by %(person)s") % {"person": person},
+            and (
+                f"sample of the rule {untrusted.plain(wanted.rule, limit=60)}"
+                if wanted.sample
+                else f"approved by the rule {untrusted.plain(wanted.rule, limit=60)}"
+            ),
+            wanted.field and f"edited at {untrusted.plain(wanted.field, limit=60)}",
+            person and f"decided by {person}",
         )
         if each
     ]
@@ -288,12 +289,12 @@ def _share(number: int, whole: int) -> str:
 def _unit(longest: timedelta) -> tuple[str, int]:
     """Return the unit of an axis of times, and its seconds."""
     if longest >= timedelta(days=3):
-        return _("d"), 24 * 60 * 60
+        return "d", 24 * 60 * 60
     if longest >= timedelta(hours=2):
-        return _("h"), 60 * 60
+        return "h", 60 * 60
     if longest >= timedelta(minutes=2):
-        return _("min"), 60
-    return _("s"), 1
+        return "min", 60
+    return "s", 1
 
 
 def _count(span: timedelta | None, seconds: int) -> float | None:
@@ -305,4 +306,4 @@ def _time(span: timedelta | None) -> str:
 
 
 def _more(rest: int) -> list[str]:
-    return [_("%(count)s more rows are not shown.") % {"count": rest}] if rest > 0 else []
+    return [f"{rest} more rows are not shown."] if rest > 0 else []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.card import Card
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.search_terms import found_in
@@ -19,7 +17,7 @@ def where(gate: Gate, wanted: QueueFilters) -> str:
     card = gate.asked
     shown = _words(f"{card.title} {card.for_whom} {card.resource} {card.amount}") | {str(gate.pk), str(gate.run_id)}
     left = [word for word in words if not any(each.startswith(word) for each in shown)]
-    places = [_place(card, word) or _("person") for word in left]
+    places = [_place(card, word) or "person" for word in left]
     return ", ".join(dict.fromkeys(places))
 
 

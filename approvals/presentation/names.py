@@ -10,7 +10,6 @@ import unicodedata
 from django.contrib.auth.models import User
 from django.db.models import CharField, Func, Q, Value
 from django.db.models.functions import Concat, Trim
-from django.utils.translation import gettext as _
 
 from checkpoints.postgresql.sql import run_sql
 
@@ -32,14 +31,14 @@ def fault(user: User, *, first_name: str, last_name: str) -> str:
     """
     whole = normal_form(f"{first_name} {last_name}")
     if not whole or max(len(first_name), len(last_name)) > LONGEST:
-        return _("Write your name, at most %(most)s characters each.") % {"most": LONGEST}
+        return f"Write your name, at most {LONGEST} characters each."
     if "\0" in whole or any(piece.note for piece in invisible.visible(whole, value=True)) or lookalikes.in_word(whole):
-        return _("This name has characters that are invisible or look like others. Write it in plain letters.")
+        return "This name has characters that are invisible or look like others. Write it in plain letters."
     if (first_name, last_name) == (user.first_name, user.last_name):
         return ""
     run_sql(_IN_TURN, [])
     name = Trim(Concat("first_name", Value(" "), "last_name"))
     others = User.objects.exclude(pk=user.pk).alias(whole=Func(name, function="NORMALIZE", output_field=CharField()))
     if others.filter(Q(username__iexact=whole) | Q(whole__iexact=whole)).exists():
-        return _("Somebody else has this name. Add to yours what tells you apart.")
+        return "Somebody else has this name. Add to yours what tells you apart."
     return ""

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.gates.lists.queues import ReaderReach
 from approvals.live import page_frame
@@ -14,14 +13,14 @@ from approvals.live import page_frame
 from .addresses import address
 
 PAGES = (
-    ("inbox", gettext_lazy("Inbox"), "inbox"),
-    ("runs", gettext_lazy("Runs"), "runs"),
-    ("agents", gettext_lazy("Agents"), "agents"),
-    ("insights", gettext_lazy("Insights"), "chart"),
+    ("inbox", "Inbox", "inbox"),
+    ("runs", "Runs", "runs"),
+    ("agents", "Agents", "agents"),
+    ("insights", "Insights", "chart"),
 )
-AUDIT = ("audit", gettext_lazy("Audit"), "audit")
+AUDIT = ("audit", "Audit", "audit")
 NAMED = 6  # teams
-ADMIN = ("admin:index", gettext_lazy("Admin"), "tool")
+ADMIN = ("admin:index", "Admin", "tool")
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def teams(reach: ReaderReach) -> list[str]:
     more = len(names) - NAMED
     if more <= 0:
         return names
-    return [*names[:NAMED], ngettext("%(count)s more", "%(count)s more", more) % {"count": more}]
+    return [*names[:NAMED], f"{more} more"]
 
 
 def pages(request: HttpRequest, user: User) -> list[dict[str, Any]]:

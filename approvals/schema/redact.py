@@ -20,17 +20,13 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import Any
 
-from django.utils.translation import gettext_lazy
-
 from checkpoints.errors import ValueRefused
 from checkpoints.values import json_pointer
 
 from .walk import MOST, Schema, is_secret, parts, reachable, unveiled, within
 
 MASK = "••••••••"
-NOT_HERE = gettext_lazy(
-    "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
-)
+NOT_HERE = "the placeholder stands for a secret and stays where it was; put it back, or write a new secret there"
 LEAST = 4  # least length of a secret that is searched for in the agent's words: a shorter one is in every text
 
 
@@ -120,7 +116,7 @@ class Redaction:
         veil = self.at(row["pointer"])
         sides = {side: veil.masked(row[side]) for side in ("before", "after") if side in row}
         if sides.get("before") == sides.get("after") == MASK:
-            sides["after"] = f"{MASK} (another one)"  # not translated: the mask is data
+            sides["after"] = f"{MASK} (another one)"
         return {**row, **sides}
 
     def patch(self, operations: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

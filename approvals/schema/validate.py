@@ -17,7 +17,6 @@ from threading import local
 from typing import Any
 
 import attrs
-from django.utils.translation import gettext_lazy
 from jsonschema import Draft202012Validator, ValidationError, validators  # type: ignore[import-untyped]
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 from pydantic_core import ValidationError as Unmatched
@@ -34,7 +33,7 @@ MOST = 100  # faults that are reported
 WORDS = 10_000_000  # characters of the full messages: each may repeat the whole value
 REMEMBERED = 16_000  # characters of a schema whose soundness is cached
 LONGEST = 300  # characters of one message
-UNREADABLE = gettext_lazy("The agent's schema for this value cannot be read; choose another answer.")
+UNREADABLE = "The agent's schema for this value cannot be read; choose another answer."
 _PROBES: tuple[Any, ...] = (None, "", 0, True, [], {})  # one value of each kind, to test a schema
 
 Found = Iterator[ValidationError]
@@ -62,7 +61,7 @@ def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
     return [(json_pointer.join("", *place), message) for place, message in found]
 
 
-def unsound(schema: Any) -> str:  # not translated: programs are told this
+def unsound(schema: Any) -> str:
     """Say what is wrong with a schema itself, before anybody is asked for a value; "" for a sound one.
 
     Cached, since an agent's gates use the same few, and checking one takes longer than opening a gate.
@@ -79,7 +78,7 @@ def unsound(schema: Any) -> str:  # not translated: programs are told this
         return "it is too large to check; use a simpler schema"
 
 
-def unusable(schema: Any) -> str:  # not translated: programs are told this
+def unusable(schema: Any) -> str:
     """Say why values cannot be shown by a schema: it is unsound, or its secrets would not be found; "" if they can."""
     if wrong := unsound(schema):
         return wrong
@@ -93,7 +92,7 @@ def _known_unsound(text: str) -> str:
     return _unsound(json.loads(text))
 
 
-def _unsound(schema: Schema) -> str:  # not translated: it is cached for all
+def _unsound(schema: Schema) -> str:
     try:
         if "$schema" in schema and validators.validator_for(schema, default=None) is None:
             named = str(schema["$schema"])[:LONGEST]
@@ -178,20 +177,20 @@ def _items(part: Any, value: Any) -> int:
     return len(value) if isinstance(value, (list, dict)) else 0
 
 
-def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
+def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
     """Check only whether a branch holds: jsonschema's own rule keeps every fault of each, which may be a million."""
     if not any(validator.evolve(schema=each).is_valid(value) for each in part):
         yield ValidationError(f"{value!r} is not valid under any of the given schemas")
 
 
-def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
+def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
     holds = sum(1 for each in part if validator.evolve(schema=each).is_valid(value))
     if holds != 1:
         told = "more than one" if holds else "any"
         yield ValidationError(f"{value!r} is {'' if holds else 'not '}valid under {told} of the given schemas")
 
 
-def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
+def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:
     """Compare items by a key: jsonschema's own rule compares each with each."""
     if part is not True or not isinstance(value, list):
         return
@@ -209,7 +208,7 @@ def _known_by(value: Any) -> Hashable:
     return (bool, value) if isinstance(value, bool) else value
 
 
-def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Found:  # not translated: as jsonschema
+def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Found:
     matcher = _matcher(pattern) if isinstance(pattern, str) and isinstance(value, str) else None
     try:
         if matcher is not None:

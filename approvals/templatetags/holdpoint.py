@@ -15,8 +15,8 @@ from django.template import Context
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
 
+from approvals import english
 from approvals.forms import names
 from approvals.gates.beside import OpenBeside
 from approvals.presentation import addresses, topbar
@@ -36,6 +36,7 @@ register.filter("file_words", files.words)
 register.filter("lasting", times.lasting)
 register.simple_tag(times.element, name="when")
 register.filter("person", untrusted.person)
+register.filter("counted", lambda count, noun: english.counted(count, *noun.split(",")))  # "run", or "entry,entries"
 # Possessive, so that it never backtracks: a text of backticks would take time by the square of its length.
 INDENTED = 60  # blanks at the beginning of a line of code that are drawn
 CODE = re.compile(r"(?<!`)(`++)([^`]++)\1")
@@ -148,7 +149,7 @@ def untrusted_value(value: Any) -> SafeString:
 def value_of(value: Any, pointer: str, whole: str = "") -> SafeString:
     """Render any JSON value as it will run; one too long for the page is linked at `whole`, with ?at=<pointer>."""
     if value == "":
-        return format_html('<span class="hint">{}</span>', gettext("(empty)"))
+        return format_html('<span class="hint">{}</span>', "(empty)")
     address = f"{whole}?at={quote(pointer)}" if whole else ""
     if files.is_plain(value):
         return files.render(value)

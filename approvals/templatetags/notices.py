@@ -9,52 +9,50 @@ from django.template.context import RequestContext
 from django.template.exceptions import TemplateDoesNotExist
 from django.template.loader import get_template
 from django.utils.dates import WEEKDAYS, WEEKDAYS_ABBR
-from django.utils.functional import Promise
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy as _
 
 from approvals.notifications.channel import NoticeChannel
 from approvals.notifications.message import NoticeKind
 
 register = template.Library()
 
-KINDS: dict[NoticeKind, dict[str, str | Promise]] = {
+KINDS: dict[NoticeKind, dict[str, str]] = {
     NoticeKind.ASKED: {
-        "title": _("Decision needed"),
-        "when": _("when a gate opens that you may decide, or is handed over to you"),
+        "title": "Decision needed",
+        "when": "when a gate opens that you may decide, or is handed over to you",
     },
-    NoticeKind.REMINDER: {"title": _("Reminder"), "when": _("when its deadline is near and you have not decided")},
-    NoticeKind.DECIDED: {"title": _("How it ended"), "when": _("when a gate that you were asked about ends")},
-    NoticeKind.MENTION: {"title": _("Mention"), "when": _("when somebody writes your name at a gate")},
+    NoticeKind.REMINDER: {"title": "Reminder", "when": "when its deadline is near and you have not decided"},
+    NoticeKind.DECIDED: {"title": "How it ended", "when": "when a gate that you were asked about ends"},
+    NoticeKind.MENTION: {"title": "Mention", "when": "when somebody writes your name at a gate"},
     NoticeKind.HANDOVER: {
-        "title": _("Handover"),
-        "when": _("when somebody takes over a gate that you claimed, or names you to decide while they are away"),
+        "title": "Handover",
+        "when": "when somebody takes over a gate that you claimed, or names you to decide while they are away",
     },
     NoticeKind.MY_RUN: {
-        "title": _("Your runs"),
-        "when": _("when a gate of a run that you started ends, or the run fails"),
+        "title": "Your runs",
+        "when": "when a gate of a run that you started ends, or the run fails",
     },
 }
 LEVELS = [
-    ("low", _("Any risk")),
-    ("medium", _("Medium and up")),
-    ("high", _("High and up")),
-    ("critical", _("Critical only")),
-    ("never", _("Never")),
+    ("low", "Any risk"),
+    ("medium", "Medium and up"),
+    ("high", "High and up"),
+    ("critical", "Critical only"),
+    ("never", "Never"),
 ]
 LEADS = [
-    ("policy", _("When the policy says")),
-    ("15m", _("15 minutes before")),
-    ("1h", _("1 hour before")),
-    ("4h", _("4 hours before")),
-    ("1d", _("1 day before")),
-    ("2d", _("2 days before")),
-    ("never", _("Never")),
+    ("policy", "When the policy says"),
+    ("15m", "15 minutes before"),
+    ("1h", "1 hour before"),
+    ("4h", "4 hours before"),
+    ("1d", "1 day before"),
+    ("2d", "2 days before"),
+    ("never", "Never"),
 ]
 
 
 @register.simple_tag
-def notice_kind(kind: str) -> dict[str, str | Promise]:
+def notice_kind(kind: str) -> dict[str, str]:
     """Return the title of a kind of message, and when it is sent."""
     return KINDS[NoticeKind(kind)]
 

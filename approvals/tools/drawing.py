@@ -54,9 +54,7 @@ def drawn(
     return replace(card, actions=actions, risk=max([card.risk, *given], key=RISKS.index))
 
 
-def _refuse_others(
-    card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy, *, external: bool
-) -> None:  # not translated: programs are told this
+def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy, *, external: bool) -> None:
     """Refuse unregistered tools. `external`: a program names effects freely, so each needs an action that names it."""
     others = [(number, action) for number, action in enumerate(card.actions) if action.tool not in tools]
     told = f"is no tool that {team.name} has registered, and its policy {policy.name} takes registered tools only"
@@ -70,7 +68,7 @@ def _refuse_others(
         raise NotRegistered(faults)
 
 
-def _faults(  # not translated: programs are told this
+def _faults(
     number: int, action: Action, tools: Mapping[str, Tool], plan: PlanSpec | None, granted: Sequence[tuple[str, str]]
 ) -> Iterator[ToolFault]:
     tool = tools.get(action.tool)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import gettext
-
 from approvals.schema import validate
 from approvals.schema.walk import Schema, places, references, rewritten, schema_at, unfollowed
 from checkpoints.errors import ValueRefused
@@ -21,17 +19,17 @@ _OPEN = ("additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf",
 def fault(schema: Any) -> str:
     """Say what is wrong with a schema of arguments; "" for one that can be registered."""
     if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
-        return gettext('Arguments are an object by name: write {"type": "object", "properties": {…}}.')
+        return 'Arguments are an object by name: write {"type": "object", "properties": {…}}.'
     if len(canonical(schema)) > LARGEST:
-        return gettext("It is longer than %(size)s KB. List fewer arguments.") % {"size": LARGEST // 1024}
+        return f"It is longer than {LARGEST // 1024} KB. List fewer arguments."
     if wrong := validate.unsound(schema):
-        return gettext("It cannot be used: %(reason)s.") % {"reason": wrong}
+        return f"It cannot be used: {wrong}."
     elsewhere = (ref for ref in references(schema) if not str(ref).startswith("#/$defs/"))
     if outside := next(elsewhere, "") or unfollowed(schema):
-        said = gettext("It refers to %(reference)s; refer to #/$defs/… in the schema itself.")
-        return said % {"reference": repr(str(outside)[:LABEL])}
+        said = f"It refers to {str(outside)[:LABEL]!r}; refer to #/$defs/… in the schema itself."
+        return said
     if sum(1 for _ in places(schema)) > ARGUMENTS:
-        return gettext("It has more than %(most)s arguments. List fewer arguments.") % {"most": ARGUMENTS}
+        return f"It has more than {ARGUMENTS} arguments. List fewer arguments."
     return ""
 
 

@@ -13,7 +13,6 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.utils.translation import gettext as _
 
 from approvals.audit import evidence
 from approvals.gates.page.shown_gate import ShownGate, shown
@@ -88,7 +87,7 @@ def verified(view: View[P]) -> View[P]:
 def why_gone(gate: Gate) -> str:
     """Say by which policy, and when, the saved state of a closed gate was removed."""
     found = gaps.of(gate.checkpoint, [gate.run_id])
-    return str(CheckpointRemoved(found[0], found[1].seq)) if found else _("Its checkpoint is not there any more.")
+    return str(CheckpointRemoved(found[0], found[1].seq)) if found else "Its checkpoint is not there any more."
 
 
 def reader_of(request: HttpRequest) -> User:

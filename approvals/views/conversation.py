@@ -7,7 +7,6 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.errors import Invalid
@@ -44,7 +43,7 @@ def _said(request: HttpRequest, gate_id: int, say: Callable[..., object]) -> Htt
     except Invalid as refusal:
         page.unsaid = request.POST.get("text", "")
         told = {
-            "title": _("Nothing was said yet."),
+            "title": "Nothing was said yet.",
             "said": refusal.errors[0]["message"],
             "tone": "stop",
             "icon": "warn",

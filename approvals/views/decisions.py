@@ -13,8 +13,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
@@ -44,17 +42,17 @@ from .files import form_with_files
 from .gates import new_key, show
 from .impacts import fill_in, typed
 
-NOT_SENT = gettext_lazy("Your decision was not sent.")
+NOT_SENT = "Your decision was not sent."
 TITLES = {
-    "not_allowed": gettext_lazy("You may not decide this."),
-    "stale": gettext_lazy("The gate changed, so your decision was not sent."),
-    "already_said": gettext_lazy("This vote was given already."),
-    "invalid": gettext_lazy("Not sent."),
-    "edit_refused": gettext_lazy("Not sent."),
-    "second_look": gettext_lazy("Look once more."),
-    "too_late": gettext_lazy("Too late to undo."),
-    "nothing_to_undo": gettext_lazy("There is nothing to undo."),
-    "no_undo": gettext_lazy("This gate has no undo."),
+    "not_allowed": "You may not decide this.",
+    "stale": "The gate changed, so your decision was not sent.",
+    "already_said": "This vote was given already.",
+    "invalid": "Not sent.",
+    "edit_refused": "Not sent.",
+    "second_look": "Look once more.",
+    "too_late": "Too late to undo.",
+    "nothing_to_undo": "There is nothing to undo.",
+    "no_undo": "This gate has no undo.",
 }  # any other refusal: NOT_SENT
 
 
@@ -178,7 +176,7 @@ def sent_before(request: HttpRequest, page: GatePage, sent: PostedDecision, look
     """Show the gate where the form made a decision before that counts no more, with a form that makes another one."""
     if looked_at.number == page.gate.proposal:
         fill(page, sent)
-    said = _("This form was sent before, and its decision was taken back or counts no more. Send it again to decide.")
+    said = "This form was sent before, and its decision was taken back or counts no more. Send it again to decide."
     told = {"title": NOT_SENT, "said": said, "tone": "hold", "icon": "reply"}
     return show(request, page, status=409, refusal=told, key=new_key())
 
@@ -194,9 +192,9 @@ def fill_impact(page: GatePage, request: HttpRequest, sent: PostedDecision, refu
 def words(refusal: errors.DecisionRefused) -> dict[str, Any]:
     """Return the words that a person reads about a refusal."""
     wrong = isinstance(refusal, errors.Rejected)
-    said = _("Correct what is listed here. Your input is kept.") if wrong else str(refusal)
+    said = "Correct what is listed here. Your input is kept." if wrong else str(refusal)
     if isinstance(refusal, RepeatNotConfirmed):
-        said = _("It would do something again that was already done. Tick the box to confirm it. Your input is kept.")
+        said = "It would do something again that was already done. Tick the box to confirm it. Your input is kept."
     title = TITLES.get(refusal.code, NOT_SENT)
     icon = {"stale": "reply", "already_decided": "people", "expired": "clock"}.get(refusal.code, "warn")
     return {
@@ -211,7 +209,7 @@ def words_on_each(looked_at: Proposal, sent: PostedDecision) -> list[tuple[str, 
     """List (title, verdict, words) of the choice for each action, for a page without a form to keep it in."""
     provenance = Provenance.of(looked_at.gate)
     return [
-        (provenance.named(action), str(DONE.get(chosen.verdict, _("not decided"))), chosen.hiding(action).words)
+        (provenance.named(action), str(DONE.get(chosen.verdict, "not decided")), chosen.hiding(action).words)
         for action in looked_at.card.actions
         if (chosen := sent.each.get(action.id)) is not None
     ]

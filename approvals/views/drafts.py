@@ -6,7 +6,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
@@ -43,7 +42,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
     looked_at = proposal_of(gate, request)
     fields = kept(form_with_files(request, gate, by=user), looked_at)
     if sum(map(len, fields.values())) > MOST_CHARACTERS:
-        return _told(request, gate_id, {"problem": _("This is too long to be kept as a draft.")}, status=413)
+        return _told(request, gate_id, {"problem": "This is too long to be kept as a draft."}, status=413)
     if blank(fields, looked_at):
         fields = {}  # kept all the same, so that a late request of an earlier page cannot replace it
     key = storable(request.POST.get("key", "")[:LONGEST_KEY])

@@ -6,7 +6,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
-from django.utils.translation import gettext
 
 from approvals.errors import QuotaReached
 from approvals.forms import names, texts
@@ -39,7 +38,4 @@ def form_with_files(request: HttpRequest, gate: Gate, *, by: User) -> dict[str, 
 def too_large(size: int) -> str:
     """Say that a file of this size is too large."""
     most = settings.HOLDPOINT_UPLOAD_LIMIT
-    return gettext("This file has %(size)s; choose one of at most %(most)s.") % {
-        "size": filesizeformat(size),
-        "most": filesizeformat(most),
-    }
+    return f"This file has {filesizeformat(size)}; choose one of at most {filesizeformat(most)}."

@@ -11,7 +11,6 @@ from dataclasses import replace
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from approvals import forms
@@ -27,7 +26,7 @@ from .files import form_with_files
 from .gates import show
 
 CHANGED = {
-    "title": _("Not sent."), "said": _("This gate changed meanwhile. Your input is kept."),
+    "title": "Not sent.", "said": "This gate changed meanwhile. Your input is kept.",
     "tone": "hold", "icon": "reply",
 }  # fmt: skip
 

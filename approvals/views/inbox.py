@@ -11,7 +11,6 @@ from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from approvals.consequences import impact_sources
@@ -144,7 +143,7 @@ def rail(asked: InboxFilters, counts: dict[str, Capped]) -> list[dict[str, Any]]
 def grouped(asked: InboxFilters, rows: list[inbox.InboxRow], lingering: list[inbox.InboxRow]) -> list[inbox.InboxGroup]:
     """Put the rows into groups: by due date, by currency, or all of them under the name of their order."""
     if asked.closed:
-        label = gettext("Newest first")
+        label = "Newest first"
     elif not asked.wanted.sort:
         return inbox.grouped([*rows, *lingering])
     elif asked.wanted.sort in inbox.BY_CURRENCY:

@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from approvals.insights import backlog, closed_gates, edits, people
@@ -45,9 +44,9 @@ def page(request: HttpRequest) -> HttpResponse:
             figures.time_to_decision(rows, wanted),
             figures.by_day(rows, wanted),
             figures.backlog(waiting, wanted),
-            figures.endings("agents", _("Outcomes by agent"), rows, figures.agent_of, wanted),
-            figures.endings("policies", _("Outcomes by policy"), rows, figures.policy_of(teams), wanted),
-            figures.endings("risks", _("Outcomes by risk"), rows, figures.risk_of, wanted),
+            figures.endings("agents", "Outcomes by agent", rows, figures.agent_of, wanted),
+            figures.endings("policies", "Outcomes by policy", rows, figures.policy_of(teams), wanted),
+            figures.endings("risks", "Outcomes by risk", rows, figures.risk_of, wanted),
             figures.edits(edits.fields(rows), wanted),
             figures.automatic(rows, wanted),
             figures.people(

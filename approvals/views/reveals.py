@@ -7,7 +7,6 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from approvals.forms.texts import as_json
@@ -27,7 +26,7 @@ def create(request: HttpRequest, gate_id: int) -> HttpResponse:
         value = reveal_secret.of_gate(gate, at, by=reader_of(request))
     except reveal_secret.NotRevealed as refusal:
         return refused(request, refusal)
-    back, of = reverse("gate", args=[gate_id]) + "#secrets", _("Gate %(number)s") % {"number": gate_id}
+    back, of = reverse("gate", args=[gate_id]) + "#secrets", f"Gate {gate_id}"
     return shown(request, at, value, back=back, of=of)
 
 

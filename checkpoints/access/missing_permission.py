@@ -5,28 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.models import Group
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from checkpoints.actors import of_user
 
 from . import permissions as may
 
 # Permission -> what it allows in its holder's teams, as the box on a team's page says. See docs/operations.md.
-IN_TEAMS: dict[str, str | Promise] = {
-    may.VIEW_RUN: gettext_lazy("read the team's runs, their states and events"),
-    may.START_RUN: gettext_lazy("start runs"),
-    may.REWIND_RUN: gettext_lazy("rewind, edit, fork and cancel runs, and undo what they left behind"),
-    may.REVEAL_SECRET: gettext_lazy("see secrets of the team's runs, one at a time"),
-    may.DECIDE_GATE: gettext_lazy("decide at the gates of policies that name the team"),
-    may.COMPARE_PEOPLE: gettext_lazy("see figures of the team by person"),
-    may.ADD_REVIEWERS: gettext_lazy("add a team to the reviewers of a gate of the team"),
-    may.MANAGE_WEBHOOKS: gettext_lazy("manage the team's webhooks"),
-    may.VIEW_AUDIT: gettext_lazy("see the team's audit, have the seals verified, and export"),
-    may.ERASE_TEXT: gettext_lazy("erase what people wrote from the audit"),
+IN_TEAMS: dict[str, str] = {
+    may.VIEW_RUN: "read the team's runs, their states and events",
+    may.START_RUN: "start runs",
+    may.REWIND_RUN: "rewind, edit, fork and cancel runs, and undo what they left behind",
+    may.REVEAL_SECRET: "see secrets of the team's runs, one at a time",
+    may.DECIDE_GATE: "decide at the gates of policies that name the team",
+    may.COMPARE_PEOPLE: "see figures of the team by person",
+    may.ADD_REVIEWERS: "add a team to the reviewers of a gate of the team",
+    may.MANAGE_WEBHOOKS: "manage the team's webhooks",
+    may.VIEW_AUDIT: "see the team's audit, have the seals verified, and export",
+    may.ERASE_TEXT: "erase what people wrote from the audit",
 }
-ASK = gettext_lazy("Ask your administrator, who can give it in the administration, under Teams.")
+ASK = "Ask your administrator, who can give it in the administration, under Teams."
 MOST = 3  # people who are named
 
 
@@ -36,13 +33,13 @@ def say_missing_permission(user: Any, permission: str, team: Group | None = None
     Named are only people whom they may see: members of their teams, and a superuser themselves.
     """
     if team is not None and Group.objects.filter(pk=team.pk).filter(pk__in=may.held(user, permission)).exists():
-        return _("This token does not reach %(team)s. Use another one.") % {"team": team.name}
-    words = {"permission": IN_TEAMS[permission], "team": team.name if team else _("one of your teams")}
+        return f"This token does not reach {team.name}. Use another one."
+    words, where = IN_TEAMS[permission], team.name if team else "one of your teams"
     if team is None and may.held(user, permission).exists() and not may.teams_where(user, permission).exists():
-        return _("This token reaches no team where you have the permission “%(permission)s”. Use another one.") % words
-    needed = _("You need the permission “%(permission)s” in %(team)s.") % words
+        return f"This token reaches no team where you have the permission “{words}”. Use another one."
+    needed = f"You need the permission “{words}” in {where}."
     if team is not None and not may.own_teams(user).filter(pk=team.pk).exists():
-        needed = _("Only members of %(team)s with the permission “%(permission)s” may do this.") % words
+        needed = f"Only members of {where} with the permission “{words}” may do this."
     return f"{needed} {_who_gives(user)}"
 
 
@@ -51,16 +48,14 @@ def say_no_team(user: Any, permission: str, name: str) -> str:
     team = next((each for each in may.own_teams(user) if each.name == name), None)
     names = ", ".join(each.name for each in may.teams_by_name(user, permission))
     if name and team is None and names:
-        return _("None of your teams has this name. Send one in which you have the permission: %(names)s.") % {
-            "names": names
-        }
+        return f"None of your teams has this name. Send one in which you have the permission: {names}."
     return say_missing_permission(user, permission, team)
 
 
 def _who_gives(user: Any) -> str:
     if may.is_superuser(user) and user.is_staff:
-        return _("You can give it yourself in the administration, under Teams.")
+        return "You can give it yourself in the administration, under Teams."
     names = [of_user(each).name for each in may.colleagues(user).filter(is_superuser=True, is_staff=True)[:MOST]]
     if not names:
         return str(ASK)
-    return _("%(people)s can give it in the administration, under Teams.") % {"people": _(" or ").join(names)}
+    return f"{' or '.join(names)} can give it in the administration, under Teams."

@@ -19,10 +19,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.functional import Promise, cached_property
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from checkpoints.access.permissions import VIEW_EVENT, everywhere
@@ -163,10 +162,10 @@ class SinceFilter(admin.SimpleListFilter):
     parameter_name = "since"
     column = "created_at"
     SPANS = (
-        ("1h", gettext_lazy("the last hour"), 1),
-        ("1d", gettext_lazy("the last day"), 24),
-        ("7d", gettext_lazy("the last 7 days"), 168),
-        ("30d", gettext_lazy("the last 30 days"), 720),
+        ("1h", "the last hour", 1),
+        ("1d", "the last day", 24),
+        ("7d", "the last 7 days", 168),
+        ("30d", "the last 30 days", 720),
     )
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -180,7 +179,7 @@ class SinceFilter(admin.SimpleListFilter):
         return queryset.filter(**{f"{self.column}__gte": since}) if since else queryset
 
 
-def having(column: str, title: str | Promise, values: Callable[[], Iterable[Any]]) -> type[ColumnFilter]:
+def having(column: str, title: str, values: Callable[[], Iterable[Any]]) -> type[ColumnFilter]:
     """Make a filter by a column's value, which offers texts or members of an enumeration."""
     body = {"parameter_name": column, "title": title, "values": staticmethod(values)}
     return type("Having", (ColumnFilter,), body)
@@ -191,10 +190,10 @@ def since(column: str) -> type[SinceFilter]:
     return type("Since", (SinceFilter,), {"column": column})
 
 
-def column(name: str, label: str | Promise, *, boolean: bool = False) -> Callable[[Any, Any], Any]:
+def column(name: str, label: str, *, boolean: bool = False) -> Callable[[Any, Any], Any]:
     """Make a column that shows a row's attribute under a label of its own."""
 
-    @admin.display(description=label, boolean=boolean)  # type: ignore[arg-type]  # as below
+    @admin.display(description=label, boolean=boolean)
     def value(self: Any, obj: Any) -> Any:
         return getattr(obj, name)
 
@@ -212,10 +211,10 @@ def words_of(name: str) -> Callable[[Any, Any], SafeString]:
     return words
 
 
-def listed(model: str, label: str | Promise, **filters: str) -> Callable[[Any, Any], SafeString]:
+def listed(model: str, label: str, **filters: str) -> Callable[[Any, Any], SafeString]:
     """Make a column with a link to another list: `listed("approvals_gate", "gates", run__id__exact="pk")`."""
 
-    @admin.display(description=label)  # type: ignore[arg-type]  # the stubs call a lazy string by another name
+    @admin.display(description=label)
     def link(self: Any, obj: Any) -> SafeString:
         query = "&".join(f"{name}={getattr(obj, column)}" for name, column in filters.items())
         return format_html('<a href="{}?{}">{}</a>', reverse(f"admin:{model}_changelist"), query, label)

@@ -7,14 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from pytimeparse.timeparse import timeparse
 
 LONGEST = timedelta(days=3650)
 UNITS = (("day", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-HOW = gettext_lazy("Write for example 2 days, 4 h, 90 min or 1:30 (1 hour 30 minutes).")
+HOW = "Write for example 2 days, 4 h, 90 min or 1:30 (1 hour 30 minutes)."
 _MOST = 60  # characters: more is no duration, and costs a parser time
 _AND = re.compile(r"\s*\band\b\s*", re.IGNORECASE)
 
@@ -44,7 +41,7 @@ def parsed(words: str) -> timedelta | None:
 class Duration(forms.CharField):
     """A duration between `least` and ten years; an empty one is None. `unit` is added to a bare number."""
 
-    def __init__(self, *, least: timedelta, too_short: str | Promise, unit: str = "", **options: Any) -> None:
+    def __init__(self, *, least: timedelta, too_short: str, unit: str = "", **options: Any) -> None:
         super().__init__(**({"required": False} | options))
         self.least, self.too_short, self.unit = least, too_short, unit
 
@@ -59,11 +56,11 @@ class Duration(forms.CharField):
             return None
         span = parsed(f"{words} {self.unit}" if self.unit and words.isdigit() else words)
         if span is None:
-            raise forms.ValidationError(_("“%(words)s” is not a duration. %(how)s") % {"words": words, "how": HOW})
+            raise forms.ValidationError(f"“{words}” is not a duration. {HOW}")
         if span < self.least:
             raise forms.ValidationError(str(self.too_short))
         if span > LONGEST:
-            raise forms.ValidationError(_("That is more than ten years. Leave it empty for no limit."))
+            raise forms.ValidationError("That is more than ten years. Leave it empty for no limit.")
         return span
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -90,5 +87,5 @@ class Days(Duration):
         if span is None:
             return None
         if span % timedelta(days=1):
-            raise forms.ValidationError(_("Write whole days: 90 days, 12 weeks."))
+            raise forms.ValidationError("Write whole days: 90 days, 12 weeks.")
         return span.days

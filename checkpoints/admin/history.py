@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints.audit import reading
 from checkpoints.audit.filters import query_of
@@ -36,7 +35,7 @@ class RunAdmin(ReadOnlyAdmin):
     list_filter = ("status", since("created_at"), "team", "plan__agent")
     list_select_related = ("team", "plan")
     search_fields = ("title",)
-    search_help_text = _("R-7, a key, or the beginning of a title")
+    search_help_text = "R-7, a key, or the beginning of a title"
     by_program = {
         "title": "title_words", "thread": "thread_words", "reason": "reason_words", "ending_reason": "ending_words",
     }  # fmt: skip
@@ -46,12 +45,12 @@ class RunAdmin(ReadOnlyAdmin):
         "events", "legal_holds", "holds",
     )  # fmt: skip
     page = shown("run", "page")
-    checkpoints = listed("checkpoints_checkpoint", _("its checkpoints"), run__id__exact="pk")
-    gates = listed("approvals_gate", _("its gates"), run__id__exact="pk")
-    effects = listed("agents_effect", _("its effects"), run__id__exact="pk")
-    legal_holds = listed("checkpoints_hold", _("its legal holds"), run__id__exact="pk")
-    holds = listed("checkpoints_technicalhold", _("its technical holds"), run__id__exact="pk")
-    events = listed("checkpoints_event", _("its events"), run_id="pk")
+    checkpoints = listed("checkpoints_checkpoint", "its checkpoints", run__id__exact="pk")
+    gates = listed("approvals_gate", "its gates", run__id__exact="pk")
+    effects = listed("agents_effect", "its effects", run__id__exact="pk")
+    legal_holds = listed("checkpoints_hold", "its legal holds", run__id__exact="pk")
+    holds = listed("checkpoints_technicalhold", "its technical holds", run__id__exact="pk")
+    events = listed("checkpoints_event", "its events", run_id="pk")
 
     @admin.display(description="run")
     def number(self, run: Run) -> str:
@@ -77,7 +76,7 @@ class CheckpointAdmin(ReadOnlyAdmin):
     list_display = ("seq", "in_run", "kind", "step", "next_step", "attempt", "at", "digest_brief", "id")
     list_filter = ("kind",)
     search_fields = ("id",)
-    search_help_text = _("A checkpoint's id, or R-7 for those of a run")
+    search_help_text = "A checkpoint's id, or R-7 for those of a run"
     readonly_fields = ("digest_brief",)
     digest_brief = brief_digest
 
@@ -105,7 +104,7 @@ class PlanAdmin(ReadOnlyAdmin):
     search_fields = ("=agent",)
     readonly_fields = ("digest_brief", "runs")
     digest_brief = brief_digest
-    runs = listed("checkpoints_run", _("its runs"), plan__id__exact="pk")
+    runs = listed("checkpoints_run", "its runs", plan__id__exact="pk")
 
 
 @admin.register(Event)
@@ -115,7 +114,7 @@ class EventAdmin(ReadOnlyAdmin):
     list_display = ("id", "at", "kind", "in_run", "subject", "actor_name", "page")
     list_filter = (having("kind", "kind", reading.kinds), since("at"))
     search_fields = ("subject",)
-    search_help_text = _("Words of the kind, the subject, the actor's name or the data")
+    search_help_text = "Words of the kind, the subject, the actor's name or the data"
     readonly_fields = ("page", "said")
 
     @admin.display(description="page")

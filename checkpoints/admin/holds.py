@@ -13,8 +13,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from checkpoints import actors
 from checkpoints.access.permissions import SET_LEGAL_HOLD, VIEW_EVENT, everywhere
@@ -25,20 +23,18 @@ from checkpoints.runs import holds
 from .base import ModelAdmin, ModelForm, NothingByHand, OfAllTeams, ReadOnlyAdmin, TakesOrders, having, words_of
 
 # The names of this list and its pages; set here and not in Meta, so that they need no migration.
-Hold._meta.verbose_name, Hold._meta.verbose_name_plural = gettext_lazy("legal hold"), gettext_lazy("legal holds")
+Hold._meta.verbose_name, Hold._meta.verbose_name_plural = "legal hold", "legal holds"
 
 
 class LegalHoldForm(ModelForm[Hold]):
     """A legal hold on a run, or on one of its checkpoints."""
 
-    run_number = forms.IntegerField(
-        label=gettext_lazy("Run"), min_value=1, help_text=gettext_lazy("The run's number: 7 for R-7.")
-    )
+    run_number = forms.IntegerField(label="Run", min_value=1, help_text="The run's number: 7 for R-7.")
     seq = forms.IntegerField(
-        label=gettext_lazy("Checkpoint"),
+        label="Checkpoint",
         min_value=1,
         required=False,
-        help_text=gettext_lazy("The checkpoint's number. Leave empty to hold the whole run."),
+        help_text="The checkpoint's number. Leave empty to hold the whole run.",
     )
     reason = forms.CharField(max_length=holds.LONGEST_REASON, widget=forms.Textarea(attrs={"rows": 3}))
 
@@ -52,13 +48,13 @@ class LegalHoldForm(ModelForm[Hold]):
         run = Run.objects.filter(pk=int(said.get("run_number") or 0)).first()
         if run is None:
             if "run_number" in said:
-                self.add_error("run_number", _("There is no such run."))
+                self.add_error("run_number", "There is no such run.")
             return said
         try:
             if said.get("seq"):
                 holds.locked(run, said["seq"])
         except NoSuchCheckpoint:
-            self.add_error("seq", _("%(run)s has no checkpoint %(number)s.") % {"run": run, "number": said["seq"]})
+            self.add_error("seq", f"{run} has no checkpoint {said['seq']}.")
         except CheckpointError as gone:
             self.add_error("seq", str(gone))
         return said | {"run": run}
@@ -75,7 +71,7 @@ class HoldStateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the two choices."""
-        return [("no", _("still held")), ("yes", _("freed"))]
+        return [("no", "still held"), ("yes", "freed")]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Hold]) -> models.QuerySet[Hold]:
         """Return the holds of the choice."""
@@ -87,7 +83,7 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
     """A list of holds: what each one protects from retention, and why."""
 
     search_fields = ("reason", "=run__id")
-    search_help_text = gettext_lazy("Words of a reason, or a run's number")
+    search_help_text = "Words of a reason, or a run's number"
     list_select_related = ("run__plan",)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Hold]:
@@ -103,30 +99,30 @@ class Holds(OfAllTeams, NothingByHand, ModelAdmin[Hold]):
             named=models.Subquery(name.values("reason")[:1]),
         )
 
-    @admin.display(description=gettext_lazy("Run"), ordering="run")
+    @admin.display(description="Run", ordering="run")
     def of_run(self, hold: Hold) -> SafeString:
         """Show the run by its number and title: quoted if an external agent gave it."""
         title = words_of("title")(self, hold.run)
         return format_html('<a href="{}">{}</a> {}', reverse("run", args=[hold.run_id]), hold.run, title)
 
-    @admin.display(description=gettext_lazy("Holds"))
+    @admin.display(description="Holds")
     def about(self, hold: Hold) -> str:
         """Name the checkpoint by its number, step and name, or the whole run."""
         if hold.checkpoint is None:
-            return _("the whole run")
+            return "the whole run"
         seq, step, name = (getattr(hold, column, None) for column in ("seq", "step", "named"))
         if not seq:
-            return _("a checkpoint that was deleted")
+            return "a checkpoint that was deleted"
         called = f" “{name}”" if name and hold.kind != Hold.Kind.NAME else ""
-        words = _("checkpoint %(number)s%(name)s, after %(step)s") if step else _("checkpoint %(number)s%(name)s")
-        return words % {"number": seq, "name": called, "step": step}
+        words = f"checkpoint {seq}{called}, after {step}" if step else f"checkpoint {seq}{called}"
+        return words
 
-    @admin.display(description=gettext_lazy("By"))
+    @admin.display(description="By")
     def made_by(self, hold: Hold) -> str:
         """Name the person or program that made the hold."""
         return _name(hold, hold.by)
 
-    @admin.display(description=gettext_lazy("Freed by"))
+    @admin.display(description="Freed by")
     def let_go_by(self, hold: Hold) -> str:
         """Name the person or program that freed the hold."""
         return _name(hold, hold.freed_by) if hold.freed_by else "-"
@@ -147,7 +143,7 @@ class TechnicalHoldAdmin(Holds, ReadOnlyAdmin):
 
     reason_words = words_of("reason")
     list_display = ("about", "of_run", "kind", "reason_words", "made_by", "created_at", "freed_at")
-    list_filter = (having("kind", gettext_lazy("kind"), lambda: TECHNICAL), HoldStateFilter)
+    list_filter = (having("kind", "kind", lambda: TECHNICAL), HoldStateFilter)
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """List the columns of a hold that can be shown as text."""
@@ -201,8 +197,8 @@ class HoldAdmin(TakesOrders, Holds):
         held = get_object_or_404(Hold.objects.select_related("run"), pk=hold, kind=Hold.Kind.LEGAL)
         with transaction.atomic():
             freed = holds.release(held, by=actors.of_user(request.user))
-        words = _("The hold on %(run)s is freed.") % {"run": held.run}
-        words = words if freed else _("Somebody else already freed that hold.")
+        words = f"The hold on {held.run} is freed."
+        words = words if freed else "Somebody else already freed that hold."
         messages.success(request, words) if freed else messages.warning(request, words)
         return redirect("admin:checkpoints_hold_change", held.pk)
 

@@ -9,8 +9,6 @@ from django import forms
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from checkpoints import actors
 from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, everywhere
@@ -27,26 +25,26 @@ class RetentionPolicyForm(VersionedForm[RetentionPolicy]):
 
     OF = ("agent",)
     keep_days = Days(
-        label=gettext_lazy("Keep checkpoints newer than"),
-        help_text=gettext_lazy("For example 90 days. Empty: no age rule."),
+        label="Keep checkpoints newer than",
+        help_text="For example 90 days. Empty: no age rule.",
         least=timedelta(days=1),
-        too_short=gettext_lazy("The shortest age is 1 day."),
+        too_short="The shortest age is 1 day.",
     )
 
     class Meta:
         model = RetentionPolicy
         fields = ("agent", "enabled", "keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals")
         labels = {
-            "enabled": gettext_lazy("Delete by this policy"),
-            "keep_last": gettext_lazy("Always keep the newest checkpoints of each run"),
-            "keep_gates": gettext_lazy("Keep the states that gates showed"),
-            "keep_decisions": gettext_lazy("Keep decisions and the first checkpoint"),
-            "keep_finals": gettext_lazy("Keep the last checkpoint of every branch"),
+            "enabled": "Delete by this policy",
+            "keep_last": "Always keep the newest checkpoints of each run",
+            "keep_gates": "Keep the states that gates showed",
+            "keep_decisions": "Keep decisions and the first checkpoint",
+            "keep_finals": "Keep the last checkpoint of every branch",
         }
         help_texts = {
-            "enabled": gettext_lazy("When off, these runs are never pruned."),
-            "keep_last": gettext_lazy("How many, on all branches together. Empty: no limit by count."),
-            "keep_finals": gettext_lazy("The newest checkpoint of a run is always kept."),
+            "enabled": "When off, these runs are never pruned.",
+            "keep_last": "How many, on all branches together. Empty: no limit by count.",
+            "keep_finals": "The newest checkpoint of a run is always kept.",
         }
 
     def clean_agent(self) -> str:
@@ -57,14 +55,12 @@ class RetentionPolicyForm(VersionedForm[RetentionPolicy]):
         agent = str(self.cleaned_data["agent"]).strip()
         known = sorted(set(Plan.objects.values_list("agent", flat=True)))
         if agent and agent not in known:
-            words = _("There is no agent of that name. Known are: %(names)s.")
-            raise forms.ValidationError(words % {"names": ", ".join(known) or _("none")})
+            words = f"There is no agent of that name. Known are: {', '.join(known) or 'none'}."
+            raise forms.ValidationError(words)
         policies.lock(agent)
         if self.instance._state.adding and RetentionPolicy.objects.filter(agent=agent).exists():
-            whose = agent or _("all agents without one of their own")
-            raise forms.ValidationError(
-                _("There is a policy for %(whose)s already; change that one.") % {"whose": whose}
-            )
+            whose = agent or "all agents without one of their own"
+            raise forms.ValidationError(f"There is a policy for {whose} already; change that one.")
         return agent
 
     def lock(self) -> None:
@@ -77,10 +73,8 @@ class RetentionPolicyForm(VersionedForm[RetentionPolicy]):
         limits = [said.get(name) for name in ("keep_days", "keep_last")]
         if said.get("enabled") and not any(limits) and not self.errors:
             raise forms.ValidationError(
-                _(
-                    "Set an age, a count, or both: without a limit nothing would ever be deleted. To keep everything "
-                    "of these runs, switch “Delete by this policy” off."
-                )
+                "Set an age, a count, or both: without a limit nothing would ever be deleted. To keep everything "
+                "of these runs, switch “Delete by this policy” off."
             )
         return said
 
@@ -93,40 +87,38 @@ class RetentionPolicyAdmin(OfAllTeams, VersionedAdmin[RetentionPolicy]):
     list_display = ("whose", "version", "deletes", "age", "count", "milestones")
     list_filter = (NewestVersionsFilter,)
     ordering = ("agent", "-version")
-    deletes = column("enabled", gettext_lazy("Deletes"), boolean=True)
+    deletes = column("enabled", "Deletes", boolean=True)
     fieldsets = (
         (None, {"fields": ("agent", "enabled")}),
         (
-            gettext_lazy("A checkpoint stays if any of these keeps it"),
+            "A checkpoint stays if any of these keeps it",
             {
                 "fields": ("keep_days", "keep_last", "keep_gates", "keep_decisions", "keep_finals"),
                 "description": (
-                    gettext_lazy(
-                        "Set an age, a count, or both. Held items are never deleted (named checkpoints, open gates, "
-                        "forks' origins, unsettled effects, legal holds), nor a run's newest checkpoint, the states "
-                        "that are needed to undo effects, and what people changed."
-                    )
+                    "Set an age, a count, or both. Held items are never deleted (named checkpoints, open gates, "
+                    "forks' origins, unsettled effects, legal holds), nor a run's newest checkpoint, the states "
+                    "that are needed to undo effects, and what people changed."
                 ),
             },
         ),
     )
 
-    @admin.display(description=gettext_lazy("Newer than"))
+    @admin.display(description="Newer than")
     def age(self, policy: RetentionPolicy) -> str:
         """Show the age up to which checkpoints are kept."""
-        return _("no age rule") if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
+        return "no age rule" if policy.keep_days is None else spelled(timedelta(days=policy.keep_days))
 
-    @admin.display(description=gettext_lazy("Newest"))
+    @admin.display(description="Newest")
     def count(self, policy: RetentionPolicy) -> int | str:
         """Show how many of a run's newest checkpoints are kept."""
-        return _("no limit by count") if policy.keep_last is None else policy.keep_last
+        return "no limit by count" if policy.keep_last is None else policy.keep_last
 
-    @admin.display(description=gettext_lazy("Agent"))
+    @admin.display(description="Agent")
     def whose(self, policy: RetentionPolicy) -> str:
         """Name the agent that the policy applies to."""
-        return policy.agent or _("all others (default)")
+        return policy.agent or "all others (default)"
 
-    @admin.display(description=gettext_lazy("Also kept"))
+    @admin.display(description="Also kept")
     def milestones(self, policy: RetentionPolicy) -> str:
         """List the kinds of checkpoint that stay whatever their age; named ones always do."""
         kinds = {"gates": policy.keep_gates, "decisions": policy.keep_decisions, "finals": policy.keep_finals}

@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints import actors, tasks
 from checkpoints.access.permissions import PRUNE_CHECKPOINTS, VIEW_EVENT, everywhere
@@ -32,19 +31,19 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
     list_display = ("__str__", "status", "at", "by_name", "shown", "deleted", "kept", "freed_", "finished_at")
     sortable_by = ()
     list_filter = ("status", "nightly")
-    shown = column("checkpoints", _("In the dry run"))
+    shown = column("checkpoints", "In the dry run")
 
-    @admin.display(description=_("Deleted"))
+    @admin.display(description="Deleted")
     def deleted(self, prune: Prune) -> int | str:
         """Count the checkpoints of the dry run that are deleted."""
         return prune.removed if prune.started_at else "-"
 
-    @admin.display(description=_("Kept"))
+    @admin.display(description="Kept")
     def kept(self, prune: Prune) -> int | str:
         """Count the checkpoints of the dry run that are not deleted."""
         return prune.kept_after_all if prune.started_at else "-"
 
-    @admin.display(description=_("Freed"))
+    @admin.display(description="Freed")
     def freed_(self, prune: Prune) -> str:
         """Show how much space the prune freed."""
         return filesizeformat(prune.freed) if prune.started_at else "-"

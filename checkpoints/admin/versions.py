@@ -13,8 +13,6 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from .base import ModelAdmin, ModelForm
 
@@ -43,7 +41,7 @@ class VersionedForm(ModelForm[Row]):
             self.lock()
             newest: Any = self.newest_of(self.instance)
             if newest.pk != self.instance.pk:
-                words = _("Nothing was saved. Version {} was written since you opened this page: change {} instead.")
+                words = "Nothing was saved. Version {} was written since you opened this page: change {} instead."
                 raise forms.ValidationError(format_html(words, newest.version, link_to(newest)))
         return said
 
@@ -56,7 +54,7 @@ class VersionedAdmin(ModelAdmin[Row]):
     """
 
     ANEW = ("version", "created_at")  # columns that a version does not copy from the one before
-    COUNTS = gettext_lazy("The version in force is {}.")
+    COUNTS = "The version in force is {}."
     form: type[VersionedForm[Row]]
     sortable_by = ()
     actions = None
@@ -95,7 +93,7 @@ class VersionedAdmin(ModelAdmin[Row]):
         """Show an older version with a message that links to the newest."""
         row: Any = self.get_object(request, object_id)
         if row is not None and request.method != "POST" and (newest := self.form.newest_of(row)).pk != row.pk:
-            words = format_html(_("This is version {}, which is only kept for the record. "), row.version)
+            words = format_html("This is version {}, which is only kept for the record. ", row.version)
             messages.info(request, words + format_html(str(self.COUNTS), link_to(newest)))
         return super().change_view(request, object_id, form_url, extra_context)
 

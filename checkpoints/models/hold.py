@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.db import models, transaction
 from django.db.models import Q
-from django.utils.translation import gettext_lazy
 from psycopg.types.numeric import Int8
 
 from checkpoints.actors import Actor
@@ -53,11 +52,11 @@ class Hold(models.Model):
     """Protects a checkpoint, or a whole run when `checkpoint` is empty, from retention."""
 
     class Kind(models.TextChoices):
-        GATE = "gate", gettext_lazy("Open gate")
-        FORK = "fork", gettext_lazy("Fork")
-        NAME = "name", gettext_lazy("Name")
-        EFFECT = "effect", gettext_lazy("Unsettled effect")
-        LEGAL = "legal", gettext_lazy("Legal hold")
+        GATE = "gate", "Open gate"
+        FORK = "fork", "Fork"
+        NAME = "name", "Name"
+        EFFECT = "effect", "Unsettled effect"
+        LEGAL = "legal", "Legal hold"
 
     run = models.ForeignKey("checkpoints.Run", on_delete=models.PROTECT, related_name="holds")
     checkpoint = models.UUIDField(null=True)

@@ -12,7 +12,6 @@ from typing import Any
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery, Sum
-from django.utils.translation import gettext_lazy as _
 
 DEFAULT = "default"  # the name of the policy of all other agents
 
@@ -38,15 +37,15 @@ class RetentionPolicy(models.Model):
         max_length=100,
         default="",
         blank=True,
-        help_text=_("The agent's name. Empty: all agents without a policy of their own."),
+        help_text="The agent's name. Empty: all agents without a policy of their own.",
     )
     version = models.IntegerField()
     keep_days = models.PositiveIntegerField(
-        _("keep checkpoints newer than"),
+        "keep checkpoints newer than",
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text=_("In days. Empty: no age rule."),
+        help_text="In days. Empty: no age rule.",
     )
     keep_last = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
     keep_gates = models.BooleanField(default=True)
@@ -58,7 +57,7 @@ class RetentionPolicy(models.Model):
     objects = RetentionPolicyQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = _("retention policies")
+        verbose_name_plural = "retention policies"
         constraints = [models.UniqueConstraint(fields=["agent", "version"], name="retention_version_is_written_once")]
         permissions = [("prune_checkpoints", "May remove checkpoints by a retention policy")]
 
@@ -94,12 +93,12 @@ class Prune(models.Model):
 
     class Status(models.TextChoices):
         # looking -> shown | dropped; shown -> applying | dropped; applying -> done | stopped
-        LOOKING = "looking", _("Looking")
-        SHOWN = "shown", _("Dry run")
-        APPLYING = "applying", _("Pruning")
-        DONE = "done", _("Done")
-        STOPPED = "stopped", _("Stopped")
-        DROPPED = "dropped", _("Not applied")
+        LOOKING = "looking", "Looking"
+        SHOWN = "shown", "Dry run"
+        APPLYING = "applying", "Pruning"
+        DONE = "done", "Done"
+        STOPPED = "stopped", "Stopped"
+        DROPPED = "dropped", "Not applied"
 
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.LOOKING)
     at = models.DateTimeField()  # the time from which ages count; the database's clock

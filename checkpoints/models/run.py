@@ -18,7 +18,6 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints import signals
 from checkpoints.access import permissions
@@ -122,12 +121,12 @@ class Run(models.Model):
     class Status(models.TextChoices):
         # queued -> running; running -> waiting | queued | completed | failed | cancelled;
         # waiting -> queued; queued, waiting -> cancelled; any -> running where a person moves the run
-        QUEUED = "queued", _("Queued")
-        RUNNING = "running", _("Running")
-        WAITING = "waiting", _("Waiting")
-        COMPLETED = "completed", _("Completed")
-        FAILED = "failed", _("Failed")
-        CANCELLED = "cancelled", _("Cancelled")
+        QUEUED = "queued", "Queued"
+        RUNNING = "running", "Running"
+        WAITING = "waiting", "Waiting"
+        COMPLETED = "completed", "Completed"
+        FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
 
     LIVE = (Status.QUEUED, Status.RUNNING, Status.WAITING)
 

@@ -130,7 +130,7 @@ _KINDS = "unnest(ARRAY['checkpoint.saved', 'run.' || $31::text])"
 _BEGINNING = {"guard": _AT_HEAD, "by": "$28, $29", "columns": "id, team_id", "version": "$4"}
 STEP = _moved(f"{_SAVED}, {_LEASED}", kind="'checkpoint.saved'", **_BEGINNING)
 _STOPPED = f"{_SAVED}, {_let_go('$31::text')}, attempts = 0"
-_WITH_PARENT = _BEGINNING | {"columns": "id, team_id, parent_id, status"}  # not translated: columns
+_WITH_PARENT = _BEGINNING | {"columns": "id, team_id, parent_id, status"}
 STOP = _moved(_STOPPED, kind=_KINDS, **_WITH_PARENT) + _counted("$28, $29")
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from django.db import IntegrityError, models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints.actors import Actor
 from checkpoints.events import event_log
@@ -44,9 +43,9 @@ class Verification(models.Model):
 
     class Status(models.TextChoices):
         # underway -> passed | failed
-        UNDERWAY = "underway", _("Under way")
-        PASSED = "passed", _("Passed")
-        FAILED = "failed", _("Failed")
+        UNDERWAY = "underway", "Under way"
+        PASSED = "passed", "Passed"
+        FAILED = "failed", "Failed"
 
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.UNDERWAY)
     by = models.CharField(max_length=120)  # an actor's id; beside it their name

@@ -105,8 +105,8 @@ def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequenc
         raise RunMoved
     for row in rows:
         if digests.of_header(row.header) != row.digest:
-            said = "does not match its digest"  # not translated: an event keeps it
-            raise NotVerified(f"checkpoint {row.id} (run {run_id})", said)  # not translated: likewise
+            said = "does not match its digest"
+            raise NotVerified(f"checkpoint {row.id} (run {run_id})", said)
     made = anchors.prepared(run_id, lineage, history.places, rules.orphans(history.places, seqs))
     return RemovalPortion(run_id, lineage, history, ranges, rows, made, size)
 

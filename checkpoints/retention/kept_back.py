@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from django.utils.translation import gettext_lazy
-
 from checkpoints.models import PruneLine
 
 from . import reading, rules
 
 POLICY, FAULT, MOVED = "policy", "fault", "moved"
 REASONS = rules.REASONS | {
-    POLICY: gettext_lazy("the policy was changed meanwhile"),
-    FAULT: gettext_lazy("the stored data failed its integrity check"),
-    MOVED: gettext_lazy("the run was being changed meanwhile"),
+    POLICY: "the policy was changed meanwhile",
+    FAULT: "the stored data failed its integrity check",
+    MOVED: "the run was being changed meanwhile",
 }
 
 

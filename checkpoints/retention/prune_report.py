@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.template.defaultfilters import filesizeformat
-from django.utils.translation import gettext
 
 from checkpoints import actors
 from checkpoints.models import Hold, Prune, PruneLine
@@ -38,7 +37,7 @@ class RunPruneWords(NamedTuple):
     held: list[HoldLine]
 
     @property
-    def words(self) -> str:  # not translated: a command prints it
+    def words(self) -> str:
         """Describe the line in one line of text, for the command."""
         line, kept = self.line, ", ".join(f"{count} {reason}" for reason, count in self.kept)
         goes = f"R-{line.run_id} ({line.agent}): {line.checkpoints:,} go ({self.ranges or 'none'})"
@@ -83,12 +82,10 @@ def _held(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
 
 def ranges(found: Sequence[Sequence[int]]) -> str:
     """Write ranges for people: "1 to 980, 985"."""
-    between = gettext("%(first)s to %(last)s")
-    said = [between % {"first": first, "last": last} if first != last else str(first) for first, last in found[:RANGES]]
+    said = [f"{first} to {last}" if first != last else str(first) for first, last in found[:RANGES]]
     if len(found) <= RANGES:
         return ", ".join(said)
-    more = gettext("%(ranges)s and %(count)s more stretches")
-    return more % {"ranges": ", ".join(said), "count": len(found) - RANGES}
+    return f"{', '.join(said)} and {len(found) - RANGES} more stretches"
 
 
 def held(prune: Prune) -> list[tuple[str, int]]:
@@ -130,8 +127,8 @@ def freed(prune: Prune) -> str:
     If little was deleted, the new anchors may take more space than the removal frees.
     """
     if prune.freed < 0:
-        return gettext("which takes %(size)s more than before") % {"size": filesizeformat(-prune.freed)}
-    return gettext("%(size)s freed") % {"size": filesizeformat(prune.freed)}
+        return f"which takes {filesizeformat(-prune.freed)} more than before"
+    return f"{filesizeformat(prune.freed)} freed"
 
 
 def files(prune: Prune) -> int:
@@ -141,14 +138,14 @@ def files(prune: Prune) -> int:
 
 def _why(hold: Hold | None, names: Mapping[str, str]) -> str:
     if hold is None:
-        return gettext("held")
+        return "held"
     return f"{hold.get_kind_display().lower()} “{hold.reason}” ({names[hold.by]})"
 
 
 def _not_reached(prune: Prune) -> str:
     if prune.status == Prune.Status.APPLYING:
-        return gettext("not deleted yet")
-    return gettext("the prune was stopped before it reached them")
+        return "not deleted yet"
+    return "the prune was stopped before it reached them"
 
 
 def made_since(prune: Prune) -> QuerySet[Hold]:

@@ -12,20 +12,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.utils.translation import gettext_lazy
-
 from checkpoints.models import RetentionPolicy
 from checkpoints.values.checkpoint_kinds import OUTCOMES, OUTPUT_LANDED, Kind
 
 HELD, NEEDED, LAST, YOUNG, GATE, DECISION, FINAL = "held", "needed", "count", "age", "gate", "decision", "final"
 REASONS = {
-    HELD: gettext_lazy("held"),
-    NEEDED: gettext_lazy("needed to resume or undo"),
-    LAST: gettext_lazy("among the newest"),
-    YOUNG: gettext_lazy("too young"),
-    GATE: gettext_lazy("shown at a gate"),
-    DECISION: gettext_lazy("with a decision or the input"),
-    FINAL: gettext_lazy("at the end of a branch"),
+    HELD: "held",
+    NEEDED: "needed to resume or undo",
+    LAST: "among the newest",
+    YOUNG: "too young",
+    GATE: "shown at a gate",
+    DECISION: "with a decision or the input",
+    FINAL: "at the end of a branch",
 }
 BY_HAND = ("rewind", "edit", "upcast", "recovery", "reopen")  # kinds that the runtime reads again at any age
 ASKED = (*OUTCOMES, Kind.ASKED)  # kinds of what follows the state that a gate showed

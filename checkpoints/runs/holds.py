@@ -9,7 +9,6 @@ from __future__ import annotations
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from checkpoints.actors import Actor
 from checkpoints.errors import CheckpointRemoved, NoSuchCheckpoint, ValueRefused
@@ -27,10 +26,10 @@ def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
 
     Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint.
     """
-    said = storable(" ".join(words.split())) or f"Checkpoint {seq}"  # not translated: it is saved
+    said = storable(" ".join(words.split())) or f"Checkpoint {seq}"
     if len(said) > LONGEST:
-        words = _("has %(count)s characters; %(most)s are the most")
-        raise ValueRefused("/name", words % {"count": len(said), "most": LONGEST})
+        words = f"has {len(said)} characters; {LONGEST} are the most"
+        raise ValueRefused("/name", words)
     with transaction.atomic():
         id = locked(run, seq)
         Hold.objects.free(run=run.pk, subject=_named(id), by=by)
@@ -53,8 +52,8 @@ def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
     """Set a legal hold on a checkpoint, or the whole run. Raises ValueRefused, CheckpointRemoved, NoSuchCheckpoint."""
     said = storable(" ".join(reason.split()))
     if not said or len(said) > LONGEST_REASON:
-        words = _("has %(count)s characters; it takes 1 to %(most)s")
-        raise ValueRefused("/reason", words % {"count": len(said), "most": LONGEST_REASON})
+        words = f"has {len(said)} characters; it takes 1 to {LONGEST_REASON}"
+        raise ValueRefused("/reason", words)
     with transaction.atomic():
         id = None if seq is None else locked(run, seq)
         subject = f"legal:{uuid4().hex}"  # a subject of its own: a second hold stays when the first is freed

@@ -12,7 +12,6 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from checkpoints.actors import Actor
 from checkpoints.errors import CheckpointError, ValueRefused
@@ -49,20 +48,20 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
     """
     said = words.replace("\r\n", "\n").strip()
     if not said:
-        raise ValueRefused("/text", _("Write something first."))
+        raise ValueRefused("/text", "Write something first.")
     if len(said) > LONGEST:
-        told = _("Write at most %(most)s characters; these are %(count)s.")
-        raise ValueRefused("/text", told % {"most": f"{LONGEST:,}", "count": f"{len(said):,}"})
+        told = f"Write at most {LONGEST:,} characters; these are {len(said):,}."
+        raise ValueRefused("/text", told)
     if not 0 < len(key) <= 80 or not key.isprintable():
-        raise ValueRefused("/key", _("Send a key of 1 to 80 characters."))
+        raise ValueRefused("/key", "Send a key of 1 to 80 characters.")
     with transaction.atomic():
         subject = subject_of(holds.locked(run, seq))
         before = list(Event.objects.told().filter(subject=subject, kind=NOTED).values_list("actor", "data"))
         if any(actor == by.id and decode(bytes(data)).get("key") == key for actor, data in before):
             return False
         if len(before) >= MOST:
-            told = _("This checkpoint has had %(count)s notes, which is all that it takes.")
-            raise ValueRefused("/text", told % {"count": MOST})
+            told = f"This checkpoint has had {MOST} notes, which is all that it takes."
+            raise ValueRefused("/text", told)
         data = {"seq": seq, "key": key}
         event_log.record("checkpoint.noted", subject=subject, run=run, by=by, data=data, text=said)
     return True

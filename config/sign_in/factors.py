@@ -27,7 +27,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from approvals.accounts import factor_secrets, required
 from approvals.accounts.methods import FACTORS, ProofMethod
@@ -60,7 +59,7 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def generate_authenticator_name(self, user: User, type: Any) -> str:
         """Return the name of a passkey for which none was given."""
-        return _("Passkey")
+        return "Passkey"
 
     def encrypt(self, text: str) -> str:
         """Encrypt a secret for its row."""
@@ -96,7 +95,7 @@ def count_code(user: User) -> ratelimit.RateLimitUsage:
     counted = tries.count(request, "factor", *limits, *strange)
     if counted is None:
         raise django_forms.ValidationError(
-            _("Too many tries. Wait some minutes, use a passkey, or sign in where you did before.")
+            "Too many tries. Wait some minutes, use a passkey, or sign in where you did before."
         )
     return counted
 
@@ -117,7 +116,7 @@ class _CodeForm(forms.BaseAuthenticateForm):
                 counted.rollback()
                 return code
         factor_refused(context.request, self.user, ProofMethod.CODE)
-        raise django_forms.ValidationError(_("This code is wrong, or was used before."))
+        raise django_forms.ValidationError("This code is wrong, or was used before.")
 
 
 class CodeForm(_CodeForm, forms.AuthenticateForm):
@@ -149,7 +148,7 @@ class ActivateForm(ActivateTOTPForm):
         self.counter = _counter(self.secret, code)
         if self.counter is None:
             factor_refused(context.request, self.user, ProofMethod.CODE)
-            raise django_forms.ValidationError(_("This code is wrong. Take the one that the app shows now."))
+            raise django_forms.ValidationError("This code is wrong. Take the one that the app shows now.")
         return code
 
 
@@ -234,12 +233,12 @@ def _read(parse: Callable[[Any], Any], credential: Any) -> Any:
 
 
 def _not_read() -> django_forms.ValidationError:
-    return django_forms.ValidationError(_("This passkey's answer cannot be read."))
+    return django_forms.ValidationError("This passkey's answer cannot be read.")
 
 
 def _check_origin(origin: str) -> None:
     if origin not in settings.HOLDPOINT_ORIGINS:
-        raise django_forms.ValidationError(_("This passkey was used on another site."))
+        raise django_forms.ValidationError("This passkey was used on another site.")
 
 
 def _takes_code(row: Authenticator, code: str) -> bool:
@@ -264,7 +263,7 @@ def _counter(secret: str, code: str) -> int | None:
 def _count_up(row: Authenticator, counter: int) -> None:
     """Note a passkey's counter. One that did not go up is a copy's, or one that never counts and stays 0."""
     if (counter or row.data.get("counter")) and not later(row, "counter", counter):
-        raise django_forms.ValidationError(_("This passkey may have been copied, and was refused."))
+        raise django_forms.ValidationError("This passkey may have been copied, and was refused.")
 
 
 @transaction.atomic

@@ -14,7 +14,6 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 GROUND = "#f4f6f5"  # of the icons; no style sheet reaches a manifest
@@ -33,7 +32,7 @@ def manifest(request: HttpRequest) -> HttpResponse:
     inbox = reverse("inbox")
     told = {
         "id": inbox, "start_url": inbox, "scope": "/", "name": "Holdpoint", "short_name": "Holdpoint",
-        "description": _("Approve, edit or reject what agents are about to do."),
+        "description": "Approve, edit or reject what agents are about to do.",
         "display": "standalone", "background_color": GROUND, "theme_color": GROUND,
         "icons": [
             {"src": static(name), "sizes": sizes, "purpose": purpose, "type": _type_of(name)}

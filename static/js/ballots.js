@@ -1,11 +1,10 @@
 // The verdicts of a gate that asks about several actions. If all verdicts are alike, the choice for all shows them;
 // anything else is "one by one". Changing a field while nothing is chosen, or while all are approved, approves the other
 // actions: the large button says so before it is pressed.
-import { gettext, ngettext } from "./i18n.js";
 
 const WORDS = {
-  approve: gettext("Approve"), edit: gettext("Edit"), reject: gettext("Reject"), respond: gettext("Answer instead"),
-  later: gettext("Decide later"),
+  approve: "Approve", edit: "Edit", reject: "Reject", respond: "Answer instead",
+  later: "Decide later",
 };
 
 export class Ballots {
@@ -73,27 +72,26 @@ export class Ballots {
       else delete section.dataset.verdict;
       const tally = this.form.querySelector(`[data-tally="${CSS.escape(section.dataset.action)}"]`);
       if (!tally) return;
-      tally.textContent = WORDS[all[at]] ?? gettext("not decided");
+      tally.textContent = WORDS[all[at]] ?? "not decided";
       tally.dataset.status = { approve: "approved", edit: "edited", reject: "rejected", respond: "edited" }[all[at]] ?? "open";
     });
     // A rejection of all takes one reason; a reason that was already written for one action stays visible.
     for (const reason of this.reasons()) reason.parentElement.hidden = this.all === "reject" && !reason.value.trim();
     const words = this.form.querySelector('[data-for="each"] [data-says-plain]'); // until the server's words arrive
     const approves = all.every((each) => ["approve", "edit"].includes(each));
-    const approve = all.includes("edit") ? gettext("Approve with edit") : WORDS.approve;
-    if (words) words.textContent = approves ? approve : gettext("Send these verdicts");
+    const approve = all.includes("edit") ? "Approve with edit" : WORDS.approve;
+    if (words) words.textContent = approves ? approve : "Send these verdicts";
   }
 
   // What is still missing for one of the actions, and its field.
   need() {
     const open = this.sections.filter((section) => !this.chosen(section));
-    const words = ngettext("%(count)s action still needs a verdict", "%(count)s actions still need a verdict", open.length);
+    const words = open.length === 1 ? "1 action still needs a verdict" : `${open.length} actions still need a verdict`;
     if (open.length) return [words, open[0].querySelector("[data-ballot]")];
     const empty = this.sections.find((section) => this.words(section)?.value.trim() === "");
     if (!empty) return undefined;
     const rejected = this.chosen(empty) === "reject";
-    const at = { number: this.sections.indexOf(empty) + 1 };
-    const write = rejected ? gettext("Write a reason for action %(number)s", at) : gettext("Write the answer for action %(number)s", at);
+    const write = `Write ${rejected ? "a reason" : "the answer"} for action ${this.sections.indexOf(empty) + 1}`;
     return [write, this.words(empty)];
   }
 

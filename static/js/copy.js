@@ -1,6 +1,5 @@
 // <hp-copy>: a text with a button that copies it to the clipboard. Without script or clipboard, one click selects the
 // whole text.
-import { gettext } from "./i18n.js";
 
 class Copy extends HTMLElement {
   connectedCallback() {
@@ -11,9 +10,9 @@ class Copy extends HTMLElement {
       const said = this.querySelector("[role=status]");
       try {
         await navigator.clipboard.writeText(this.querySelector("code").textContent);
-        said.textContent = gettext("Copied.");
+        said.textContent = "Copied.";
       } catch {
-        said.textContent = gettext("Could not copy. Select the text instead.");
+        said.textContent = "Could not copy. Select the text instead.";
       }
     });
   }

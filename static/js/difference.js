@@ -1,5 +1,4 @@
 import { changed, original } from "./form-parts.js";
-import { gettext } from "./i18n.js";
 import { visible } from "./visible.js";
 
 // Shows what a reader changed in the item of a field, beside its inputs and in place of its hint.
@@ -20,7 +19,7 @@ export function tell(field) {
 export function words(field, value) {
   if ("file" in field.dataset && value) {
     const { $artifact: digest, size, name } = JSON.parse(value);
-    return [name, gettext("%(size)s bytes", { size: size.toLocaleString("en") }), `SHA-256 ${digest.slice(0, 12)}`].filter((each) => typeof each === "string").join(", ");
+    return [name, `${size.toLocaleString("en")} bytes`, `SHA-256 ${digest.slice(0, 12)}`].filter((each) => typeof each === "string").join(", ");
   }
   return [...(field.options ?? [])].find((option) => option.value === value)?.label ?? value;
 }
@@ -46,5 +45,5 @@ function middle(before, after) {
     const part = text.slice(Math.max(start - 12, 0), text.length - Math.max(end - 12, 0));
     return (start > 12 ? "…" : "") + (part.length > 160 ? `${part.slice(0, 160)}…` : part) + (end > 12 ? "…" : "");
   };
-  return [cut(before) || gettext("(empty)"), cut(after) || gettext("(empty)")];
+  return [cut(before) || "(empty)", cut(after) || "(empty)"];
 }

@@ -1,6 +1,5 @@
 // <hp-draft>: the server keeps what is entered in a gate's form as it is entered, so that a reload, another machine or a
 // sign-out loses nothing. The server renders it back. What never reached the server stays in this browser until it does.
-import { gettext } from "./i18n.js";
 import { fields, forget, recall, remember } from "./keeping.js";
 import { clock } from "./times.js";
 
@@ -87,7 +86,7 @@ class Draft extends HTMLElement {
       const headers = { accept: "application/json", "x-csrftoken": this.form.elements[TOKEN].value };
       answer = await fetch(this.dataset.url, { method: "POST", body, headers, redirect: "manual", ...options });
     } catch {
-      this.say(gettext("Draft not saved: offline"));
+      this.say("Draft not saved: offline");
       this.later(RETRY);
       return false;
     }
@@ -95,14 +94,14 @@ class Draft extends HTMLElement {
       forget(BROWSER, this.store);
       const { kept_at: at, empty } = await answer.json();
       this.seen = at;
-      this.say(!empty && gettext("Draft saved, %(time)s", { time: clock(new Date(at)) }));
+      this.say(!empty && `Draft saved, ${clock(new Date(at))}`);
       return true;
     }
     this.outdated = answer.status === 409;
     if ([403, 409, 413].includes(answer.status) && answer.headers.get("content-type") === "application/json") {
       forget(BROWSER, this.store);
       this.say((await answer.json()).problem);
-    } else this.say(gettext("Draft not saved on the server. It is kept in this browser."));
+    } else this.say("Draft not saved on the server. It is kept in this browser.");
     return false;
   }
 

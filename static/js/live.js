@@ -3,7 +3,6 @@
 //
 // [data-watch] holds subjects ("gate:42 run:7") or kinds ending in a dot ("gate."). Such an element also has
 // hx-get, hx-trigger="stale" and a morphing hx-swap. A hidden tab waits until it is looked at.
-import { gettext } from "./i18n.js";
 import { Polling } from "./polling.js";
 import { concerns, wanted, watched } from "./watched.js";
 
@@ -72,7 +71,7 @@ class Live extends HTMLElement {
     }
     if (code === REVOKED) {
       this.polling.stop();
-      this.say("off", gettext("Signed out"), gettext(": reload the page to continue"));
+      this.say("off", "Signed out", ": reload the page to continue");
       return;
     }
     const wait = BACKOFF[Math.min(this.tries++, BACKOFF.length - 1)] * (0.75 + Math.random() / 2);
@@ -83,8 +82,8 @@ class Live extends HTMLElement {
   cut() {
     if (navigator.onLine) this.polling.start();
     else this.polling.stop();
-    if (navigator.onLine) this.say("paused", gettext("Paused"), gettext(": reconnecting to live updates"));
-    else this.say("offline", gettext("Offline"), gettext(": this browser has no connection"));
+    if (navigator.onLine) this.say("paused", "Paused", ": reconnecting to live updates");
+    else this.say("offline", "Offline", ": this browser has no connection");
   }
 
   // A socket that was open when the network failed may be dead without noticing.
@@ -124,7 +123,7 @@ class Live extends HTMLElement {
     this.heard = Date.now();
     clearTimeout(this.unanswered);
     this.polling.stop();
-    this.say("on", gettext("Live"), gettext(": changes appear as they happen"));
+    this.say("on", "Live", ": changes appear as they happen");
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => this.ask(), SILENCE);
   }

@@ -1,5 +1,4 @@
 import { changed } from "./form-parts.js";
-import { gettext } from "./i18n.js";
 
 // What a decision still lacks before it can be sent: the large button says it, and leads there instead of sending.
 // The server checks the same after a submit.
@@ -30,17 +29,17 @@ export class Need {
     if (this.form.querySelector('[name="verdict"][value="approve"]')) return undefined;
     const fields = [...this.form.elements].filter((field) => field.closest("[data-missing]") && "was" in field.dataset);
     const lacking = fields.find((field) => !field.value.trim() || !changed(field));
-    const name = lacking?.labels[0]?.textContent.trim() || gettext("what is missing");
-    return lacking && [gettext("Fill in: %(field)s", { field: name }), lacking];
+    const name = lacking?.labels[0]?.textContent.trim() || "what is missing";
+    return lacking && [`Fill in: ${name}`, lacking];
   }
 
   ofRejection() {
     const [reason, then] = ["#feedback", '[name="then"]:checked'].map((each) => this.form.querySelector(each));
     if (then?.value === "override") return undefined;
     if ("required" in reason.dataset && ![reason, ...this.ballots.reasons()].some((each) => each.value.trim())) {
-      return [gettext("Write a reason to reject"), reason];
+      return ["Write a reason to reject", reason];
     }
-    return then ? undefined : [gettext("Choose what happens next"), this.form.querySelector('[name="then"]')];
+    return then ? undefined : ["Choose what happens next", this.form.querySelector('[name="then"]')];
   }
 
   go() {

@@ -1,6 +1,5 @@
 // <hp-offline>: the line below the top bar while the page is cut off: since when it may be out of date, and what happens
 // to what is typed. It appears at once when the browser is offline, and after some seconds when only the socket is lost.
-import { gettext } from "./i18n.js";
 import { words } from "./times.js";
 
 const PATIENCE = 5000;
@@ -23,10 +22,10 @@ class Offline extends HTMLElement {
   // reader would read them at every poll.
   tell(state, heard, polled) {
     const lead = document.createElement("b");
-    lead.textContent = state === "offline" ? gettext("You are offline.") : gettext("Live updates are paused.");
+    lead.textContent = state === "offline" ? "You are offline." : "Live updates are paused.";
     const since = words(new Date(heard), "clock");
-    const polls = gettext("This page checks for changes about every 20 seconds instead.");
-    const old = polled ? polls : gettext("This page may be out of date since %(time)s.", { time: since });
+    const polls = "This page checks for changes about every 20 seconds instead.";
+    const old = polled ? polls : `This page may be out of date since ${since}.`;
     const said = ` ${old} ${kept()}`.trimEnd();
     steadily(() => {
       if (this.line.textContent !== lead.textContent + said) this.line.replaceChildren(lead, said);
@@ -54,9 +53,9 @@ function steadily(change) {
 
 // A draft outlives the page; text in any other form is lost with the page.
 function kept() {
-  if (document.querySelector("hp-draft")) return gettext("What you type is kept.");
+  if (document.querySelector("hp-draft")) return "What you type is kept.";
   const typed = document.querySelector("main form[method=post] :is(textarea, input:not([type=hidden]))");
-  return typed ? gettext("What you type stays on this page.") : "";
+  return typed ? "What you type stays on this page." : "";
 }
 
 customElements.define("hp-offline", Offline);

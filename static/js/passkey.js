@@ -1,6 +1,5 @@
 // <hp-passkey>: a form whose button asks the browser for a passkey, and sends its answer. [data-options] holds what to ask,
 // or [data-url] the address that returns it; [data-make] makes a new passkey. Hidden where there is no script or no passkeys.
-import { gettext } from "./i18n.js";
 
 const BINARY = ["challenge", "id", "rawId", "clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"];
 
@@ -41,10 +40,10 @@ class Passkey extends HTMLElement {
 }
 
 function words(error) {
-  if (error.name === "NotAllowedError") return gettext("No passkey was used. Try again when you are ready.");
-  if (error.name === "InvalidStateError") return gettext("This device has a passkey for your account already.");
-  if (error.name === "SecurityError") return gettext("Passkeys do not work at this address. Ask your administrator which one.");
-  return gettext("The passkey did not work. Reload the page and try again.");
+  if (error.name === "NotAllowedError") return "No passkey was used. Try again when you are ready.";
+  if (error.name === "InvalidStateError") return "This device has a passkey for your account already.";
+  if (error.name === "SecurityError") return "Passkeys do not work at this address. Ask your administrator which one.";
+  return "The passkey did not work. Reload the page and try again.";
 }
 
 // The server writes bytes as base64url, the browser takes and gives buffers.

@@ -1,7 +1,6 @@
 // <hp-picks>: selects rows for a bulk decision. x selects the row under the cursor, X those since the last one; a and r
 // open the list of what would be decided. The bar counts, sums the amounts by currency, and says why the selection may
 // be decided together. The list is morphed as gates come and go: what is selected stays so while its row is there.
-import { gettext, ngettext } from "./i18n.js";
 
 class Picks extends HTMLElement {
   connectedCallback() {
@@ -75,10 +74,10 @@ class Picks extends HTMLElement {
     const others = rows.filter((row) => row.dataset.alike !== first.dataset.alike);
     const alone = rows.filter((row) => row.dataset.alike === first.dataset.alike && row.dataset.alone);
     const together = rows.filter((row) => !others.includes(row) && !alone.includes(row));
-    this.say("[data-bulk-count]", ngettext("%(count)s gate selected", "%(count)s gates selected", rows.length));
+    this.say("[data-bulk-count]", `${rows.length} ${rows.length === 1 ? "gate" : "gates"} selected`);
     this.say("[data-bulk-sum]", sums(together));
     this.say("[data-bulk-why]", why(together, alone, others));
-    this.say("[data-bulk-approve]", together.length ? gettext("Approve %(count)s…", { count: together.length }) : gettext("Approve…"));
+    this.say("[data-bulk-approve]", `Approve${together.length ? ` ${together.length}` : ""}…`);
     for (const button of this.querySelectorAll("[data-bulk]")) {
       button.toggleAttribute("disabled", !together.length);
       if (together.length) button.dataset.hotkey = button.dataset.bulk;
@@ -111,12 +110,14 @@ function money(value, currency) {
 
 function why(together, alone, others) {
   const said = [];
-  if (together.length) said.push(gettext("Same agent, step and policy. The policy lets you decide this risk together."));
+  if (together.length) said.push("Same agent, step and policy. The policy lets you decide this risk together.");
   if (alone.length) {
     const reasons = [...new Set(alone.map((row) => row.dataset.alone))].join(" ");
-    said.push(ngettext("%(count)s has to be decided by itself. %(reasons)s", "%(count)s have to be decided by themselves. %(reasons)s", alone.length, { reasons }));
+    const by = alone.length === 1 ? "has to be decided by itself" : "have to be decided by themselves";
+    said.push(`${alone.length} ${by}. ${reasons}`);
   }
-  if (others.length) said.push(ngettext("%(count)s is of another kind and stays open.", "%(count)s are of another kind and stay open.", others.length));
+  if (others.length === 1) said.push("1 is of another kind and stays open.");
+  else if (others.length) said.push(`${others.length} are of another kind and stay open.`);
   return said.join(" ");
 }
 

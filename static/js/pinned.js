@@ -1,7 +1,6 @@
 // The pinned frame follows what is typed, so that it shows no value that would not be used.
 // It is display only: the form is what is sent, and the server renders the same frame after it.
 import { words as said } from "./difference.js";
-import { gettext } from "./i18n.js";
 import { visible } from "./visible.js";
 
 const drawn = new WeakMap();
@@ -17,7 +16,7 @@ export function mirror(scope, field, before, changed) {
   if (!changed) return pin.replaceChildren(...drawn.get(pin));
   pin.dataset.by = "you";
   const [gone, put] = [document.createElement("del"), document.createElement("ins")];
-  const texts = [before, field.value].map((each) => visible(said(field, each)) || gettext("(empty)"));
+  const texts = [before, field.value].map((each) => visible(said(field, each)) || "(empty)");
   [gone, put].forEach((element, at) => element.replaceChildren(...(pin.dataset.unit ? figures(texts[at]) : [texts[at]])));
   pin.replaceChildren(gone, " ", put, unit(scope, pin));
 }

@@ -1,6 +1,5 @@
 // <hp-push>: turns pushed messages on and off in this browser, on the page of notification settings. The server renders
 // a line for each state; [data-push] says which one holds.
-import { gettext } from "./i18n.js";
 import "./install.js";
 import { note, register, unsubscribe } from "./installed.js";
 
@@ -10,7 +9,7 @@ class Push extends HTMLElement {
     this.said = this.querySelector("[role=status]");
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.turnOn().catch(() => this.say(gettext("This browser could not be turned on. Try again.")));
+      this.turnOn().catch(() => this.say("This browser could not be turned on. Try again."));
     });
     document.addEventListener("submit", (event) => this.leaving(event));
     this.begin().catch(() => this.turn("off"));

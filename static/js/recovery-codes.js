@@ -1,5 +1,4 @@
 // <hp-codes>: a list of codes to copy, print or download; nothing of it leaves the page.
-import { gettext } from "./i18n.js";
 
 class Codes extends HTMLElement {
   connectedCallback() {
@@ -16,9 +15,9 @@ class Codes extends HTMLElement {
   async #copy() {
     try {
       await navigator.clipboard.writeText(this.#text());
-      this.said.textContent = gettext("Copied.");
+      this.said.textContent = "Copied.";
     } catch {
-      this.said.textContent = gettext("Could not copy. Select the text instead.");
+      this.said.textContent = "Could not copy. Select the text instead.";
     }
   }
 

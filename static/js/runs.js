@@ -1,6 +1,5 @@
 // <hp-runs>: j and k move along the rows, Enter opens. The rows are updated in place; new runs are counted above the list
 // and shown on request, so that no row jumps.
-import { ngettext } from "./i18n.js";
 import { walk } from "./walk.js";
 
 class Runs extends HTMLElement {
@@ -24,7 +23,7 @@ class Runs extends HTMLElement {
     if (!place) return;
     const number = this.arrived.size;
     place.hidden = !number;
-    place.querySelector("[data-arrived]").textContent = ngettext("%(count)s new run: show it", "%(count)s new runs: show them", number);
+    place.querySelector("[data-arrived]").textContent = number === 1 ? "1 new run: show it" : `${number} new runs: show them`;
   }
 }
 

@@ -1,6 +1,5 @@
 // <hp-secret>: a form that reveals one secret in place. The click fetches the text, which is in no cache and no history.
 // It is masked again by a second click, after half a minute, or as soon as the page is left.
-import { gettext } from "./i18n.js";
 
 const SHOWN = 30_000; // milliseconds
 
@@ -32,14 +31,14 @@ class Secret extends HTMLElement {
       if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
       this.#show(await answer.text());
     } catch {
-      this.output.textContent = gettext("Could not load it. Try again.");
+      this.output.textContent = "Could not load it. Try again.";
     }
   }
 
   #show(html) {
     this.output.innerHTML = html; // escaped and marked by the server, like every text of an agent
     this.setAttribute("data-shown", "");
-    this.label.textContent = gettext("Hide");
+    this.label.textContent = "Hide";
     this.timer = setTimeout(() => this.#hide(), SHOWN);
   }
 
@@ -47,7 +46,7 @@ class Secret extends HTMLElement {
     clearTimeout(this.timer);
     this.output.textContent = this.mask;
     this.removeAttribute("data-shown");
-    this.label.textContent = gettext("Reveal");
+    this.label.textContent = "Reveal";
   }
 }
 

@@ -2,17 +2,16 @@
 // no answer comes, the page stays with all that was entered, says so beside the button and offers to try again with the
 // same key. The browser sends a form without a key, but not while the server cannot be reached.
 import { newKey } from "./form-key.js";
-import { gettext } from "./i18n.js";
 import { draw, parsed } from "./redrawn.js";
 import { keepEntered } from "./unsent.js";
 
 const PATIENCE = 60_000;
 const TWICE = 3_000; // milliseconds in which a form that was just sent is not sent again
 const sent = new WeakMap(); // forms, each with the event that sent it
-const KEPT = gettext("All that you entered is still here.");
-const OFFLINE = [gettext("Not sent: you are offline."), KEPT];
+const KEPT = "All that you entered is still here.";
+const OFFLINE = ["Not sent: you are offline.", KEPT];
 const SILENT = [
-  gettext("No answer from the server."), gettext("We don't know if it arrived. Try again: a decision is only counted once."),
+  "No answer from the server.", "We don't know if it arrived. Try again: a decision is only counted once.",
 ];
 
 document.addEventListener("submit", (event) => {
@@ -80,7 +79,7 @@ function refused(form, fresh) {
 // Shown at once: a server that hangs does not answer for a minute.
 function busy(form, submitter) {
   const note = document.createElement("p");
-  [note.className, note.role, note.textContent] = ["sending", "status", gettext("Sending…")];
+  [note.className, note.role, note.textContent] = ["sending", "status", "Sending…"];
   if (submitter && form.contains(submitter)) submitter.after(note);
   else form.append(note);
   document.dispatchEvent(new CustomEvent("hp:sending"));
@@ -101,7 +100,7 @@ function tell(form, submitter, lead, more) {
   [note.className, note.role] = ["notice not-sent", "alert"];
   note.dataset.tone = "hold";
   const [said, strong, words, again] = ["p", "b", "span", "button"].map((name) => document.createElement(name));
-  [strong.textContent, words.textContent, again.textContent] = [lead, more, gettext("Try again")];
+  [strong.textContent, words.textContent, again.textContent] = [lead, more, "Try again"];
   [again.type, again.className, again.dataset.size] = ["button", "button", "s"];
   again.addEventListener("click", () => sendAgain(form, submitter));
   said.append(strong, " ", words);
@@ -121,7 +120,7 @@ function sendAgain(form, submitter) {
 }
 
 function answered(status) {
-  return gettext("Not sent: the server answered %(status)s.", { status });
+  return `Not sent: the server answered ${status}.`;
 }
 
 // Whether nothing can be reached: the browser is offline and the socket is not live. A server on this machine can be
@@ -132,7 +131,7 @@ function cut() {
 
 document.addEventListener("hp:live", ({ detail }) => {
   if (detail.state !== "on") return;
-  const again = gettext("You are connected again. Try again: it is only counted once.");
+  const again = "You are connected again. Try again: it is only counted once.";
   for (const words of document.querySelectorAll(".not-sent span")) words.textContent = again;
 });
 

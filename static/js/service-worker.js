@@ -62,7 +62,7 @@ function said(data) {
 // All messages about one gate have one tag: each takes the place of the one before. The end of a gate makes no sound.
 // What is urgent stays in sight until it is dealt with.
 async function show({ title, body, tag, link, ended = false, urgent = false }) {
-  await globalThis.registration.showNotification(text(title) || "Holdpoint", { // not translated: the name
+  await globalThis.registration.showNotification(text(title) || "Holdpoint", {
     body: text(body),
     tag: text(tag),
     icon: release.icon,

@@ -1,9 +1,8 @@
 // Keeps "25 min" up to date, and shows every <time data-as> in the reader's time zone. The cookie tells the server the
 // zone, so that the next page already has the right times. The formats are those of the server.
 import { cookie, setCookie } from "./cookies.js";
-import { gettext, ngettext } from "./i18n.js";
 
-const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" "); // not translated: as the server writes them
+const names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" "); // as the server writes them
 const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (own) setCookie("hp-zone", own);
 const zone = known(cookie("hp-own-zone") || own); // the person's choice comes before the browser's
@@ -41,7 +40,7 @@ export function lasting(milliseconds) {
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
   if (hours < 10) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
-  return hours < 48 ? `${hours} h` : ngettext("%(count)s day", "%(count)s days", Math.floor(hours / 24));
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }
 
 // To the second, as a countdown is.
@@ -53,9 +52,9 @@ function remaining(milliseconds) {
 
 export function words(date, style) {
   const now = Date.now();
-  if (style === "countdown") return date > now ? gettext("in %(time)s", { time: remaining(date - now) }) : gettext("now");
+  if (style === "countdown") return date > now ? `in ${remaining(date - now)}` : "now";
   if (style === "ago") return lasting(now - date);
-  if (style === "until") return date > now ? gettext("in %(time)s", { time: lasting(date - now) }) : gettext("overdue");
+  if (style === "until") return date > now ? `in ${lasting(date - now)}` : "overdue";
   const { year, month, day, second } = parts(date);
   const at = parts(now);
   const today = at.year === year && at.month === month && at.day === day;

@@ -1,7 +1,6 @@
 // j and k move along the links of a list: `links()` returns them in order, `here(links)` the index of the current one, or
 // -1, and `arrive(link)` moves to another. As single keys they are off while something is typed, in a dialog, and by
 // the reader's switch.
-import { gettext } from "./i18n.js";
 
 export function walk(links, here, arrive = focus) {
   document.addEventListener("keydown", (event) => {
@@ -23,8 +22,8 @@ function focus(link) {
 }
 
 function end(key) {
-  if (key === "k") return gettext("Start of the list");
-  return document.querySelector('[data-hotkey="n"]') ? gettext("End of this page: press n for the next") : gettext("End of the list");
+  if (key === "k") return "Start of the list";
+  return document.querySelector('[data-hotkey="n"]') ? "End of this page: press n for the next" : "End of the list";
 }
 
 // Says that the list ends; "" removes the message. Screen readers read it; others see it until the cursor moves on.

@@ -142,7 +142,7 @@ def _named(order: Reassign) -> User | Group:
             else Group.objects.filter(name=storable(order.team)).first()
         )
     if found is None:
-        raise NotAsked("Name one person or one team that may decide.")  # not translated: programs are told this
+        raise NotAsked("Name one person or one team that may decide.")
     return found  # type: ignore[no-any-return]
 
 

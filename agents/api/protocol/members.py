@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from django.db.models import Choices
 from pydantic import AfterValidator, BeforeValidator, Field
 
-# A UUID, or words that are translated when they are read.
+# A UUID, or words.
 Text = Annotated[str, BeforeValidator(lambda value: None if value is None else str(value))]
 # A digest.
 Hex = Annotated[str, BeforeValidator(lambda digest: None if digest is None else bytes(digest).hex())]

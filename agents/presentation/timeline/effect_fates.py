@@ -9,27 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
-
 from .facts import TimelineEffect
 from .marks import TimelineMark
 from .remarks import Remark
 
-DONE = TimelineMark("", "done", "check", _("done"))
-UNDOABLE = replace(DONE, word=_("done, can be undone"))
-FINAL = TimelineMark("", "unknown", "oneway", _("done, cannot be undone"))
-UNDONE = TimelineMark("", "undone", "undo", _("undone"))
-KEPT = TimelineMark("", "cancelled", "oneway", _("kept"))
-LOST = TimelineMark("", "unknown", "oneway", _("from an abandoned branch; cannot be undone"))
-DUE = TimelineMark("", "held", "undo", _("from an abandoned branch; will be undone"))
-LEFT = TimelineMark("", "held", "undo", _("from an abandoned branch; kept"))
-DOUBT = TimelineMark("", "unknown", "unknown", _("unknown: it may have happened"))
+DONE = TimelineMark("", "done", "check", "done")
+UNDOABLE = replace(DONE, word="done, can be undone")
+FINAL = TimelineMark("", "unknown", "oneway", "done, cannot be undone")
+UNDONE = TimelineMark("", "undone", "undo", "undone")
+KEPT = TimelineMark("", "cancelled", "oneway", "kept")
+LOST = TimelineMark("", "unknown", "oneway", "from an abandoned branch; cannot be undone")
+DUE = TimelineMark("", "held", "undo", "from an abandoned branch; will be undone")
+LEFT = TimelineMark("", "held", "undo", "from an abandoned branch; kept")
+DOUBT = TimelineMark("", "unknown", "unknown", "unknown: it may have happened")
 STATES = {
-    "intended": TimelineMark("", "waiting", "clock", _("begun, result not recorded yet")),
-    "failed": TimelineMark("", "failed", "x", _("failed, confirmed not executed")),
+    "intended": TimelineMark("", "waiting", "clock", "begun, result not recorded yet"),
+    "failed": TimelineMark("", "failed", "x", "failed, confirmed not executed"),
     "unknown": DOUBT,
-    "abandoned": TimelineMark("", "cancelled", "unknown", _("unknown, and ordered again")),
+    "abandoned": TimelineMark("", "cancelled", "unknown", "unknown, and ordered again"),
     "undone": UNDONE,
     "kept": KEPT,
 }
@@ -48,9 +45,9 @@ class Fate:
         """Return the mark, with the word for the effect's fate."""
         done = self.effect
         if done.left_open:
-            return replace(KEPT, word=gettext("may have happened; left open"), status="unknown")
+            return replace(KEPT, word="may have happened; left open", status="unknown")
         if done.status == "kept" and done.irreversible:
-            return replace(KEPT, word=gettext("kept, cannot be undone"), status="unknown")
+            return replace(KEPT, word="kept, cannot be undone", status="unknown")
         if done.status != "done":
             return STATES.get(done.status, TimelineMark("", "ahead", "unknown", done.status))
         if not done.unsettled:
@@ -68,13 +65,13 @@ class Fate:
         """Yield the remarks on the word, one line each."""
         done = self.effect
         if done.taken_from:
-            yield Remark(gettext("reused from %(run)s, nothing was sent") % {"run": f"R-{done.taken_from}"})
+            yield Remark(f"reused from R-{done.taken_from}, nothing was sent")
         if self.reused:
-            yield Remark(gettext("its result was reused at %(places)s") % {"places": ", ".join(map(str, self.reused))})
+            yield Remark(f"its result was reused at {', '.join(map(str, self.reused))}")
         if done.generation:
-            yield Remark(gettext("performed again, generation %(number)s") % {"number": done.generation})
+            yield Remark(f"performed again, generation {done.generation}")
         if done.again and done.status == "done":
-            yield Remark(gettext("will be performed again: a person sent the run back to it"))
+            yield Remark("will be performed again: a person sent the run back to it")
         if done.error:
             yield Remark(quote=done.error)
         yield from self._of_undos()
@@ -82,14 +79,14 @@ class Fate:
     def _of_undos(self) -> Iterator[Remark]:
         for undo in self.undos:
             if undo.status == "done":
-                yield Remark(gettext("by its undo under the key %(key)s, at") % {"key": undo.key[:8]}, at=undo.at)
+                yield Remark(f"by its undo under the key {undo.key[:8]}, at", at=undo.at)
             elif undo.status == "failed":
-                yield Remark(gettext("its undo failed, and nothing was undone:"), undo.error, undo.at)
+                yield Remark("its undo failed, and nothing was undone:", undo.error, undo.at)
             elif undo.status == "abandoned":
-                yield Remark(gettext("the result of its undo is unknown; the undo was ordered again"))
+                yield Remark("the result of its undo is unknown; the undo was ordered again")
             else:
-                unknown = gettext("the result of its undo is unknown")
-                yield Remark(unknown if undo.status == "unknown" else gettext("its undo is running"))
+                unknown = "the result of its undo is unknown"
+                yield Remark(unknown if undo.status == "unknown" else "its undo is running")
 
 
 def fates(effects: Sequence[TimelineEffect], reused: dict[str, list[int]] | None = None) -> list[Fate]:

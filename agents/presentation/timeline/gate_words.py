@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.utils.translation import gettext as _
-
 from approvals.english import listed, quoted
 
 from . import marks
@@ -31,19 +29,19 @@ def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
     """Return who decided a closed gate and what follows; a comment is quoted under its author's name."""
     if gate.status == "expired":
         if gate.outcome in ("approved", "edited", "mixed"):
-            return [Remark(_("nobody decided in time, so the policy approved it"))]
-        return [Remark(_("nobody decided in time"))]
+            return [Remark("nobody decided in time, so the policy approved it")]
+        return [Remark("nobody decided in time")]
     counted_in = [said for said in gate.said if said.counts]
     deciding = [said for said in counted_in if said.verdict == "reject"] or counted_in
     if not deciding:
         return []
-    names = {"people": listed([said.name for said in deciding]), "answer": gate.answer_label}
+    people = listed([said.name for said in deciding])
     if gate.outcome == "rejected" and gate.then == "back" and gate.back_to:
-        text = _("by %(people)s, back to %(step)s") % {**names, "step": quoted([called(gate.back_to)])}
+        text = f"by {people}, back to {quoted([called(gate.back_to)])}"
     elif gate.outcome == "rejected":
-        text = _("by %(people)s, the run stops") % names
+        text = f"by {people}, the run stops"
     else:
-        text = (_("“%(answer)s” by %(people)s") if gate.answer_label else _("by %(people)s")) % names
+        text = f"“{gate.answer_label}” by {people}" if gate.answer_label else f"by {people}"
     if gate.actions:
         text += f": {'; '.join(gate.actions)}"
     first, *others = [said for said in deciding if said.comment] or [deciding[0]]
@@ -55,5 +53,5 @@ def open_remark(gate: TimelineGate) -> Remark:
     """Return what an open gate waits for."""
     agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
     if gate.quorum > 1:
-        return Remark(_("%(count)s of %(quorum)s approved") % {"count": agreed, "quorum": gate.quorum})
-    return Remark(_("asks how to go on after a fault") if gate.kind == "recovery" else _("asks for a decision"))
+        return Remark(f"{agreed} of {gate.quorum} approved")
+    return Remark("asks how to go on after a fault" if gate.kind == "recovery" else "asks for a decision")

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
-
 from approvals.cards.recovery_answers import RecoveryAnswer
 
 
@@ -20,53 +17,53 @@ class TimelineMark:
     shape: str
     status: str
     icon: str
-    word: str | Promise
+    word: str
 
 
-RAN = TimelineMark("ran", "ran", "check", _("ran"))
-GIVEN = TimelineMark("ran", "ran", "check", _("given"))
-APPROVED = TimelineMark("ran", "approved", "check", _("approved"))
-EDITED = TimelineMark("ran", "edited", "pencil", _("approved with an edit"))
-MIXED = TimelineMark("ran", "edited", "pencil", _("decided action by action"))
-ANSWERED = TimelineMark("ran", "approved", "check", _("answered"))
-NOTHING_ASKED = TimelineMark("ran", "ran", "check", _("no question"))
-REJECTED = TimelineMark("rejected", "rejected", "x", _("rejected"))
-EXPIRED = TimelineMark("ahead", "expired", "clock", _("expired"))
-WITHDRAWN = TimelineMark("ahead", "cancelled", "x", _("withdrawn"))
-REWIND = TimelineMark("rewind", "edited", "rewind", _("rewound"))
-EDIT = TimelineMark("edit", "edited", "pencil", _("edited by hand"))
+RAN = TimelineMark("ran", "ran", "check", "ran")
+GIVEN = TimelineMark("ran", "ran", "check", "given")
+APPROVED = TimelineMark("ran", "approved", "check", "approved")
+EDITED = TimelineMark("ran", "edited", "pencil", "approved with an edit")
+MIXED = TimelineMark("ran", "edited", "pencil", "decided action by action")
+ANSWERED = TimelineMark("ran", "approved", "check", "answered")
+NOTHING_ASKED = TimelineMark("ran", "ran", "check", "no question")
+REJECTED = TimelineMark("rejected", "rejected", "x", "rejected")
+EXPIRED = TimelineMark("ahead", "expired", "clock", "expired")
+WITHDRAWN = TimelineMark("ahead", "cancelled", "x", "withdrawn")
+REWIND = TimelineMark("rewind", "edited", "rewind", "rewound")
+EDIT = TimelineMark("edit", "edited", "pencil", "edited by hand")
 RECOVERED: dict[str, TimelineMark] = {
-    RecoveryAnswer.RETRY: TimelineMark("ran", "edited", "undo", _("to be tried again")),
-    RecoveryAnswer.NOT_HAPPENED: TimelineMark("ran", "edited", "undo", _("did not happen, to be done")),
-    RecoveryAnswer.AGAIN: TimelineMark("ran", "edited", "undo", _("to be done again")),
-    RecoveryAnswer.WITHDRAW: TimelineMark("ran", "edited", "undo", _("earlier runs withdrawn, to be tried again")),
-    RecoveryAnswer.SKIP: TimelineMark("ran", "cancelled", "right", _("skipped")),
-    RecoveryAnswer.STOP: TimelineMark("failed", "failed", "x", _("stopped")),
-    "": TimelineMark("ran", "edited", "play", _("recovered")),
+    RecoveryAnswer.RETRY: TimelineMark("ran", "edited", "undo", "to be tried again"),
+    RecoveryAnswer.NOT_HAPPENED: TimelineMark("ran", "edited", "undo", "did not happen, to be done"),
+    RecoveryAnswer.AGAIN: TimelineMark("ran", "edited", "undo", "to be done again"),
+    RecoveryAnswer.WITHDRAW: TimelineMark("ran", "edited", "undo", "earlier runs withdrawn, to be tried again"),
+    RecoveryAnswer.SKIP: TimelineMark("ran", "cancelled", "right", "skipped"),
+    RecoveryAnswer.STOP: TimelineMark("failed", "failed", "x", "stopped"),
+    "": TimelineMark("ran", "edited", "play", "recovered"),
 }
-ASIDE = TimelineMark("ran", "repair", "ask", _("paused to ask"))
-CAUGHT = TimelineMark("failed", "failed", "right", _("failed, continued at another step"))
-ASKED = TimelineMark("ran", "ran", "ask", _("asked, and went on"))
-REOPENED = TimelineMark("ran", "held", "hold", _("asked again"))
-SKIPPED = TimelineMark("ahead", "cancelled", "right", _("skipped"))
-REUSED = TimelineMark("reused", "reused", "same", _("reused"))
-STOOD = TimelineMark("reused", "reused", "same", _("earlier approval reused"))
-UNDONE = TimelineMark("undone", "undone", "undo", _("undone"))
-REFUSED = TimelineMark("refused", "rejected", "x", _("refused"))
-REPAIR = TimelineMark("repair", "repair", "tool", _("repair"))
-UPCAST = TimelineMark("ran", "repair", "right", _("upgraded"))
-GONE = TimelineMark("gone", "cancelled", "x", _("removed"))
-FORK = TimelineMark("fork", "ahead", "fork", _("fork"))
-HELD = TimelineMark("held", "held", "hold", _("held for"))
-SETTLING = TimelineMark("run", "running", "undo", _("settling its effects"))
-RUNNING = TimelineMark("run", "running", "play", _("running"))
-QUEUED = TimelineMark("ahead", "ahead", "clock", _("queued"))
-TIMER = TimelineMark("ahead", "waiting", "clock", _("waiting"))
-FAILED = TimelineMark("failed", "failed", "warn", _("failed"))
-FROZEN = TimelineMark("failed", "failed", "warn", _("frozen"))
-CANCELLED = TimelineMark("ahead", "cancelled", "x", _("cancelled"))
-AHEAD = TimelineMark("ahead", "ahead", "clock", _("not yet"))
-NEVER = TimelineMark("ahead", "ahead", "x", _("did not run"))
+ASIDE = TimelineMark("ran", "repair", "ask", "paused to ask")
+CAUGHT = TimelineMark("failed", "failed", "right", "failed, continued at another step")
+ASKED = TimelineMark("ran", "ran", "ask", "asked, and went on")
+REOPENED = TimelineMark("ran", "held", "hold", "asked again")
+SKIPPED = TimelineMark("ahead", "cancelled", "right", "skipped")
+REUSED = TimelineMark("reused", "reused", "same", "reused")
+STOOD = TimelineMark("reused", "reused", "same", "earlier approval reused")
+UNDONE = TimelineMark("undone", "undone", "undo", "undone")
+REFUSED = TimelineMark("refused", "rejected", "x", "refused")
+REPAIR = TimelineMark("repair", "repair", "tool", "repair")
+UPCAST = TimelineMark("ran", "repair", "right", "upgraded")
+GONE = TimelineMark("gone", "cancelled", "x", "removed")
+FORK = TimelineMark("fork", "ahead", "fork", "fork")
+HELD = TimelineMark("held", "held", "hold", "held for")
+SETTLING = TimelineMark("run", "running", "undo", "settling its effects")
+RUNNING = TimelineMark("run", "running", "play", "running")
+QUEUED = TimelineMark("ahead", "ahead", "clock", "queued")
+TIMER = TimelineMark("ahead", "waiting", "clock", "waiting")
+FAILED = TimelineMark("failed", "failed", "warn", "failed")
+FROZEN = TimelineMark("failed", "failed", "warn", "frozen")
+CANCELLED = TimelineMark("ahead", "cancelled", "x", "cancelled")
+AHEAD = TimelineMark("ahead", "ahead", "clock", "not yet")
+NEVER = TimelineMark("ahead", "ahead", "x", "did not run")
 
 OUTCOMES = {
     "approved": APPROVED,
@@ -84,21 +81,21 @@ RADIUS = {"fork": 4.5, "ahead": 5.0, "gone": 4.0} | dict.fromkeys(
 
 # The words of the legend, in its order.
 LEGEND = {
-    "ran": _("ran"),
-    "gone": _("removed by retention"),
-    "reused": _("reused"),
-    "undone": _("undone"),
-    "run": _("running"),
-    "failed": _("failed"),
-    "refused": _("refused"),
-    "rejected": _("rejected"),
-    "rejected-ran": _("on an abandoned branch"),
-    "rewind": _("rewind"),
-    "edit": _("edit"),
-    "repair": _("repair"),
-    "fork": _("fork"),
-    "held": _("held"),
-    "ahead": _("not yet"),
+    "ran": "ran",
+    "gone": "removed by retention",
+    "reused": "reused",
+    "undone": "undone",
+    "run": "running",
+    "failed": "failed",
+    "refused": "refused",
+    "rejected": "rejected",
+    "rejected-ran": "on an abandoned branch",
+    "rewind": "rewind",
+    "edit": "edit",
+    "repair": "repair",
+    "fork": "fork",
+    "held": "held",
+    "ahead": "not yet",
 }
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.utils.translation import gettext as _
-
 from agents.models import StepCheckpoint, Wait
 from approvals.english import quoted
 from checkpoints.runs.plans import StepSpec
@@ -36,17 +34,17 @@ def of_gate(gate: TimelineGate, called: Called) -> TimelineRow:
 def of_next(story: Story) -> TimelineRow | None:
     """Return the row of the step that runs, is queued, or is where the run ended; None where a gate's row shows it."""
     run = story.run
-    name = story.called(run.next_step) if run.next_step else _("End")
+    name = story.called(run.next_step) if run.next_step else "End"
     row = TimelineRow("next", name, marks.QUEUED, at=story.changed_at)
     if run.settling and run.status in ("running", "queued"):
-        row.name, row.mark = _("Settle"), marks.SETTLING
+        row.name, row.mark = "Settle", marks.SETTLING
         row.remarks = [Remark(after_settling(run.ending, run.next_step, story.called))]
     elif run.status == "running":
         row.mark = marks.RUNNING
-        row.remarks = [Remark(_("attempt %(number)s") % {"number": run.attempts})] if run.attempts > 1 else []
+        row.remarks = [Remark(f"attempt {run.attempts}")] if run.attempts > 1 else []
     elif run.status == "queued":
         if run.wake_at and run.wake_at > story.now:
-            row.remarks = [Remark(_("tries again in %(time)s") % {"time": duration(run.wake_at - story.now)})]
+            row.remarks = [Remark(f"tries again in {duration(run.wake_at - story.now)}")]
     elif run.status == "waiting" and not any(gate.status == "open" and gate.base == story.head for gate in story.gates):
         row.mark = marks.TIMER
         beside = any(gate.status == "open" for gate in story.gates)
@@ -55,8 +53,8 @@ def of_next(story: Story) -> TimelineRow | None:
     elif run.status == "failed":
         row.mark = marks.FROZEN if run.frozen else marks.FAILED
     elif run.status == "cancelled":
-        row.name, row.mark = _("Cancel"), marks.CANCELLED
-        who = _("by %(name)s") % {"name": story.ended_by} if story.ended_by else ""
+        row.name, row.mark = "Cancel", marks.CANCELLED
+        who = f"by {story.ended_by}" if story.ended_by else ""
         row.remarks = [Remark(f"{who}:" if who and run.reason else who, run.reason)] if who or run.reason else []
     else:
         return None
@@ -68,26 +66,26 @@ def of_next(story: Story) -> TimelineRow | None:
 def _of_kept(kept: Sequence[StepCheckpoint]) -> list[Remark]:
     """Say when the step last kept a value to go on from, and the names of those that it named (untrusted)."""
     names = ", ".join(each.name for each in reversed(kept) if each.name)
-    newest = Remark(_("goes on after a crash from a value kept"), at=kept[0].at)
-    return [newest, *([Remark(_("kept:"), names)] if names else [])]
+    newest = Remark("goes on after a crash from a value kept", at=kept[0].at)
+    return [newest, *([Remark("kept:", names)] if names else [])]
 
 
 def _of_wait(wait: Wait) -> Remark:
     if wait.kind == Wait.Kind.TIMER:
-        return Remark(_("until"), at=wait.due)
-    signal = _("for the signal %(name)s") % {"name": quoted([wait.name])}
-    return Remark(_("%(signal)s, at the latest until") % {"signal": signal} if wait.due else signal, at=wait.due)
+        return Remark("until", at=wait.due)
+    signal = f"for the signal {quoted([wait.name])}"
+    return Remark(f"{signal}, at the latest until" if wait.due else signal, at=wait.due)
 
 
 def after_settling(ending: str, next_step: str, called: Called) -> str:
     """Return what a run does once its effects are settled: end in the status `ending`, or go on."""
     if not ending:
-        there = _("then the run goes on with %(step)s") % {"step": quoted([called(next_step)])}
-        return there if next_step else _("then the run goes on")
+        there = f"then the run goes on with {quoted([called(next_step)])}"
+        return there if next_step else "then the run goes on"
     return {
-        "completed": _("then the run completes"),
-        "cancelled": _("then the run is cancelled"),
-        "failed": _("then the run fails"),
+        "completed": "then the run completes",
+        "cancelled": "then the run is cancelled",
+        "failed": "then the run fails",
     }[ending]
 
 
@@ -95,7 +93,7 @@ def of_planned(step: StepSpec, *, over: bool) -> TimelineRow:
     """Return the row of a step that has not run; once the run is `over` it never will."""
     row = TimelineRow(f"ahead-{step.name}", step.title, marks.NEVER if over else marks.AHEAD)
     if step.kind == "gate" and not over:
-        row.remarks.append(Remark(_("asks people")))
+        row.remarks.append(Remark("asks people"))
     elif step.kind == "effect" and step.irreversible and not over:
-        row.remarks.append(Remark(_("cannot be undone once it has run")))
+        row.remarks.append(Remark("cannot be undone once it has run"))
     return row

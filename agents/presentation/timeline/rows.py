@@ -10,11 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-
 from agents.models import Failure
-from approvals.english import listed, quoted
+from approvals.english import counted, listed, plural, quoted
 
 from . import marks
 from .effect_fates import Fate
@@ -78,7 +75,7 @@ def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
     if around.fate and saved.kind == "step":
         _tell_effect(row, around.fate)
     if saved.attempt > 1 and saved.kind == "step":
-        row.remarks.append(Remark(_("at attempt %(number)s") % {"number": saved.attempt}))
+        row.remarks.append(Remark(f"at attempt {saved.attempt}"))
     # If no step ran, the note is the engine's own and not an agent's.
     notes = [Remark(word) if saved.kind in ("reused", "skipped") else Remark(quote=word) for word in saved.words]
     row.remarks = [remark for remark in [*row.remarks, *notes] if remark]
@@ -88,27 +85,14 @@ def of_checkpoint(saved: TimelineCheckpoint, around: RowContext) -> TimelineRow:
 def of_gap(gap: TimelineGap) -> TimelineRow:
     """Return the row of removed checkpoints: how many, between which days, and under which policy."""
     count = gap.last - gap.first + 1
-    name = ngettext("%(count)s checkpoint", "%(count)s checkpoints", count) % {"count": f"{count:,}"}
+    name = counted(count, "checkpoint")
     row = TimelineRow(f"gap-{gap.first}", name, marks.GONE, at=gap.upto)
-    facts = {
-        "numbers": _("%(first)s to %(last)s") % {"first": gap.first, "last": gap.last} if count > 1 else str(gap.first),
-        "since": f"{gap.since:%-d %B %Y}",
-        "day": f"{gap.upto:%-d %B %Y}",
-        "policies": listed([*gap.policies[:3], *([_("others")] if len(gap.policies) > 3 else [])]),
-    }
-    if gap.since.date() == gap.upto.date():
-        removed = ngettext(
-            "%(numbers)s, removed on %(day)s under the retention policy %(policies)s",
-            "%(numbers)s, removed on %(day)s under the retention policies %(policies)s",
-            len(gap.policies),
-        )
-    else:
-        removed = ngettext(
-            "%(numbers)s, removed between %(since)s and %(day)s under the retention policy %(policies)s",
-            "%(numbers)s, removed between %(since)s and %(day)s under the retention policies %(policies)s",
-            len(gap.policies),
-        )
-    row.remarks.append(Remark(removed % facts))
+    numbers = f"{gap.first} to {gap.last}" if count > 1 else str(gap.first)
+    day = f"{gap.upto:%-d %B %Y}"
+    when = f"on {day}" if gap.since.date() == gap.upto.date() else f"between {gap.since:%-d %B %Y} and {day}"
+    names = listed([*gap.policies[:3], *(["others"] if len(gap.policies) > 3 else [])])
+    policies = plural(len(gap.policies), "policy", "policies")
+    row.remarks.append(Remark(f"{numbers}, removed {when} under the retention {policies} {names}"))
     return row
 
 
@@ -116,11 +100,11 @@ def _tell_effect(row: TimelineRow, fate: Fate) -> None:
     done = fate.effect
     if done.status == "undone":
         row.mark = marks.UNDONE
-        row.remarks.append(Remark(_("undone"), at=fate.undone.at if fate.undone else None))
+        row.remarks.append(Remark("undone", at=fate.undone.at if fate.undone else None))
     elif done.status in ("done", "kept"):
-        words = [_("completed")]
-        words += [_("cannot be undone")] if done.irreversible else []
-        words += [_("kept")] if done.status == "kept" else [_("on an abandoned branch now")] if done.unsettled else []
+        words = ["completed"]
+        words += ["cannot be undone"] if done.irreversible else []
+        words += ["kept"] if done.status == "kept" else ["on an abandoned branch now"] if done.unsettled else []
         row.remarks.append(Remark(", ".join(words)))
     else:
         row.remarks.append(Remark(str(fate.mark.word)))
@@ -128,8 +112,8 @@ def _tell_effect(row: TimelineRow, fate: Fate) -> None:
 
 def _tell_input(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     started_by = around.story.started_by
-    row.name, row.mark, row.took = _("Input"), marks.GIVEN, ""
-    row.remarks.append(Remark(_("started by %(name)s") % {"name": started_by} if started_by else ""))
+    row.name, row.mark, row.took = "Input", marks.GIVEN, ""
+    row.remarks.append(Remark(f"started by {started_by}" if started_by else ""))
 
 
 def _tell_reused(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
@@ -138,9 +122,9 @@ def _tell_reused(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext
     kinds = {step.name: step.kind for step in around.story.plan}
     if kinds.get(saved.step) == "gate" and saved.words:
         row.mark = marks.STOOD
-        row.remarks.append(Remark(_("given at %(place)s") % {"place": saved.twin} if saved.twin else ""))
+        row.remarks.append(Remark(f"given at {saved.twin}" if saved.twin else ""))
     else:
-        reused = _("reused from %(place)s") % {"place": saved.twin} if saved.twin else _("reused")
+        reused = f"reused from {saved.twin}" if saved.twin else "reused"
         row.mark = replace(marks.REUSED, word=reused)
 
 
@@ -160,7 +144,7 @@ def _tell_asked(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext)
     if gate.status == "open":
         row.mark, row.held, row.since = marks.HELD, True, gate.opened_at
         row.link, row.target = ("gate", gate.id) if gate.visible else ("", 0)
-        row.remarks += [Remark(_("%(asks)s, and the run goes on") % {"asks": open_remark(gate).text})]
+        row.remarks += [Remark(f"{open_remark(gate).text}, and the run goes on")]
     else:
         _close(row, around, ending_of(gate))
 
@@ -171,8 +155,12 @@ def _tell_recovery(row: TimelineRow, saved: TimelineCheckpoint, around: RowConte
         caught = any(step.name == saved.step and step.kind == "step" for step in around.story.plan)
         # Otherwise the run paused to ask about an effect that was left behind.
         row.mark = marks.CAUGHT if caught else marks.ASIDE
-        then = _("the run goes on with %(step)s") if caught else _("then the run goes on with %(step)s")
-        row.remarks.append(Remark(then % {"step": _next(saved, around)}))
+        then = (
+            f"the run goes on with {_next(saved, around)}"
+            if caught
+            else f"then the run goes on with {_next(saved, around)}"
+        )
+        row.remarks.append(Remark(then))
         return
     _close(row, around, marks.RECOVERED.get(gate.answer if gate else "", marks.RECOVERED[""]))
 
@@ -187,48 +175,47 @@ def _close(row: TimelineRow, around: RowContext, mark: TimelineMark) -> None:
 
 def _tell_reopened(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     row.mark = marks.REOPENED
-    row.remarks.append(Remark(_("the gate changed after approval")))
+    row.remarks.append(Remark("the gate changed after approval"))
 
 
 def _tell_rewind(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     """Add the checkpoint that the head moved to, by whom and why."""
     target = around.parent
-    row.name, row.took = _("Rewind"), ""
-    place = saved.origin or (str(target.seq) if target else _("an earlier checkpoint"))
-    row.mark = replace(marks.REWIND, word=_("to %(place)s") % {"place": place})
+    row.name, row.took = "Rewind", ""
+    place = saved.origin or (str(target.seq) if target else "an earlier checkpoint")
+    row.mark = replace(marks.REWIND, word=f"to {place}")
     if target:
-        step = {"step": quoted([around.story.called(target.step)])}
-        after = _("to the state after %(step)s, as a new checkpoint") % step
-        row.remarks.append(Remark(_("to the input, as a new checkpoint") if target.kind == "input" else after))
+        after = f"to the state after {quoted([around.story.called(target.step)])}, as a new checkpoint"
+        row.remarks.append(Remark("to the input, as a new checkpoint" if target.kind == "input" else after))
     _order(row, saved)
 
 
 def _tell_edit(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.took, row.mark = _("Edit"), "", marks.EDIT
+    row.name, row.took, row.mark = "Edit", "", marks.EDIT
     if around.parent and around.parent.seq + 1 != saved.seq:
-        row.remarks.append(Remark(_("of the state at %(seq)s, as a new checkpoint") % {"seq": around.parent.seq}))
+        row.remarks.append(Remark(f"of the state at {around.parent.seq}, as a new checkpoint"))
     _order(row, saved)
 
 
 def _tell_repair(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.took = _("Repair"), ""
-    back = _("back to %(step)s") % {"step": _next(saved, around)}
+    row.name, row.took = "Repair", ""
+    back = f"back to {_next(saved, around)}"
     row.mark = replace(marks.REPAIR, word=back) if saved.next_step else marks.REPAIR
     if around.parent and around.parent.seq + 1 != saved.seq:
-        row.remarks.append(Remark(_("to the state at %(seq)s, as a new checkpoint") % {"seq": around.parent.seq}))
+        row.remarks.append(Remark(f"to the state at {around.parent.seq}, as a new checkpoint"))
 
 
 def _tell_upcast(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
-    row.name, row.took = _("Upgrade"), ""
-    upgraded = _("to version %(version)s") % {"version": saved.version}
+    row.name, row.took = "Upgrade", ""
+    upgraded = f"to version {saved.version}"
     row.mark = replace(marks.UPCAST, word=upgraded) if saved.version else marks.UPCAST
     _order(row, saved)
 
 
 def _tell_fork(row: TimelineRow, saved: TimelineCheckpoint, around: RowContext) -> None:
     origin = around.story.origin
-    row.name, row.took = _("Fork"), ""
-    row.remarks.append(Remark(_("of %(run)s") % {"run": origin} if origin else ""))
+    row.name, row.took = "Fork", ""
+    row.remarks.append(Remark(f"of {origin}" if origin else ""))
     _order(row, saved)
 
 
@@ -240,7 +227,7 @@ def _next(saved: TimelineCheckpoint, around: RowContext) -> str:
 def _order(row: TimelineRow, saved: TimelineCheckpoint) -> None:
     """Add who ordered it, and why."""
     if saved.by or saved.why:
-        by = _("by %(name)s") % {"name": saved.by} if saved.by else ""
+        by = f"by {saved.by}" if saved.by else ""
         row.remarks.append(Remark(f"{by}:" if by and saved.why else by, saved.why))
 
 
@@ -265,22 +252,20 @@ def of_refusal(said: Sequence[Failure], story: Story) -> TimelineRow:
     """Return the row of an output that validators refused, with each one's words: none of it was saved."""
     first = said[0]
     row = TimelineRow(f"refused-{first.pk}", story.called(first.step), marks.REFUSED, at=first.at)
-    row.remarks = [
-        Remark(_("by %(validator)s:") % {"validator": each.validator}, each.told or each.error) for each in said
-    ]
+    row.remarks = [Remark(f"by {each.validator}:", each.told or each.error) for each in said]
     if first.ring:
-        back = ngettext(
-            "sent back %(count)s level, to the step that produced its input",
-            "sent back %(count)s levels, to the step that produced its input",
-            first.ring,
+        back = (
+            f"sent back {first.ring} level, to the step that produced its input"
+            if first.ring == 1
+            else f"sent back {first.ring} levels, to the step that produced its input"
         )
-        row.remarks.append(Remark(back % {"count": first.ring}))
+        row.remarks.append(Remark(back))
     return row
 
 
 def of_fork(fork: TimelineFork) -> TimelineRow:
     """Return the row of a run that was forked from here."""
     row = TimelineRow(f"run-{fork.run}", f"R-{fork.run}", marks.FORK, link="run", target=fork.run, at=fork.at)
-    by = _("by %(name)s; %(status)s") % {"name": fork.by, "status": fork.status}
+    by = f"by {fork.by}; {fork.status}"
     row.remarks.append(Remark(by if fork.by else fork.status, fork.title))
     return row

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext, ngettext
-
 from agents.models import Failure
+from approvals.english import counted
 from checkpoints.values.checkpoint_kinds import OUTCOMES, Kind
 
 from . import drawing, marks, pending, rows
@@ -34,7 +32,7 @@ class LegendSign(NamedTuple):
     """One mark of the legend, with its meaning."""
 
     drawn: str
-    word: str | Promise
+    word: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +65,12 @@ class Timeline:
         """Return the number of branches and the like: "1 branch, 2 forks"; empty where the run went straight."""
         parts = []
         if self.branches:
-            branches = ngettext("%(count)s branch", "%(count)s branches", self.branches)
-            parts.append(branches % {"count": f"{self.branches:,}"})
+            branches = f"{self.branches:,} branch" if self.branches == 1 else f"{self.branches:,} branches"
+            parts.append(branches)
         if self.forks:
-            parts.append(ngettext("%(count)s fork", "%(count)s forks", self.forks) % {"count": f"{self.forks:,}"})
+            parts.append(counted(self.forks, "fork"))
         if self.removed:
-            parts.append(gettext("%(count)s removed") % {"count": f"{self.removed:,}"})
+            parts.append(f"{self.removed:,} removed")
         return ", ".join(parts)
 
 
@@ -90,9 +88,7 @@ def build(story: Story) -> Timeline:
         rows=told,
         lanes=width([row.piece for row in told]),
         legend=[
-            LegendSign(
-                drawing.sign(shape), gettext("did not run") if shape == "ahead" and story.run.status in OVER else word
-            )
+            LegendSign(drawing.sign(shape), "did not run" if shape == "ahead" and story.run.status in OVER else word)
             for shape, word in marks.LEGEND.items()
             if shape in shapes
         ],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.utils.translation import gettext as _
-
 _KILO = 1000
 
 
@@ -13,9 +11,9 @@ def duration(span: timedelta) -> str:
     """Return `span` in at most two units: "< 1 ms", "7 ms", "0.4 s", "21 min 38 s", "3 h 5 min"."""
     seconds = max(span.total_seconds(), 0.0)
     if seconds < 0.001:
-        return _("< %(count)s ms") % {"count": 1}
+        return f"< {1} ms"
     if seconds < 0.0995:
-        return _("%(count)s ms") % {"count": f"{seconds * 1000:.0f}"}
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -32,5 +30,5 @@ def size(count: int) -> str:
         return f"{count} B"
     amount = count / _KILO
     if amount < _KILO:
-        return _("%(count)s kB") % {"count": f"{amount:.1f}"}
-    return _("%(count)s MB") % {"count": f"{amount / _KILO:.1f}"}
+        return f"{amount:.1f} kB"
+    return f"{amount / _KILO:.1f} MB"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from agents.queries.access import Gone, private, reader_of
@@ -30,7 +29,7 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     except ValueRefused as refused:
         said = {
             "name_typed": request.POST.get("name", ""),
-            "name_refused": _("The name %(reason)s.") % {"reason": refused.reason},
+            "name_refused": f"The name {refused.reason}.",
         }
         return again(request, run, reader_of(request), said, status=422, at=seq)
     return _back(run, seq)

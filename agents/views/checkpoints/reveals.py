@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from agents.queries.access import private, reader_of, run_or_404
@@ -29,5 +28,5 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
         context = {"run": run, "checkpoint": checkpoint, "pointer": at, "first": 0, "refused": unverified}
         return render(request, "runs/checkpoint/value.html", context, status=409)
     back = f"{reverse('checkpoint', args=[run.pk, seq])}?view=state#secrets"
-    of = _("R-%(run)s, checkpoint %(number)s") % {"run": run.pk, "number": seq}
+    of = f"R-{run.pk}, checkpoint {seq}"
     return shown(request, at, value, back=back, of=of)

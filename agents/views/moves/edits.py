@@ -10,7 +10,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.errors import FieldError, RewindRefused
@@ -86,7 +85,7 @@ def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
                 offered_moves.closing(run, checkpoint.seq),
             )
             look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
-            shown, refused = offered_moves.attempt(look, _("Change the state"), heading, people=people)
+            shown, refused = offered_moves.attempt(look, "Change the state", heading, people=people)
         said = {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
         return said, refused.errors if refused else []
 
@@ -121,9 +120,5 @@ def order_context(
 
 
 def _heading(names: Sequence[str], seq: int) -> str:
-    facts = {"field": names[0], "count": len(names), "seq": seq}
-    one, many = (
-        _("If you change %(field)s at checkpoint %(seq)s"),
-        _("If you change %(count)s fields at checkpoint %(seq)s"),
-    )
-    return (one if len(names) == 1 else many) % facts
+    what = names[0] if len(names) == 1 else f"{len(names)} fields"
+    return f"If you change {what} at checkpoint {seq}"

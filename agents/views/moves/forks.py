@@ -7,7 +7,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.definition import environment, registry
@@ -62,9 +61,9 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
         config, wrong = config_of(run, order)
         shown, refused = None, None
         if not typed.faults and not wrong:
-            heading = _("If you fork from checkpoint %(seq)s") % {"seq": checkpoint.seq}
+            heading = f"If you fork from checkpoint {checkpoint.seq}"
             look = partial(impact.of_fork, run, order.at, typed.patch, config, order.version)
-            shown, refused = offered_moves.attempt(look, _("Fork"), heading)
+            shown, refused = offered_moves.attempt(look, "Fork", heading)
         culprits = refused.errors if refused else []
         if refused and isinstance(refused.__cause__, InputRefused):  # the configuration is at fault, not a field
             wrong, culprits = [each["message"] for each in culprits], []
@@ -101,5 +100,5 @@ def config_of(run: Run, order: TypedOrder) -> tuple[dict[str, Any] | None, list[
     except ValueRefused as error:
         return None, [error.reason]
     if not isinstance(found, dict):
-        return None, [_("must be a JSON object")]
+        return None, ["must be a JSON object"]
     return (None if found == environment.recorded(run).get("config") else found), []

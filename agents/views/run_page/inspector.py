@@ -11,7 +11,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from agents.presentation.timeline.words import size
 from agents.queries.checkpoint import (
@@ -92,7 +91,7 @@ def inspector_context(
         "whole": reverse("checkpoint-value", args=[run.pk, checkpoint.seq]),
         "page": reverse("run", args=[run.pk]) + picked.query(),
         "name": getattr(checkpoint, "named", ""),
-        "compare_hint": _("%(number)s or %(run)s.%(number)s") % {"number": max(checkpoint.seq - 1, 1), "run": run.pk},
+        "compare_hint": f"{max(checkpoint.seq - 1, 1)} or {run.pk}.{max(checkpoint.seq - 1, 1)}",
     }
     context |= notes_context(checkpoint, reader, events) | {"follows_head": follows}
     # The page's preflight reads the head, too.
@@ -129,7 +128,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
             if checkpoint.parent:
                 before = store.load_checkpoint(checkpoint.parent)
                 written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
-                marked = dict.fromkeys(written, _("written here"))
+                marked = dict.fromkeys(written, "written here")
         said |= {"state": veil.masked(shown.state), "notes": marked}
         return said | {"open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id)
@@ -147,16 +146,16 @@ def _choices(
     at = PickedCheckpoint(at=checkpoint.seq)
     choices = []
     if parent:
-        label = _("Difference to %(seq)s") % {"seq": parent.seq}
+        label = f"Difference to {parent.seq}"
         if parent.run_id != run.pk:
-            label = _("Difference to its origin in R-%(run)s") % {"run": parent.run_id}
+            label = f"Difference to its origin in R-{parent.run_id}"
         choices.append(InspectorChoice(label, at, picked.view == "changes" and not picked.to))
     left = checkpoint.seq - 1
     if parent and parent.run_id == run.pk and parent.seq != left:
-        label = _("Difference to %(seq)s, on the abandoned branch") % {"seq": left}
+        label = f"Difference to {left}, on the abandoned branch"
         choices.append(InspectorChoice(label, replace(at, to=left), picked.to == left))
     elif picked.to:
-        label = _("Difference to %(seq)s") % {"seq": picked.to}
+        label = f"Difference to {picked.to}"
         choices.append(InspectorChoice(label, picked, picked.view == "changes"))
-    choices.append(InspectorChoice(_("Whole state"), replace(at, view="state"), picked.view == "state"))
+    choices.append(InspectorChoice("Whole state", replace(at, view="state"), picked.view == "state"))
     return choices

@@ -13,7 +13,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from agents.errors import ImpactChanged, NeedsConfirmation, OrderNotConfirmed, RewindRefused
 from agents.moves import confirmation, impact
@@ -125,8 +124,8 @@ def options(run: Run, checkpoint: Checkpoint, *, to: int = 0, why: str = "") -> 
 
 
 def _option(way: RewindTarget, chosen: bool, look: Callable[[int], Impact], people: ImpactLine | None) -> RewindOption:
-    heading = _("If you rewind to checkpoint %(seq)s") % {"seq": way.to}
-    shown, refused = attempt(partial(look, way.to), _("Rewind"), heading, people=people)
+    heading = f"If you rewind to checkpoint {way.to}"
+    shown, refused = attempt(partial(look, way.to), "Rewind", heading, people=people)
     return RewindOption(way, chosen, shown, sentence(refused))
 
 
@@ -156,8 +155,8 @@ def attempt(
 def notice(refusal: RewindRefused) -> dict[str, Any]:
     """Return the context of runs/order/refusal.html."""
     changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
-    said = _("Fix the marked fields. Your input is kept.") if refusal.errors else str(refusal)
-    title = _("Nothing was done yet.") if changed or refusal.errors else _("Nothing was done.")
+    said = "Fix the marked fields. Your input is kept." if refusal.errors else str(refusal)
+    title = "Nothing was done yet." if changed or refusal.errors else "Nothing was done."
     address = step_up.address("/", refusal.method) if isinstance(refusal, OrderNotConfirmed) else ""
     return {"refusal": {"title": title, "said": said, "tone": "hold" if changed or address else "stop", "to": address}}
 

@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.decisions.submission import COMMENT_LIMIT, NO_THEN, Submission, Then, Verdict, check_key
 from approvals.errors import Invalid, NotAllowed, Problem, problem
@@ -122,7 +121,7 @@ def take(sent: BulkSubmission, *, by: User) -> BulkOrder:
                 ]
             )
     if bytes(order.request) != request:
-        told = _("This form was sent before with other content. What that decided counts; send again for the rest.")
+        told = "This form was sent before with other content. What that decided counts; send again for the rest."
         raise Invalid([problem(told, pointer=USED)])
     order.refresh_from_db()
     return order
@@ -136,20 +135,20 @@ def _content(sent: BulkSubmission) -> dict[str, Any]:
 def _faults(sent: BulkSubmission) -> list[Problem]:
     faults = []
     if sent.verdict not in (Verdict.APPROVE, Verdict.REJECT):
-        faults.append(problem(_("Choose approve or reject for all of these."), pointer="/verdict"))
+        faults.append(problem("Choose approve or reject for all of these.", pointer="/verdict"))
     if not sent.gates:
-        faults.append(problem(_("Select at least one gate."), pointer="/gates"))
+        faults.append(problem("Select at least one gate.", pointer="/gates"))
     if len(sent.gates) > MOST or len({each.gate for each in sent.gates}) < len(sent.gates):
-        faults.append(problem(_("Select at most %(most)s gates, each once.") % {"most": MOST}, pointer="/gates"))
+        faults.append(problem(f"Select at most {MOST} gates, each once.", pointer="/gates"))
     if not sent.comment.strip():
-        faults.append(problem(_("Write why you decide these together."), pointer="/comment"))
+        faults.append(problem("Write why you decide these together.", pointer="/comment"))
     if len(sent.comment) > COMMENT_LIMIT:
-        told = _("Write at most %(limit)s characters.") % {"limit": f"{COMMENT_LIMIT:,}"}
+        told = f"Write at most {COMMENT_LIMIT:,} characters."
         faults.append(problem(told, pointer="/comment"))
     if sent.verdict == Verdict.REJECT and sent.then not in Then.values:
         faults.append(problem(NO_THEN, pointer="/then"))
     if sent.verdict == Verdict.APPROVE and not sent.second_look:
-        told = _("Look at each gate of the list, tick that you did, and send again.")
+        told = "Look at each gate of the list, tick that you did, and send again."
         faults.append(problem(told, pointer=f"/{UNLOOKED}"))
     return faults
 

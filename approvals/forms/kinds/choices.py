@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.forms import names, shapes
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, FieldOption, FormNode, ShapeChoice
@@ -51,7 +49,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ShapeC
 def _branches(builder: Builder, what: Shape) -> Branches:
     """Return the branches to choose from; a nullable value that is no union has one."""
     if what.kind != "union":
-        return {VALUE: (_("A value"), what.schema)}
+        return {VALUE: ("A value", what.schema)}
     labels = shapes.labels(what.branches, builder.root)
     return {label.lower(): (label, each) for label, each in zip(labels, what.branches, strict=True)}
 
@@ -80,15 +78,15 @@ def _is_of(builder: Builder, what: Shape, part: Schema, value: Any) -> bool:
 
 
 def _options(builder: Builder, what: Shape, branches: Branches, rendered: str, *, quoted: bool) -> list[FieldOption]:
-    offered = [FieldOption(value=NULL, label=_("None"))] if what.nullable else []
+    offered = [FieldOption(value=NULL, label="None")] if what.nullable else []
     named = what.kind == "union"
     offered += [
         FieldOption(value=key, label=shapes.spelled(part, builder.root, label, quoted=quoted) if named else label)
         for key, (label, part) in branches.items()
     ]
     if rendered == "":
-        offered.insert(0, FieldOption(value="", label=_("Choose…")))
-    return offered + ([FieldOption(value=ODD, label=_("As it is, raw JSON"))] if rendered == ODD else [])
+        offered.insert(0, FieldOption(value="", label="Choose…"))
+    return offered + ([FieldOption(value=ODD, label="As it is, raw JSON")] if rendered == ODD else [])
 
 
 def _inner(

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.forms import moments, names, texts
 from approvals.forms.build_context import Builder
 from approvals.forms.hints import hints, short
@@ -19,7 +16,7 @@ from approvals.schema.redact import Redaction
 from checkpoints.errors import ValueRefused
 from checkpoints.values.patch import same
 
-EMPTY = gettext_lazy("This cannot be left empty.")
+EMPTY = "This cannot be left empty."
 ROOMY = 1_000  # maximum length from which an empty text gets several lines
 
 
@@ -77,10 +74,7 @@ def _typed(what: Shape, text: str, value: Any, veil: Redaction) -> tuple[Any, st
         new = _read(what, text, value)
         new = veil.kept(new, value) if what.kind == "json" else new
     except ValueRefused as refused:
-        return value, _("At %(place)s, %(reason)s.") % {
-            "place": refused.pointer or _("the top"),
-            "reason": refused.reason,
-        }
+        return value, f"At {refused.pointer or 'the top'}, {refused.reason}."
     except ValueError as fault:
         return value, str(fault)
     if new is MISSING or (value is not MISSING and same(new, value)):
@@ -135,9 +129,9 @@ def _enum(what: Shape, text: str) -> Any:
             return value
     named = ", ".join(texts.option(value)[:80] for value in what.options[:20])
     if len(what.options) > 20:
-        said = _("Choose one of %(values)s and %(count)s more.")
-        raise ValueError(said % {"values": named, "count": f"{len(what.options) - 20:,}"})
-    raise ValueError(_("Choose one of %(values)s.") % {"values": named})
+        said = f"Choose one of {named} and {len(what.options) - 20:,} more."
+        raise ValueError(said)
+    raise ValueError(f"Choose one of {named}.")
 
 
 def _input(what: Shape, text: str) -> str:
@@ -152,7 +146,7 @@ def _input(what: Shape, text: str) -> str:
 
 def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
     if what.kind == "boolean":
-        offered = [FieldOption(value="true", label=_("Yes")), FieldOption(value="false", label=_("No"))]
+        offered = [FieldOption(value="true", label="Yes"), FieldOption(value="false", label="No")]
     elif what.kind == "enum" and len(what.options) <= LISTED:
         offered = [FieldOption(value=texts.option(each), label=texts.option(each)) for each in what.options]
         if value not in (MISSING, None) and rendered not in {choice.value for choice in offered}:
@@ -160,7 +154,7 @@ def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
     else:
         return ()
     if (what.nullable or value is MISSING) and "const" not in what.schema:
-        offered.insert(0, FieldOption(value="", label=_("None") if what.nullable else _("Choose…")))
+        offered.insert(0, FieldOption(value="", label="None" if what.nullable else "Choose…"))
     return tuple(offered)
 
 
@@ -168,8 +162,12 @@ def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
     """List a hint with the schema's default, where the value is missing."""
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
-    said = _("default %(value)s") if place.was is None else _("not there; default %(value)s")
-    return [said % {"value": short(texts.option(what.schema["default"]) or _("empty"))}]
+    said = (
+        f"default {short(texts.option(what.schema['default']) or 'empty')}"
+        if place.was is None
+        else f"not there; default {short(texts.option(what.schema['default']) or 'empty')}"
+    )
+    return [said]
 
 
 def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:

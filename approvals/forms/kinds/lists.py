@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, ItemRows
 from approvals.forms.places import FormPlace
@@ -24,7 +22,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     ids = [str(at) for at in range(len(fixed))] if fixed else ids_of(builder, place, old)
     known = set(old)  # a state may hold a hundred thousand items
     part = items(what)
-    noun = label_of(resolved(part, builder.root), _("item")) if part and not place.quoted else _("Item")
+    noun = label_of(resolved(part, builder.root), "item") if part and not place.quoted else "Item"
     found = EditedItems(
         builder=builder,
         place=place,

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.forms import names
 from approvals.forms.build_context import Builder
 from approvals.forms.nodes import MISSING, ItemRows
@@ -18,8 +15,8 @@ from approvals.forms.shapes import Shape, items
 from .leaves import EMPTY
 from .rows import EditedItems, ids_of, too_many
 
-UNNAMED = gettext_lazy("Name this entry.")
-TWICE = gettext_lazy("This name is there already.")
+UNNAMED = "Name this entry."
+TWICE = "This name is there already."
 
 
 def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRows:
@@ -53,7 +50,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
         **{**common, "rows": rows},
         value=value if found.same or (value is MISSING and not ids) else dict(said),
         moves=False,
-        noun=_("Entry"),
+        noun="Entry",
         extra=faults,
     )
 
@@ -65,7 +62,7 @@ def _typed_key(builder: Builder, place: FormPlace, each: str) -> str:
 def _spot(place: FormPlace, each: str, key: str, *, known: bool) -> FormPlace:
     if known:
         return place.into(key, label=key, must=True)
-    return place.into(key or each, path=f"{place.path}/{each}", label=key or _("New entry"), must=True, was=None)
+    return place.into(key or each, path=f"{place.path}/{each}", label=key or "New entry", must=True, was=None)
 
 
 def _faults(found: EditedItems) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.forms import names
 from approvals.forms.build_context import Builder
 from approvals.forms.hints import hints
@@ -126,8 +124,8 @@ def too_many(builder: Builder, place: FormPlace) -> str:
     """Say what is wrong where more than MOST_NEW items were added; "" otherwise."""
     order = builder.sent.text(place.path, names.ORDER) or ""
     count = sum(names.is_new(each) for each in names.ids_of(order))
-    said = _("%(count)s were added; add at most %(most)s at once.")
-    return said % {"count": f"{count:,}", "most": f"{MOST_NEW:,}"} if count > MOST_NEW else ""
+    said = f"{count:,} were added; add at most {MOST_NEW:,} at once."
+    return said if count > MOST_NEW else ""
 
 
 def _typed(row: ItemRow) -> list[tuple[str, str]]:

@@ -31,7 +31,7 @@ class QueueFilters:
         condition, values = self._condition()
         if not self.after:
             return [(condition, values)]
-        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in AFTER[order]]  # not translated: SQL
+        begins = [(f" AND {each}", [self.after] * each.count("%s")) for each in AFTER[order]]
         return [(condition + begin, values + more) for begin, more in begins]
 
     def _condition(self) -> tuple[str, list[Any]]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 _RANKED = enumerate(("critical", "high", "medium"))
-_RANKS = " ".join(f"WHEN g.risk = '{risk}' THEN {place}" for place, risk in _RANKED)  # not translated: SQL
-RANK = f"CASE {_RANKS} ELSE 3 END"  # not translated: SQL
+_RANKS = " ".join(f"WHEN g.risk = '{risk}' THEN {place}" for place, risk in _RANKED)
+RANK = f"CASE {_RANKS} ELSE 3 END"
 URGENT = "deadline, opened_at, id"
 NEWEST = "closed_at DESC, id DESC"
 SAID_LAST = "said DESC"  # of the reader's own decisions
 # The orders of a queue of open gates; amounts of one currency stand together, since they cannot be compared.
 SORTS = {
     "": URGENT,
-    "oldest": "opened_at, id",  # not translated: SQL
+    "oldest": "opened_at, id",
     "amount": "amount_currency DESC, amount_value DESC, id DESC",
     "risk": "rank, opened_at, id",
     "delay": "delay_currency DESC, delay_value DESC, id DESC",
 }
 _AMOUNTS = ("amount_currency", "amount_value", "delay_currency", "delay_value")
 COLUMNS = ", ".join(f"g.{name}" for name in ("id", "deadline", "opened_at", "closed_at", *_AMOUNTS))
-COLUMNS += f", {RANK} AS rank"  # not translated: SQL
+COLUMNS += f", {RANK} AS rank"
 
 
 def _of_last(column: str) -> str:
@@ -26,7 +26,7 @@ def _of_last(column: str) -> str:
 
 
 def _unless_due(column: str, first: str) -> str:
-    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")  # not translated: SQL
+    return _of_last(f"CASE WHEN deadline IS NULL THEN {column} ELSE {first} END")
 
 
 def _beyond(sign: str, *columns: str) -> str:

@@ -61,9 +61,9 @@ UNUSED = """
     SELECT FROM approvals_decision d JOIN approvals_proposal o ON o.id = d.proposal_id
     WHERE d.gate_id = g.id AND coalesce(d.on_behalf_of_id, d.user_id) = lent.person_id AND d.counts
       AND o.number = g.proposal)"""
-_OF_POLICY = "(SELECT g.policy_id) of ON of.policy_id = lent.policy_id"  # not translated: SQL
-POLICY_LENDS = f"approvals_lentpolicy lent JOIN {_OF_POLICY}"  # not translated: SQL
-TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"  # not translated: SQL
+_OF_POLICY = "(SELECT g.policy_id) of ON of.policy_id = lent.policy_id"
+POLICY_LENDS = f"approvals_lentpolicy lent JOIN {_OF_POLICY}"
+TEAM_LENDS = "approvals_lentteam lent JOIN (SELECT a.id) of ON of.id = lent.added_id"
 # Of a gate with roles, only people who are asked now, see approvals.policy.tally, and who decides for one of them.
 ASKED = f"""
   AND (cardinality(g.awaits) = 0 OR g.awaits && (ARRAY{teams_with("%s", DECIDE_GATE)}::bigint[] || -(%s::bigint))

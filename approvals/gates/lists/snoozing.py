@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.errors import Refused
 from approvals.models import Gate, Snooze
@@ -33,15 +32,15 @@ def put_off(gate: Gate, *, by: int, until: datetime) -> Snooze:
     """Put a gate off for a person until then, or until shortly before its deadline. Raises NotPutOff."""
     now = timezone.now()
     if gate.status != Gate.Status.OPEN:
-        raise NotPutOff(_("The gate is closed; there is nothing to put off."))
+        raise NotPutOff("The gate is closed; there is nothing to put off.")
     if until <= now:
-        raise NotPutOff(_("Choose a time that is still to come."))
+        raise NotPutOff("Choose a time that is still to come.")
     if until > now + LONGEST:
-        raise NotPutOff(_("Choose a time within the next 90 days."))
+        raise NotPutOff("Choose a time within the next 90 days.")
     if gate.deadline is not None and until > gate.deadline - SPARE:
         until = gate.deadline - SPARE
         if until <= now:
-            raise NotPutOff(_("It is due within 15 minutes, so it stays. Decide it now, or let it expire."))
+            raise NotPutOff("It is due within 15 minutes, so it stays. Decide it now, or let it expire.")
     made, _new = Snooze.objects.update_or_create(user_id=by, gate=gate, defaults={"until": until})
     return made
 

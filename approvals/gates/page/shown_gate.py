@@ -103,7 +103,7 @@ LIMIT (SELECT quorum + 2 FROM approvals_policy policy JOIN approvals_gate gate O
 """  # noqa: S608 - constants
 
 
-_MORE_MEMBERS = " UNION SELECT team_id FROM approvals_addedteam WHERE gate_id = %s AND open"  # not translated: SQL
+_MORE_MEMBERS = " UNION SELECT team_id FROM approvals_addedteam WHERE gate_id = %s AND open"
 
 
 @dataclass(frozen=True, kw_only=True)

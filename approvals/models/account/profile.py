@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import models
-from django.utils.translation import gettext_lazy as _
 
 
 class Profile(models.Model):
     """The choices of one person. Without a row, or where a choice is empty, the browser's own hold."""
 
     class Theme(models.TextChoices):
-        SYSTEM = "", _("As the device")
-        LIGHT = "light", _("Light")
-        DARK = "dark", _("Dark")
+        SYSTEM = "", "As the device"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="profile")
     zone = models.CharField(max_length=64, blank=True, default="", db_default="")  # of the IANA database

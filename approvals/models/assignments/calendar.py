@@ -8,7 +8,6 @@ from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 
 def office_hours() -> dict[str, list[list[str]]]:
@@ -21,11 +20,11 @@ class Calendar(models.Model):
 
     team = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+", db_index=False)
     name = models.SlugField(max_length=60, db_index=False)
-    zone = models.CharField(_("time zone"), max_length=60, default="UTC", help_text=_("Such as Europe/Berlin."))
-    hours = models.JSONField(_("working hours"), default=office_hours)  # {"mon": [["09:00", "17:00"]]}
+    zone = models.CharField("time zone", max_length=60, default="UTC", help_text="Such as Europe/Berlin.")
+    hours = models.JSONField("working hours", default=office_hours)  # {"mon": [["09:00", "17:00"]]}
     country = models.CharField(
-        _("public holidays of"), max_length=8, default="", blank=True,
-        help_text=_("A country, such as DE, or DE-BY for a part of it. Empty: none."),
+        "public holidays of", max_length=8, default="", blank=True,
+        help_text="A country, such as DE, or DE-BY for a part of it. Empty: none.",
     )  # fmt: skip
     days_off = ArrayField(models.DateField(), default=list, db_default=[], blank=True)
     created_at = models.DateTimeField(db_default=Now())

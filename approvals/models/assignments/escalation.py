@@ -6,7 +6,6 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 
 class EscalationQuerySet(models.QuerySet["Escalation"]):
@@ -26,9 +25,9 @@ class Escalation(models.Model):
 
     class Status(models.TextChoices):
         # planned -> done | dropped
-        PLANNED = "planned", _("Planned")
-        DONE = "done", _("Done")
-        DROPPED = "dropped", _("Not needed")
+        PLANNED = "planned", "Planned"
+        DONE = "done", "Done"
+        DROPPED = "dropped", "Not needed"
 
     gate = models.ForeignKey("approvals.Gate", on_delete=models.CASCADE, related_name="escalations", db_index=False)
     number = models.PositiveSmallIntegerField()  # from 1

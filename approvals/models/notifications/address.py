@@ -9,7 +9,6 @@ from django.contrib.auth.models import Group, User
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 
 class ChannelAddressQuerySet(models.QuerySet["ChannelAddress"]):
@@ -52,7 +51,7 @@ class ChannelAddress(models.Model):
     objects = ChannelAddressQuerySet.as_manager()
 
     class Meta:
-        verbose_name = _("chat channel")  # in the administration, which shows those of teams alone
+        verbose_name = "chat channel"  # in the administration, which shows those of teams alone
         constraints = [
             models.UniqueConstraint(
                 fields=["channel", "user", "team", "mark"], name="one_address_once", nulls_distinct=False

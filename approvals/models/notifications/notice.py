@@ -14,7 +14,6 @@ from django.contrib.auth.models import Group, User
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext_lazy as _
 
 from checkpoints.postgresql.batch_query import typed
 from checkpoints.postgresql.sql import run_sql
@@ -136,10 +135,10 @@ class Notice(models.Model):
 
     class Status(models.TextChoices):
         # pending -> sent | failed | dropped
-        PENDING = "pending", _("Pending")
-        SENT = "sent", _("Sent")
-        FAILED = "failed", _("Failed")
-        DROPPED = "dropped", _("Not needed any more")
+        PENDING = "pending", "Pending"
+        SENT = "sent", "Sent"
+        FAILED = "failed", "Failed"
+        DROPPED = "dropped", "Not needed any more"
 
     event = models.BigIntegerField(null=True)  # the id of the event that it tells of; null: a digest, or a test
     kind = models.CharField(max_length=10)  # see approvals.notifications.message.Kind

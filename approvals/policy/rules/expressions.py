@@ -22,7 +22,6 @@ from functools import lru_cache
 from typing import Any
 
 import cel
-from django.utils.translation import gettext as _
 
 from approvals.policy.requirements import Unclear
 
@@ -40,7 +39,7 @@ _LOOPING = re.compile(r"\b(all|exists|exists_one|existsOne|map|filter)\b")
 _BRACKET = re.compile(_LOOPING.pattern + r"\s*\(|[\[({})\]]")
 _STRINGS = re.compile(r"""[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
 _LONG_NUMBER = re.compile(rf"(?<![\w.])[\d.]{{{DIGITS + 2},}}")
-_WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")  # not translated: the library's words
+_WHERE = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")
 _FUNCTIONS = {
     "!_", "@in", "@not_strictly_false", "_!=_", "_&&_", "_+_", "_<=_", "_<_", "_==_", "_>=_", "_>_", "_?_:_", "_[_]",
     "_||_", "-_", "contains", "endsWith", "matches", "size", "startsWith",
@@ -68,13 +67,13 @@ class Expression:
     def is_true(self, facts: Mapping[str, Any]) -> bool:
         """Evaluate it on an action's facts. Raises Unclear where that gives no true or false."""
         if self.whole and facts.get(PARTIAL):
-            raise Unclear(_("a value is too long to be compared exactly"))
+            raise Unclear("a value is too long to be compared exactly")
         known = {name: value for name, value in facts.items() if name != PARTIAL}
         if self.loops and self._cost(known) > BUDGET:
-            raise Unclear(_("it would take too long for so many values"))
+            raise Unclear("it would take too long for so many values")
         found = self._evaluated(known)
         if (sizes := _without_signs(known)) != known and self._evaluated(sizes) is not found:
-            raise Unclear(_("it depends on the sign of a number below zero"))
+            raise Unclear("it depends on the sign of a number below zero")
         return found
 
     def _cost(self, known: Mapping[str, Any]) -> int:
@@ -93,7 +92,7 @@ class Expression:
             _of_the_library(fault)
             raise Unclear(_why(fault)) from None
         if not isinstance(found, bool):
-            raise Unclear(_("it gives neither true nor false"))
+            raise Unclear("it gives neither true nor false")
         return found
 
 
@@ -101,9 +100,9 @@ class Expression:
 def checked(text: str) -> Expression:
     """Check an expression. Raises WrongExpression."""
     if not text.strip():
-        raise WrongExpression(_("Write a condition."))
+        raise WrongExpression("Write a condition.")
     if len(text) > LONGEST:
-        raise WrongExpression(_("Write at most %(most)s characters.") % {"most": f"{LONGEST:,}"})
+        raise WrongExpression(f"Write at most {LONGEST:,} characters.")
     try:
         program = cel.compile(text)
         told = program.references()
@@ -115,11 +114,11 @@ def checked(text: str) -> Expression:
         if name not in _FUNCTIONS:
             raise _refused(_unknown(name), bare, name)
     if "+" in bare:
-        raise _refused(_("A rule compares values and does not compute with them, since that would round."), bare, "+")
+        raise _refused("A rule compares values and does not compute with them, since that would round.", bare, "+")
     if len(_LOOPING.findall(bare)) > LOOPS:
-        raise WrongExpression(_("Go through a list at most %(most)s times in one condition.") % {"most": LOOPS})
+        raise WrongExpression(f"Go through a list at most {LOOPS} times in one condition.")
     if long := _LONG_NUMBER.search(bare):
-        words = _("Write numbers of at most %(most)s digits: longer ones are not compared exactly.") % {"most": DIGITS}
+        words = f"Write numbers of at most {DIGITS} digits: longer ones are not compared exactly."
         raise _refused(words, bare, long.group())
     whole = bool(_LOOPING.search(bare) or _WHOLE.search(bare))
     return Expression(text, program, frozenset(told["variables"]), whole, _nesting(bare))
@@ -163,8 +162,8 @@ def without_strings(text: str) -> str:
 
 def _unknown(name: str) -> str:
     if re.fullmatch(r"_._|_%_", name):
-        return _("A rule compares values and does not compute with them, since that would round.")
-    return _("There is no function “%(name)s” for rules.") % {"name": name}
+        return "A rule compares values and does not compute with them, since that would round."
+    return f"There is no function “{name}” for rules."
 
 
 def _refused(words: str, text: str, name: str) -> WrongExpression:
@@ -177,11 +176,11 @@ def _refused(words: str, text: str, name: str) -> WrongExpression:
 def _wrong(said: str) -> WrongExpression:
     found = _WHERE.search(said)
     if not found:
-        return WrongExpression(_("This is no condition: %(why)s") % {"why": said.splitlines()[0][:200]})
+        return WrongExpression(f"This is no condition: {said.splitlines()[0][:200]}")
     line, column, why = found.groups()
     ends = "<EOF>" in why.partition("expecting")[0]
     plain = why.partition(" expecting ")[0].replace("mismatched ", "unexpected ")
-    words = _("the condition ends too early") if ends else plain
+    words = "the condition ends too early" if ends else plain
     return WrongExpression(words, int(line), int(column))
 
 
@@ -189,11 +188,11 @@ def _why(fault: BaseException) -> str:
     """Say in a few words why an expression could not be evaluated."""
     said = str(fault)
     if isinstance(fault, KeyError):
-        return _("there is no “%(name)s”") % {"name": said.strip("'\"")}
-    if name := re.match(r"Undefined variable or function: '([^']*)'", said):  # not translated: the library's words
-        return _("there is no “%(name)s”") % {"name": name[1]}
+        return "there is no “{name}”".format(name=said.strip("'\""))
+    if name := re.match(r"Undefined variable or function: '([^']*)'", said):
+        return f"there is no “{name[1]}”"
     if isinstance(fault, TypeError):
-        return _("it compares values of different kinds")
+        return "it compares values of different kinds"
     return said.partition(".")[0][:200]
 
 

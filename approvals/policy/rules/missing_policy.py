@@ -5,8 +5,6 @@ A team whose only policy is `default` takes it for every name: its agents can be
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-
 from approvals.models import Gate, Policy
 from approvals.models.policy import DEFAULT
 from checkpoints.models import Checkpoint, Plan
@@ -14,10 +12,10 @@ from checkpoints.runs.plans import PlanSpec, spec_of
 
 
 def say_missing_policy(asked: str, team: str, used: str = DEFAULT) -> str:
-    return _(
-        "%(team)s has no policy “%(asked)s”, so “%(used)s” decides. Make “%(asked)s” in the administration, under "
-        "Policies; it counts for gates that open afterwards."
-    ) % {"team": team, "asked": asked, "used": used}
+    return (
+        f"{team} has no policy “{asked}”, so “{used}” decides. Make “{asked}” in the administration, "
+        "under Policies; it counts for gates that open afterwards."
+    )
 
 
 def missing_for(plan: PlanSpec, *, team_id: int, team: str) -> list[str]:
@@ -37,10 +35,10 @@ def missing_at(gate: Gate) -> str:
         return ""
     if not Policy.objects.filter(team=gate.team, name=asked).exists():
         return say_missing_policy(asked, gate.team.name, gate.policy.name)
-    return _(
-        "%(team)s had no policy “%(asked)s” when this gate opened, so “%(used)s” decides. “%(asked)s” counts for gates "
-        "that open afterwards."
-    ) % {"team": gate.team.name, "asked": asked, "used": gate.policy.name}
+    return (
+        f"{gate.team.name} had no policy “{asked}” when this gate opened, so “{gate.policy.name}” "
+        f"decides. “{asked}” counts for gates that open afterwards."
+    )
 
 
 def _policy_named(gate: Gate, plan: Plan) -> str:

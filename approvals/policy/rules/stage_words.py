@@ -8,8 +8,6 @@ from datetime import timedelta
 
 from django.contrib.auth.models import Group, User
 from django.utils.text import capfirst
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.english import listed
 from approvals.models import Gate, Policy
@@ -19,17 +17,17 @@ from checkpoints.actors import of_user
 from checkpoints.admin.durations import spelled
 
 _NUMBERS = (
-    "", gettext_lazy("one"), gettext_lazy("two"), gettext_lazy("three"), gettext_lazy("four"), gettext_lazy("five"),
-    gettext_lazy("six"), gettext_lazy("seven"), gettext_lazy("eight"), gettext_lazy("nine"),
+    "", "one", "two", "three", "four", "five",
+    "six", "seven", "eight", "nine",
 )  # fmt: skip
 
 
 _ENDS = {
-    "approve": gettext_lazy("it is approved"),
-    "escalate": gettext_lazy("the next group is asked"),
-    "expire": gettext_lazy("it expires"),
-    "stop": gettext_lazy("the run stops"),
-    "rollback": gettext_lazy("the run stops and is rolled back"),
+    "approve": "it is approved",
+    "escalate": "the next group is asked",
+    "expire": "it expires",
+    "stop": "the run stops",
+    "rollback": "the run stops and is rolled back",
 }
 
 
@@ -54,16 +52,16 @@ class Names:
 
     def any_of(self, role: Role) -> str:
         """Write `Finance or Mira Sandoval`."""
-        groups = sorted(self.teams.get(each, _("a deleted team")) for each in role.teams)
-        people = sorted(self.people.get(each, _("a deleted account")) for each in role.people)
-        return _(" or ").join([*groups, *people]) or _("nobody")
+        groups = sorted(self.teams.get(each, "a deleted team") for each in role.teams)
+        people = sorted(self.people.get(each, "a deleted account") for each in role.people)
+        return " or ".join([*groups, *people]) or "nobody"
 
 
 def role(asked: Role, names: Names) -> str:
     """Write `two of Finance`, or for a person alone their name."""
     if asked.quorum == 1 and not asked.teams and len(asked.people) == 1:
         return names.any_of(asked)
-    return _("%(count)s of %(whom)s") % {"count": number(asked.quorum), "whom": names.any_of(asked)}
+    return f"{number(asked.quorum)} of {names.any_of(asked)}"
 
 
 def stage(asked: Stage, names: Names) -> str:
@@ -73,18 +71,18 @@ def stage(asked: Stage, names: Names) -> str:
 
 def chain(stages: Sequence[Stage], names: Names) -> str:
     """Write `Two of Finance, then one of Legal`."""
-    return capfirst(_(", then ").join(stage(each, names) for each in stages))
+    return capfirst(", then ".join(stage(each, names) for each in stages))
 
 
 def requirements(needs: Requirements, names: Names) -> str:
     """Write all of it: `Two of Finance, then one of Legal. Two rejections reject.`."""
     said = [chain(needs.stages, names)]
     if needs.denials > 1:
-        said.append(capfirst(_("%(count)s rejections reject") % {"count": number(needs.denials)}))
+        said.append(capfirst(f"{number(needs.denials)} rejections reject"))
     if needs.step_up:
-        said.append(_("Each confirms who they are"))
+        said.append("Each confirms who they are")
     if needs.second_look:
-        said.append(_("Each looks a second time"))
+        said.append("Each looks a second time")
     return " ".join(f"{each}." for each in said)
 
 
@@ -94,35 +92,28 @@ def why(needs: Requirements, *, edited: bool) -> list[str]:
     `edited`: somebody changed what was asked, so that no rule would have approved it as it is.
     """
     if needs.sampled and not edited:
-        return [
-            _("A sample: %(rules)s would have approved this by itself.") % {"rules": listed(map(_rule, needs.rules))}
-        ]
+        return [f"A sample: {listed(map(_rule, needs.rules))} would have approved this by itself."]
     unclear = [
-        _("The rule “%(rule)s” could not be evaluated (%(why)s), so the strictest that it may ask is required.")
-        % {"rule": rule, "why": why}
+        (f"The rule “{rule}” could not be evaluated ({why}), so the strictest that it may ask is required.")
         for rule, why in needs.unclear
     ]
     counted = [f"“{each}”" for each in needs.rules if each not in dict(needs.unclear)]
     if not counted:
         return unclear
-    words = ngettext("By the rule %(rules)s.", "By the rules %(rules)s.", len(counted))
-    return [words % {"rules": listed(counted)}, *unclear]
+    words = f"By the rule {listed(counted)}." if len(counted) == 1 else f"By the rules {listed(counted)}."
+    return [words, *unclear]
 
 
 def policy_lines(own: Requirements, rules: Sequence[Rule], names: Names) -> list[str]:
     """Describe a policy: a sentence for each rule, in their order, and one for what it asks elsewhere."""
-    said = [
-        _("“%(rule)s”, where %(when)s: %(needs)s")
-        % {"rule": rule.name, "when": " ".join(rule.when.split()), "needs": _of_rule(rule, own, names)}
-        for rule in rules
-    ]
+    said = [f"“{rule.name}”, where {' '.join(rule.when.split())}: {_of_rule(rule, own, names)}" for rule in rules]
     rest = requirements(own, names)
-    return [*said, _("Otherwise: %(needs)s") % {"needs": rest} if said else rest]
+    return [*said, f"Otherwise: {rest}" if said else rest]
 
 
 def asked_at_all(needs: Requirements, names: Names) -> str:
     """Write `requirements`, and before it that people are only asked where a rule does not approve by itself."""
-    said = [_("Approved automatically. Where people are asked all the same:")] if needs.auto else []
+    said = ["Approved automatically. Where people are asked all the same:"] if needs.auto else []
     return " ".join([*said, requirements(needs, names)])
 
 
@@ -130,24 +121,24 @@ def _of_rule(rule: Rule, own: Requirements, names: Names) -> str:
     needs = rule.applied(own)
     said = [asked_at_all(needs, names)]
     if needs.risk:
-        said.append(_("The risk is at least %(risk)s.") % {"risk": needs.risk})
+        said.append(f"The risk is at least {needs.risk}.")
     if "deadline" in rule.require and needs.deadline is not None:
-        said.append(_("Within %(time)s.") % {"time": spelled(timedelta(seconds=needs.deadline))})
+        said.append(f"Within {spelled(timedelta(seconds=needs.deadline))}.")
     if "on_expiry" in rule.require:
-        said.append(_("After the deadline: %(end)s.") % {"end": _ENDS[needs.on_expiry]})
+        said.append(f"After the deadline: {_ENDS[needs.on_expiry]}.")
     return " ".join(said)
 
 
 def _rule(name: str) -> str:
-    return _("the rule “%(rule)s”") % {"rule": name}
+    return f"the rule “{name}”"
 
 
 def next_asked(count: Tally, names: Names) -> str:
     """Say who is needed now, and who later: `Now one of Finance. Then one of Legal.`; "" where nobody is."""
     if not count.left:
         return ""
-    now = _("Now %(whom)s") % {"whom": stage(Stage(roles=tuple(count.needed)), names)}
-    then = [_("Then %(whom)s") % {"whom": stage(each, names)} for each in count.later]
+    now = f"Now {stage(Stage(roles=tuple(count.needed)), names)}"
+    then = [f"Then {stage(each, names)}" for each in count.later]
     return " ".join(f"{each}." for each in [now, *then])
 
 
@@ -155,9 +146,10 @@ def then_asked(count: Tally, names: Names) -> str:
     """Say who is needed after a vote: `Still needed: one of Finance, then one of Legal`; "" where nobody is."""
     if not count.left:
         return ""
-    return _("Still needed: %(whom)s") % {
-        "whom": _(", then ").join(stage(each, names) for each in [Stage(roles=tuple(count.needed)), *count.later])
-    }
+    return (
+        "Still needed: "
+        f"{', then '.join(stage(each, names) for each in [Stage(roles=tuple(count.needed)), *count.later])}"
+    )
 
 
 def why_not_now(count: Tally, person: int, teams: Iterable[int], gate: Gate) -> str:
@@ -165,12 +157,10 @@ def why_not_now(count: Tally, person: int, teams: Iterable[int], gate: Gate) -> 
     names = Names.at(gate)
     first = first_stage(count.requirements, person, teams)
     if first is None:
-        return _("By this policy others decide this one: %(whom)s.") % {"whom": chain(count.requirements.stages, names)}
+        return f"By this policy others decide this one: {chain(count.requirements.stages, names)}."
     if first <= count.stage:
         return ""
-    return _("Your turn comes later. First %(whom)s must approve.") % {
-        "whom": stage(Stage(roles=tuple(count.needed)), names)
-    }
+    return f"Your turn comes later. First {stage(Stage(roles=tuple(count.needed)), names)} must approve."
 
 
 def awaited(gates: Sequence[Gate]) -> dict[int, str]:

@@ -20,7 +20,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.utils.translation import gettext as _
 
 from approvals.policy.requirements import ENDS, RISKS, Role, Rule, Stage, stages_json, stages_of
 from checkpoints.admin.durations import parsed, spelled
@@ -69,7 +68,7 @@ class Directory:
         names = self.names
         named = [_quoted(names.teams.get(each, str(each))) for each in role.teams]
         named += [f"@{names.people.get(each, each)}" for each in role.people]
-        return f"{role.quorum} of {' or '.join(named)}"  # not translated: it is read again
+        return f"{role.quorum} of {' or '.join(named)}"
 
 
 def _quoted(name: str) -> str:
@@ -82,13 +81,13 @@ def stages_from(text: str, directory: Directory) -> tuple[Stage, ...]:
     """Read stages, one a line. Raises WrongText."""
     lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) > MOST:
-        raise WrongText(_("Write at most %(most)s stages.") % {"most": MOST})
+        raise WrongText(f"Write at most {MOST} stages.")
     made = []
     for at, line in lines:
         try:
             made.append(_stage(line, directory))
         except WrongText as wrong:
-            raise WrongText(_("Line %(line)s: %(why)s") % {"line": at, "why": wrong}) from None
+            raise WrongText(f"Line {at}: {wrong}") from None
     return tuple(made)
 
 
@@ -100,22 +99,20 @@ def stages_text(stages: Iterable[Stage], directory: Directory) -> str:
 def _stage(line: str, directory: Directory) -> Stage:
     roles = [_role(each, directory) for each in _split(line, "and")]
     if len(roles) > MOST:
-        raise WrongText(_("Write at most %(most)s roles.") % {"most": MOST})
+        raise WrongText(f"Write at most {MOST} roles.")
     return Stage(roles=tuple(roles))
 
 
 def _role(words: str, directory: Directory) -> Role:
     found = _ROLE.fullmatch(words)
     if not found:
-        raise WrongText(_("“%(words)s” is no role. Write for example 2 of Finance.") % {"words": words.strip()})
+        raise WrongText(f"“{words.strip()}” is no role. Write for example 2 of Finance.")
     count = _WORDS.get(found[1].lower()) or (int(found[1]) if re.fullmatch(r"[0-9]{1,4}", found[1]) else 0)
     if not 0 < count <= MANY:
-        raise WrongText(
-            _("Write a number from 1 to %(most)s instead of “%(words)s”.") % {"most": MANY, "words": found[1]}
-        )
+        raise WrongText(f"Write a number from 1 to {MANY} instead of “{found[1]}”.")
     named = [each.strip() for each in _split(found[2], "or")]
-    people = sorted({_known(each[1:], directory.people, _("person")) for each in named if each.startswith("@")})
-    groups = sorted({_known(each.strip('"'), directory.teams, _("team")) for each in named if not each.startswith("@")})
+    people = sorted({_known(each[1:], directory.people, "person") for each in named if each.startswith("@")})
+    groups = sorted({_known(each.strip('"'), directory.teams, "team") for each in named if not each.startswith("@")})
     return Role(quorum=count, teams=tuple(groups), people=tuple(people))
 
 
@@ -137,8 +134,8 @@ def _known(name: str, there: Mapping[str, int], kind: str) -> int:
         found = next((pk for known, pk in there.items() if known.casefold() == name.casefold()), None)
     if found is None:
         close = ", ".join(sorted(there)[:8])
-        words = _("There is no %(kind)s “%(name)s”. There are: %(there)s.")
-        raise WrongText(words % {"kind": kind, "name": name, "there": close or _("none")})
+        words = f"There is no {kind} “{name}”. There are: {close or 'none'}."
+        raise WrongText(words)
     return found
 
 
@@ -147,14 +144,14 @@ def rules_from(text: str, directory: Directory) -> tuple[Rule, ...]:
     try:
         said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
-        raise WrongText(_("This cannot be read as TOML: %(why)s") % {"why": fault}) from None
+        raise WrongText(f"This cannot be read as TOML: {fault}") from None
     unknown = sorted(said.keys() - {"rule"})
     rules = said.get("rule", [])
     if unknown or not isinstance(rules, list) or not all(isinstance(each, dict) for each in rules):
-        words = _("Begin each rule with [[rule]]. “%(name)s” is no rule.")
-        raise WrongText(words % {"name": unknown[0] if unknown else "rule"})
+        words = f"Begin each rule with [[rule]]. “{unknown[0] if unknown else 'rule'}” is no rule."
+        raise WrongText(words)
     if len(rules) > MOST:
-        raise WrongText(_("Write at most %(most)s rules.") % {"most": MOST})
+        raise WrongText(f"Write at most {MOST} rules.")
     made: list[Rule] = []
     for at, each in enumerate(rules, 1):
         made.append(_rule(at, each, directory, {rule.name for rule in made}))
@@ -164,70 +161,64 @@ def rules_from(text: str, directory: Directory) -> tuple[Rule, ...]:
 def _rule(at: int, said: dict[str, Any], directory: Directory, taken: set[str]) -> Rule:
     name = said.pop("name", None)
     if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME:
-        raise WrongText(
-            _("Rule %(number)s: give it a name of 1 to %(most)s characters.") % {"number": at, "most": LONGEST_NAME}
-        )
-    where = _("Rule “%(name)s”") % {"name": name}
+        raise WrongText(f"Rule {at}: give it a name of 1 to {LONGEST_NAME} characters.")
+    where = f"Rule “{name}”"
     if name in taken:
-        raise WrongText(_("%(where)s: there is one of this name already.") % {"where": where})
+        raise WrongText(f"{where}: there is one of this name already.")
     when = said.pop("when", None)
     if not isinstance(when, str):
-        raise WrongText(_("%(where)s: write when it counts: when = 'amount < 50'.") % {"where": where})
+        raise WrongText(f"{where}: write when it counts: when = 'amount < 50'.")
     try:
         expressions.checked(when)
     except expressions.WrongExpression as wrong:
-        place = (
-            _(", line %(line)s, column %(column)s") % {"line": wrong.line, "column": wrong.column} if wrong.line else ""
-        )
-        raise WrongText(
-            _("%(where)s, when%(place)s: %(why)s") % {"where": where, "place": place, "why": wrong}
-        ) from None
+        place = f", line {wrong.line}, column {wrong.column}" if wrong.line else ""
+        raise WrongText(f"{where}, when{place}: {wrong}") from None
     require: dict[str, Any] = {}
     for key, value in said.items():
         if key not in _KEYS:
-            words = _("%(where)s: there is no “%(key)s”. There are: %(there)s.")
-            raise WrongText(words % {"where": where, "key": key, "there": ", ".join(_KEYS)})
+            words = f"{where}: there is no “{key}”. There are: {', '.join(_KEYS)}."
+            raise WrongText(words)
         stored, read = _KEYS[key]
         try:
             require[stored] = read(value, directory)
         except WrongText as wrong:
             raise WrongText(f"{where}, {key}: {wrong}") from None
     if not require:
-        raise WrongText(_("%(where)s: say what it asks, for example approvals = 2.") % {"where": where})
+        raise WrongText(f"{where}: say what it asks, for example approvals = 2.")
     if "stages" in require and "quorum" in require:
-        raise WrongText(_("%(where)s: write approvals or stages; stages say how many.") % {"where": where})
+        raise WrongText(f"{where}: write approvals or stages; stages say how many.")
     return Rule(name=name, when=when, require=require)
 
 
 def _count(value: Any, directory: Directory) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MANY:
-        raise WrongText(_("Write a number from 1 to %(most)s.") % {"most": MANY})
+        raise WrongText(f"Write a number from 1 to {MANY}.")
     return value
 
 
 def _switch(value: Any, directory: Directory) -> bool:
     if not isinstance(value, bool):
-        raise WrongText(_("Write true or false."))
+        raise WrongText("Write true or false.")
     return value
 
 
 def _lines(value: Any, directory: Directory) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-        raise WrongText(_('Write a list of stages: ["2 of Finance", "1 of Legal"].'))
+        raise WrongText('Write a list of stages: ["2 of Finance", "1 of Legal"].')
     return stages_json(stages_from("\n".join(value), directory))
 
 
 def _span(value: Any, directory: Directory) -> int:
     span = parsed(value) if isinstance(value, str) else None
     if span is None or span < SHORTEST:
-        raise WrongText(_('Write a duration of a minute or more, for example "4 h".'))
+        raise WrongText('Write a duration of a minute or more, for example "4 h".')
     return int(span.total_seconds())
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[Any, Directory], str]:
     def read(value: Any, directory: Directory) -> str:
         if value not in choices:
-            raise WrongText(_("Write one of %(choices)s.") % {"choices": ", ".join(choices)})
+            raise WrongText(f"Write one of {', '.join(choices)}.")
         return str(value)
 
     return read

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.decisions import edit_state
@@ -24,7 +21,7 @@ from . import actions, left_out
 CONFLICT, COUNTS = "conflict.", "counts."  # before an input's name: what was typed, and whose value counts
 MINE, THEIRS = "mine", "theirs"
 STATE = "state"  # the input of the whole state
-CHOOSE = gettext_lazy("You changed this, and so did somebody else. Choose whose value counts.")
+CHOOSE = "You changed this, and so did somebody else. Choose whose value counts."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +148,7 @@ def pointer_of(name: str) -> str:
 
 def _label(path: str, mark: str) -> str:
     words = " ".join(_part(each) for each in path.split("/")[1:]).replace("_", " ")
-    return _("Items of %(list)s") % {"list": words} if mark == names.ORDER else words
+    return f"Items of {words}" if mark == names.ORDER else words
 
 
 def _part(token: str) -> str:
@@ -164,5 +161,5 @@ def _order(text: str) -> str:
     """Write the order of a list for people: the numbers of its items, from 1."""
     ids = names.ids_of(text)
     return ", ".join(
-        _("a new one") if names.is_new(each) else str(int(each) + 1 if each.isdigit() else each) for each in ids
+        "a new one" if names.is_new(each) else str(int(each) + 1 if each.isdigit() else each) for each in ids
     )

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.decisions.edit_state import PART
 from approvals.forms import Form, FormNode, ItemRows
 
@@ -25,11 +21,11 @@ class FormFault:
     label: str = ""
 
 
-NOWHERE: tuple[str, str | Promise] = ("", "")
+NOWHERE: tuple[str, str] = ("", "")
 # Pointer -> (id, label) of a rejection's own parts on the page.
-OF_REJECTION: dict[str, tuple[str, str | Promise]] = {
-    "/comment": ("feedback", gettext_lazy("Reason")),
-    "/then": ("then", gettext_lazy("What happens next")),
+OF_REJECTION: dict[str, tuple[str, str]] = {
+    "/comment": ("feedback", "Reason"),
+    "/then": ("then", "What happens next"),
 }
 
 
@@ -48,7 +44,7 @@ def faults(
             found += [FormFault(message=said) for said in each.errors]
     known = {sheet.action.id for sheet in sheets}
     whole = [each for each in typed.errors if each["part"] == PART]
-    found += [FormFault(message=e["message"], id="whole-state", label=e["pointer"] or _("Whole state")) for e in whole]
+    found += [FormFault(message=e["message"], id="whole-state", label=e["pointer"] or "Whole state") for e in whole]
     placed = {each.message for each in found}
     loose = [e for e in typed.errors if e["action"] not in known and e["message"] not in placed and e["part"] != PART]
     places = OF_REJECTION if rejects else {}
@@ -73,10 +69,10 @@ def of_form(form: Form) -> Iterator[FormFault]:
     """Yield the faults of one form."""
     for node, outer in _walk(form.root, ()):
         if node.error:
-            yield FormFault(message=node.error, id=node.id, label=", ".join([*outer, node.label or _("Value")]))
+            yield FormFault(message=node.error, id=node.id, label=", ".join([*outer, node.label or "Value"]))
         if isinstance(node, ItemRows):
             named = [(row, said) for row in node.rows if (said := row.key_fault)]
-            yield from (FormFault(message=said, id=f"{row.node.id}-key", label=_("New entry")) for row, said in named)
+            yield from (FormFault(message=said, id=f"{row.node.id}-key", label="New entry") for row, said in named)
 
 
 def _walk(node: FormNode, outer: tuple[str, ...]) -> Iterator[tuple[FormNode, tuple[str, ...]]]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.action import Action
 from approvals.errors import Problem, problem
 from approvals.forms import Form, FormField, merging, texts
@@ -22,7 +20,7 @@ from checkpoints.values import json_pointer
 from . import drawn_arguments
 
 STRETCH, BACK = "drop.", "restore."  # before an input's name: numbers of stretches; the text that is put back
-TWICE = gettext_lazy("You typed here, and also left the same part out. Do one of both.")
+TWICE = "You typed here, and also left the same part out. Do one of both."
 
 
 def name_of(input: str, stretch: int) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals import forms
 from approvals.cards.action import Action
 from approvals.forms import MISSING, Form, FormField, FormNode
@@ -75,9 +73,9 @@ def pinned_of(
 def _called(node: FormNode | None, place: str, *, quoted: bool) -> tuple[str, str]:
     """Return (the name of a pinned value, where `quoted` also the external program's name for it)."""
     if quoted:
-        return exact_call.dotted(place) or _("all of it"), node.place.said if node else ""
+        return exact_call.dotted(place) or "all of it", node.place.said if node else ""
     plain = node.label if node else " ".join(json_pointer.tokens(place)).replace("_", " ")
-    return plain or _("all of it"), ""
+    return plain or "all of it", ""
 
 
 def at(value: Any, place: str) -> Any:
@@ -87,4 +85,4 @@ def at(value: Any, place: str) -> Any:
 
 def shown(value: Any) -> Any:
     """Return a pinned value, or words for a missing one."""
-    return _("(not there)") if value is MISSING else value
+    return "(not there)" if value is MISSING else value

@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.action import EDIT, SETTLES
 from approvals.cards.card import Card, Question
 from approvals.cards.verdicts import ActionVerdict, wordless
@@ -176,7 +174,7 @@ def edited(base: PostedDecision, form: Mapping[str, str], card: Card, whole: Typ
     chosen = base.chosen
     problems = problems if chosen in ("approve", "edit") else []
     if chosen not in ("approve", "edit", "reject"):
-        problems.append(problem(_("Choose Approve, Edit or Reject."), pointer="/verdict"))
+        problems.append(problem("Choose Approve, Edit or Reject.", pointer="/verdict"))
     elif chosen == "approve" and (opposed := contradicted(card, base.each)):
         problems += opposed
     elif chosen == "approve" and (arguments or whole.posted or problems):
@@ -244,7 +242,7 @@ def overridden(base: PostedDecision, card: Card) -> PostedDecision:
     """Read values that replace an action's arguments: an edit, reached from the reject menu."""
     arguments, problems = typed_edits.put_in_place(base.override, card)
     if not arguments and not problems:
-        problems.append(problem(_("This is the value that is there already: write another one."), pointer="/override"))
+        problems.append(problem("This is the value that is there already: write another one.", pointer="/override"))
     decision = {
         "verdict": "edit", "comment": base.comment, "arguments": arguments, "preconditions": base.only_if,
     }  # fmt: skip
@@ -257,7 +255,7 @@ def answered(base: PostedDecision, form: Mapping[str, str], card: Card, question
     problems: list[Problem] = []
     value = None
     if chosen is None:
-        problems.append(problem(_("Choose one of the answers."), pointer="/choice"))
+        problems.append(problem("Choose one of the answers.", pointer="/choice"))
     elif chosen.get("needs_value"):
         read = answer_forms.answer_form(card, chosen, form)
         problems += [problem(said, pointer="/value" + place) for place, said in read.errors.items()]

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
-
 from approvals.cards.action import APPROVE, EDIT, LATER, REJECT, RESPOND, Action
 from approvals.cards.card import Card
 from approvals.consequences.verbs import third, with_amounts
-from approvals.english import listed
+from approvals.english import counted, listed
 from approvals.presentation.text import amounts, exact_call, untrusted
 from checkpoints.runs.plans import PlanSpec
 
 from .actions import values_of
 from .pinned_values import pinned_of
 
-SEND = gettext_lazy("Send these verdicts")  # where an action has no verdict yet
-STANDS = gettext_lazy("finished actions are not undone")
+SEND = "Send these verdicts"  # where an action has no verdict yet
+STANDS = "finished actions are not undone"
 
 
 def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str] = (), votes: str = "") -> str:
@@ -34,7 +31,7 @@ def approving(card: Card, plan: PlanSpec, *, edited: bool, stands: Container[str
     said = exact_call.amount(card, masked=exact_call.AT_GATE) if plan.external else card.amount
     amount = "" if edited else untrusted.plain(said, limit=40)
     of = f" {amount}" if amount and amount not in does else ""
-    return _with_votes(f"{_verb(edited, running)}{of}: {does or _('the agent continues')}", votes)
+    return _with_votes(f"{_verb(edited, running)}{of}: {does or 'the agent continues'}", votes)
 
 
 def deciding(
@@ -45,20 +42,24 @@ def deciding(
     if not all(said):
         return str(SEND)
     running = [action for action in card.actions if verdicts[action.id] in (APPROVE, EDIT)]
-    does = deeds(card, plan, running, stands=stands) or (str(STANDS) if stands else _("the agent continues"))
+    does = deeds(card, plan, running, stands=stands) or (str(STANDS) if stands else "the agent continues")
     own = {action.effect for action in card.actions}
     parts = [f"{_verb(EDIT in said, running)}: {does}"] if running or set(card.allows) - own else []
-    parts += [_("reject %(count)s") % {"count": said.count(REJECT)}] if REJECT in said else []
-    parts += [_("answer %(count)s instead") % {"count": said.count(RESPOND)}] if RESPOND in said else []
-    parts += [_("leave %(count)s for later") % {"count": said.count(LATER)}] if LATER in said else []
+    parts += [f"reject {said.count(REJECT)}"] if REJECT in said else []
+    parts += [f"answer {said.count(RESPOND)} instead"] if RESPOND in said else []
+    parts += [f"leave {said.count(LATER)} for later"] if LATER in said else []
     words = "; ".join(parts)
     return _with_votes(words[:1].upper() + words[1:], votes)
 
 
 def answering(label: str, runs: str, *, votes: str = "") -> str:
     """Name one answer to a question: `Send “Yes, pay it” and run “Pay” (1 of 2)`."""
-    words = _("Send “%(answer)s” and run %(steps)s") if runs else _("Send “%(answer)s”")
-    return _with_votes(words % {"answer": untrusted.plain(label, limit=80), "steps": runs}, votes)
+    words = (
+        f"Send “{untrusted.plain(label, limit=80)}” and run {runs}"
+        if runs
+        else f"Send “{untrusted.plain(label, limit=80)}”"
+    )
+    return _with_votes(words, votes)
 
 
 def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Container[str] = ()) -> str:
@@ -70,10 +71,7 @@ def deeds(card: Card, plan: PlanSpec, running: Sequence[Action], *, stands: Cont
     for effect, mine in _running(card, running, stands):
         does = _as_verb(plan.title_of(effect))
         if (count := len(mine)) > 1:
-            does = ngettext("%(count)s time %(does)s", "%(count)s times %(does)s", count) % {
-                "count": count,
-                "does": does,
-            }
+            does = f"{counted(count, 'time')} {does}"
         known = [] if any(action.in_own_words(external=plan.external) for action in mine) else mine
         said.append(with_amounts(does, amounts_of(known)))
     return ", ".join(said)
@@ -87,15 +85,19 @@ def once(card: Card, plan: PlanSpec, *, stands: Container[str] = ()) -> str:
     said = []
     for effect, mine in _running(card, [action for action in card.actions if action.settled is None], stands):
         if plan.external:
-            said.append(_("runs “%(step)s”") % {"step": untrusted.plain(plan.title_of(effect), limit=60)})
+            said.append(f"runs “{untrusted.plain(plan.title_of(effect), limit=60)}”")
             continue
         titles = list(dict.fromkeys(action.title for action in mine if action.title)) or [plan.title_of(effect)]
         said.append(with_amounts(listed(third(title) for title in titles), amounts_of(mine)))
     if not said:
-        return _("Nothing runs. Finished actions are not undone") if stands else _("Runs nothing")
+        return "Nothing runs. Finished actions are not undone" if stands else "Runs nothing"
     listing = listed(said)
-    words = _("%(deeds)s, each once") if len(said) > 1 else _("%(deeds)s, once")
-    return words % {"deeds": f"{listing[:1].upper()}{listing[1:]}"}
+    words = (
+        f"{listing[:1].upper()}{listing[1:]}, each once"
+        if len(said) > 1
+        else f"{listing[:1].upper()}{listing[1:]}, once"
+    )
+    return words
 
 
 def _running(card: Card, running: Sequence[Action], stands: Container[str]) -> Iterator[tuple[str, list[Action]]]:
@@ -130,8 +132,8 @@ def _as_verb(title: str) -> str:
 
 def _verb(edited: bool, running: Sequence[Action]) -> str:
     if running and all(action.asks_only for action in running):
-        return _("Answer")
-    return _("Approve with edit") if edited else _("Approve")
+        return "Answer"
+    return "Approve with edit" if edited else "Approve"
 
 
 def _with_votes(words: str, votes: str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals import forms
 from approvals.cards.card import Card
 from approvals.errors import Problem, problem
@@ -63,8 +61,12 @@ def put_in_place(texts: Mapping[str, str], card: Card) -> tuple[dict[str, Any], 
         try:
             value = canonical_json.parse(text)
         except ValueRefused as refused:
-            words = _("Write JSON: %(reason)s at %(place)s.") if refused.pointer else _("Write JSON: %(reason)s.")
-            said = words % {"reason": refused.reason, "place": refused.pointer}
+            words = (
+                f"Write JSON: {refused.reason} at {refused.pointer}."
+                if refused.pointer
+                else f"Write JSON: {refused.reason}."
+            )
+            said = words
             problems.append(problem(said, action=action_id))
             continue
         try:

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.action import (
     APPROVE,
     EDIT,
@@ -27,20 +24,18 @@ from checkpoints.values import canonical_json
 
 # Verdict -> (label of its choice, icon, key).
 CHOICES = {
-    APPROVE: (gettext_lazy("Approve"), "check", "a"),
-    EDIT: (gettext_lazy("Edit"), "pencil", "e"),
-    REJECT: (gettext_lazy("Reject"), "x", "r"),
-    RESPOND: (gettext_lazy("Answer instead"), "reply", "p"),
-    LATER: (gettext_lazy("Decide later"), "clock", "l"),
+    APPROVE: ("Approve", "check", "a"),
+    EDIT: ("Edit", "pencil", "e"),
+    REJECT: ("Reject", "x", "r"),
+    RESPOND: ("Answer instead", "reply", "p"),
+    LATER: ("Decide later", "clock", "l"),
 }
-ANSWERED = {EDIT: (gettext_lazy("Answer"), "reply", "e")}  # where the action only asks
-UNSAID = gettext_lazy("Choose a verdict for this action.")
-UNSENT = gettext_lazy("You changed a field but chose Approve. Send your change, or restore the original value.")
-UNFILLED = gettext_lazy("Nothing has changed yet. Fill in what is required.")
-UNCHANGED = gettext_lazy("Edit is selected but nothing has changed. Change a field or choose Approve.")
-CONTRADICTED = gettext_lazy(
-    "You chose Approve for all actions, and something else for this one. Choose one of the two."
-)
+ANSWERED = {EDIT: ("Answer", "reply", "e")}  # where the action only asks
+UNSAID = "Choose a verdict for this action."
+UNSENT = "You changed a field but chose Approve. Send your change, or restore the original value."
+UNFILLED = "Nothing has changed yet. Fill in what is required."
+UNCHANGED = "Edit is selected but nothing has changed. Change a field or choose Approve."
+CONTRADICTED = "You chose Approve for all actions, and something else for this one. Choose one of the two."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +143,7 @@ def said_of(
         try:
             said["response"] = response_of(action, chosen.response)
         except ValueRefused as refused:
-            reason = _("Write JSON: %(reason)s.") % {"reason": refused.reason}
+            reason = f"Write JSON: {refused.reason}."
             return {}, [problem(reason, action=action.id, part="response")]
     return said, []
 

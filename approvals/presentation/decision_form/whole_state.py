@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.card import Card, state_veil
 from approvals.decisions.edit_state import PART, fault, taken_at
 from approvals.errors import Problem
@@ -90,10 +88,10 @@ def read(form: Mapping[str, str], state: Mapping[str, Any] | None, veil: Redacti
     try:
         value = canonical_json.parse(text)
     except ValueRefused as refused:
-        said = _("Write JSON: %(reason)s.") % {"reason": refused.reason}
+        said = f"Write JSON: {refused.reason}."
         return replace(typed, errors=[fault(said, refused.pointer)])
     if not isinstance(value, dict):
-        return replace(typed, errors=[fault(_("Write the whole state: an object with its fields."))])
+        return replace(typed, errors=[fault("Write the whole state: an object with its fields.")])
     try:
         value = _settled(form, veil.kept(value, dict(state or {})), state or {})
     except ValueRefused as refused:
@@ -134,14 +132,14 @@ def conflict_shown(name: str, each: OpenConflict, state: Mapping[str, Any], veil
     label = " ".join(json_pointer.tokens(at))
     theirs = _json(veil.masked(dict(state), named=True), at)
     return ShownConflict(
-        name=name, action=_("Whole state"), label=label, mine=each.mine, theirs=theirs, counts=each.counts,
+        name=name, action="Whole state", label=label, mine=each.mine, theirs=theirs, counts=each.counts,
         field="whole-state",
     )  # fmt: skip
 
 
 def _json(state: Any, at: str) -> str:
     value = json_pointer.get(state, at, MISSING)
-    return _("(not there)") if value is MISSING else as_json(value)
+    return "(not there)" if value is MISSING else as_json(value)
 
 
 def _settled(form: Mapping[str, str], value: dict[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,6 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from approvals.cards.card import Card
 from approvals.cards.chart import Chart
@@ -123,27 +121,21 @@ def _drawn(found: Schedule, axis: _Axis, *, number: int, title: str) -> DrawnCha
 
 def counted(found: Schedule) -> str:
     """Say where the schedule ends, and how many operations moved."""
-    words = _("ends at %(end)s; %(moved)s of %(all)s operations moved")
-    if found.reordered:
-        words = _(
-            "ends at %(end)s; %(moved)s of %(all)s operations moved, %(reordered)s of them to another place in line"
-        )
-    counts = {"moved": found.moved, "all": len(found.operations), "reordered": found.reordered}
-    return words % {"end": said(found.end), **{name: f"{count:,}" for name, count in counts.items()}}
+    words = f"ends at {said(found.end)}; {found.moved:,} of {len(found.operations):,} operations moved"
+    return f"{words}, {found.reordered:,} of them to another place in line" if found.reordered else words
 
 
 def _bars(found: Schedule, axis: _Axis, *, number: int, title: str, height: int) -> SafeString:
     stops = (
-        _("machine %(name)s stands still from %(start)s to %(end)s")
-        % {"name": found.names[machine], "start": said(start), "end": said(end)}
+        f"machine {found.names[machine]} stands still from {said(start)} to {said(end)}"
         for machine, start, end in found.downtimes
     )
-    words = ngettext(
-        "Gantt chart, %(title)s: %(count)s machine, %(shown)s",
-        "Gantt chart, %(title)s: %(count)s machines, %(shown)s",
-        len(found.names),
+    words = (
+        (f"Gantt chart, {untrusted.plain(title, limit=80)}: {len(found.names)} machine, {counted(found)}")
+        if len(found.names) == 1
+        else (f"Gantt chart, {untrusted.plain(title, limit=80)}: {len(found.names)} machines, {counted(found)}")
     )
-    chart = words % {"title": untrusted.plain(title, limit=80), "count": len(found.names), "shown": counted(found)}
+    chart = words
     label = "; ".join([chart, *stops])
     rules = ((TOP + LANE * lane,) for lane in range(len(found.names) + 1))
     parts = [
@@ -211,8 +203,7 @@ def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, num
         return NOTHING
     return format_html(
         '<g class="stop"><title>{}</title><rect x="{}" y="{}" width="{}" height="{}" fill="url(#hatch-{})"/></g>',
-        _("Machine %(name)s stands still: %(start)s to %(end)s")
-        % {"name": found.names[machine], "start": said(start), "end": said(end)},
+        f"Machine {found.names[machine]} stands still: {said(start)} to {said(end)}",
         axis.at(start),
         TOP + LANE * machine + 1,
         axis.long(start, min(end, axis.end)),
@@ -223,7 +214,7 @@ def _stop(found: Schedule, axis: _Axis, stop: tuple[int, Number, Number], *, num
 
 def _moment(axis: _Axis, at: Number, height: int, *, kind: str) -> SafeString:
     """Draw a line through all lanes with its moment below: the end of the past, or of the schedule."""
-    words = {"now": _("past before %(moment)s"), "end": _("ends at %(moment)s")}[kind] % {"moment": said(at)}
+    words = f"{'past before' if kind == 'now' else 'ends at'} {said(at)}"
     return format_html(
         '<line class="moment" data-kind="{0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/>'
         '<text class="moment" data-kind="{0}" x="{1}" y="{4}">{5}</text>',

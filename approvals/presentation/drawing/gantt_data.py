@@ -14,12 +14,9 @@ Other names are ignored. Data of another shape give a sentence, which is shown i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
-
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.presentation.text import untrusted
 
@@ -27,7 +24,7 @@ Number = int | float
 
 MOST_OPERATIONS, MOST_MACHINES, LATEST = 3_000, 150, 10**12
 NAME = 14  # characters of a machine's name
-CHANGES = {0: "", 1: gettext_lazy("another time"), 2: gettext_lazy("another order")}
+CHANGES = {0: "", 1: "another time", 2: "another order"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,23 +75,23 @@ def read(data: Any) -> Schedule | str:
     try:
         return _read(data)
     except _Malformed as wrong:
-        words = _("This chart cannot be drawn: %(reason)s. What is there stands in the saved state below.")
-        return words % {"reason": wrong.said}
+        words = f"This chart cannot be drawn: {wrong.said}. What is there stands in the saved state below."
+        return words
 
 
 def _read(data: Any) -> Schedule:
     if not isinstance(data, dict):
-        raise _Malformed(_("its data is no object"))
+        raise _Malformed("its data is no object")
     names = _names(data.get("machines"))
     rows = _rows(data.get("operations"), "operations", 6)
     operations = [_operation(row, number, len(names)) for number, row in enumerate(rows, 1)]
     downtimes = []
     for number, (machine, start, end) in enumerate(_rows(data.get("downtimes", []), "downtimes", 3), 1):
-        where = {"row": number, "rows": "downtimes"}
+        where = f"row {number} of its downtimes"
         downtimes.append((_index(machine, len(names), where), *_stretch(start, end, where)))
     now = data.get("now")
     if now is not None and not _is_moment(now):
-        raise _Malformed(_("its “now” is no moment"))
+        raise _Malformed("its “now” is no moment")
     return Schedule(names=names, operations=operations, downtimes=downtimes, now=now)
 
 
@@ -104,30 +101,30 @@ def _names(machines: Any) -> list[str]:
     elif isinstance(machines, int) and not isinstance(machines, bool) and machines >= 0:
         found = [str(number) for number in range(min(machines, MOST_MACHINES + 1))]
     else:
-        raise _Malformed(_("it does not say how many machines there are"))
+        raise _Malformed("it does not say how many machines there are")
     if not 0 < len(found) <= MOST_MACHINES:
-        raise _Malformed(_("it has to have 1 to %(most)s machines") % {"most": MOST_MACHINES})
+        raise _Malformed(f"it has to have 1 to {MOST_MACHINES} machines")
     return found
 
 
 def _rows(value: Any, name: str, width: int) -> list[list[Any]]:
     if not isinstance(value, list):
-        raise _Malformed(_("its %(rows)s are no list") % {"rows": name})
+        raise _Malformed(f"its {name} are no list")
     if len(value) > MOST_OPERATIONS:
-        words = _("its %(count)s %(rows)s are more than the %(most)s that are drawn")
-        raise _Malformed(words % {"count": f"{len(value):,}", "rows": name, "most": f"{MOST_OPERATIONS:,}"})
+        words = f"its {len(value):,} {name} are more than the {MOST_OPERATIONS:,} that are drawn"
+        raise _Malformed(words)
     for number, row in enumerate(value, 1):
         if not isinstance(row, list) or len(row) != width:
-            words = _("row %(row)s of its %(rows)s does not hold %(width)s numbers")
-            raise _Malformed(words % {"row": number, "rows": name, "width": width})
+            words = f"row {number} of its {name} does not hold {width} numbers"
+            raise _Malformed(words)
     return value
 
 
 def _operation(row: Sequence[Any], number: int, machines: int) -> Operation:
-    where = {"row": number, "rows": "operations"}
+    where = f"row {number} of its operations"
     job, index, machine, start, end, moved = row
     if isinstance(moved, bool) or not isinstance(moved, int) or moved not in CHANGES:
-        raise _Malformed(_("row %(row)s of its %(rows)s has a mark that is none of 0, 1 and 2") % where)
+        raise _Malformed(f"{where} has a mark that is none of 0, 1 and 2")
     start, end = _stretch(start, end, where)
     return Operation(
         job=_index(job, LATEST, where),
@@ -139,16 +136,15 @@ def _operation(row: Sequence[Any], number: int, machines: int) -> Operation:
     )
 
 
-def _index(value: Any, limit: int, where: Mapping[str, object]) -> int:
+def _index(value: Any, limit: int, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < limit:
-        words = _("row %(row)s of its %(rows)s has a job, an operation or a machine that there is not")
-        raise _Malformed(words % where)
+        raise _Malformed(f"{where} has a job, an operation or a machine that there is not")
     return value
 
 
-def _stretch(start: Any, end: Any, where: Mapping[str, object]) -> tuple[Number, Number]:
+def _stretch(start: Any, end: Any, where: str) -> tuple[Number, Number]:
     if not _is_moment(start) or not _is_moment(end) or end < start:
-        raise _Malformed(_("row %(row)s of its %(rows)s has no start and end in this order") % where)
+        raise _Malformed(f"{where} has no start and end in this order")
     return start, end
 
 

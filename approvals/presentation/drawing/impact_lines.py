@@ -9,10 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-
-from approvals.english import listed, quoted
+from approvals.english import listed, plural, quoted
 from approvals.impact.result import ChildVerdict, Impact, ImpactRow, ImpactVerdict
 from checkpoints.runs.plans import in_words
 
@@ -41,11 +38,11 @@ def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLi
     found = [
         _run(impact, later=later),
         *_skipped(impact),
-        _may(impact, _("May run"), may_run_rows(impact)),
-        _may(impact, _("May ask"), may_ask_rows(impact)),
+        _may(impact, "May run", may_run_rows(impact)),
+        _may(impact, "May ask", may_ask_rows(impact)),
         _keep(impact, at_gate=at_gate),
-        _undo(impact, _("Undone"), impact.undone),
-        _undo(impact, _("May be undone"), impact.may_undone),
+        _undo(impact, "Undone", impact.undone),
+        _undo(impact, "May be undone", impact.may_undone),
         _oneway(impact),
         _inside(impact),
         *_children(impact),
@@ -57,25 +54,25 @@ def lines_of(impact: Impact, *, later: bool, at_gate: bool) -> Iterator[ImpactLi
 def _run(impact: Impact, *, later: bool) -> ImpactLine:
     """Say what certainly runs, how long it took last time, and which step asks then."""
     if not impact.will:
-        nothing = _("The run ends") if impact.ends else _("Nothing is certain to run")
+        nothing = "The run ends" if impact.ends else "Nothing is certain to run"
         if impact.asks:
-            nothing = _("%(question)s first") % {"question": asks_then(impact)}
-        return ImpactLine(effect="run", title=_("Runs nothing"), said=nothing[:1].upper() + nothing[1:])
-    then = _("then the run ends") if impact.ends else ""
+            nothing = f"{asks_then(impact)} first"
+        return ImpactLine(effect="run", title="Runs nothing", said=nothing[:1].upper() + nothing[1:])
+    then = "then the run ends" if impact.ends else ""
     if impact.asks:
-        then = _("then %(question)s") % {"question": asks_then(impact)}
+        then = f"then {asks_then(impact)}"
     said = ", ".join(filter(None, [_about(impact.will), then]))
     return ImpactLine(
-        effect="run", title=_("Runs later") if later else _("Runs"), names=impact.called(impact.will), said=said
+        effect="run", title="Runs later" if later else "Runs", names=impact.called(impact.will), said=said
     )
 
 
 def _skipped(impact: Impact) -> list[ImpactLine]:
     """List the skipped effects, a line for each reason."""
-    words = {"reject": _("rejected"), "respond": _("answered instead"), "later": _("left for later")}
+    words = {"reject": "rejected", "respond": "answered instead", "later": "left for later"}
     by_why = {row.why: [each for each in impact.skipped if each.why == row.why] for row in impact.skipped}
     return [
-        ImpactLine(effect="skip", title=_("Skipped"), names=impact.called(rows), said=words.get(why, why))
+        ImpactLine(effect="skip", title="Skipped", names=impact.called(rows), said=words.get(why, why))
         for why, rows in by_why.items()
     ]
 
@@ -84,9 +81,9 @@ def asks_then(impact: Impact) -> str:
     """Say which step certainly asks; for another run's effect, what it asks."""
     origin = next((row.origin for row in impact.asking if row.why == "takeover" and row.step == impact.asks), 0)
     if origin:
-        words = _("you are asked whether to reuse what R-%(run)s already did in “%(step)s”")
-        return words % {"run": origin, "step": impact.title_of(impact.asks)}
-    return _("“%(step)s” asks") % {"step": impact.title_of(impact.asks)}
+        words = f"you are asked whether to reuse what R-{origin} already did in “{impact.title_of(impact.asks)}”"
+        return words
+    return f"“{impact.title_of(impact.asks)}” asks"
 
 
 def may_run_rows(impact: Impact) -> list[ImpactRow]:
@@ -110,18 +107,18 @@ def _may(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | 
 def _depends(impact: Impact, rows: Sequence[ImpactRow]) -> str:
     """Say what decides whether these steps run, or ask: earlier steps, or people at other gates."""
     on = {step for row in rows for step in row.on}
-    gates = {"gates": quoted([impact.title_of(gate) for gate in impact.beside if gate in on])}
+    gates = quoted([impact.title_of(gate) for gate in impact.beside if gate in on])
     if on.isdisjoint(impact.beside):
-        return _("decided by earlier steps") if on else ""
+        return "decided by earlier steps" if on else ""
     if on.issubset(impact.beside):
-        return _("depends on the decision at %(gates)s") % gates
-    return _("depends on earlier steps and on the decision at %(gates)s") % gates
+        return f"depends on the decision at {gates}"
+    return f"depends on earlier steps and on the decision at {gates}"
 
 
 def _about(rows: Sequence[ImpactRow]) -> str:
     """Say how long the last runs of these steps took."""
     took = sum((row.took for row in rows if row.took), timedelta())
-    return _("about %(time)s") % {"time": lasting(took)} if took >= timedelta(seconds=1) else ""
+    return f"about {lasting(took)}" if took >= timedelta(seconds=1) else ""
 
 
 def _keep(impact: Impact, *, at_gate: bool) -> ImpactLine | None:
@@ -133,23 +130,23 @@ def _keep(impact: Impact, *, at_gate: bool) -> ImpactLine | None:
     if alike or len(titles) > KEPT_NAMES:
         count = len(impact.stands)
         if alike:
-            words = ngettext("%(count)s finished step is kept", "%(count)s finished steps are kept", count)
+            words = f"{count:,} finished step is kept" if count == 1 else f"{count:,} finished steps are kept"
         else:
-            words = ngettext(
-                "%(count)s finished step is kept, up to “%(last)s”",
-                "%(count)s finished steps are kept, up to “%(last)s”",
-                count,
+            words = (
+                f"{count:,} finished step is kept, up to “{titles[-1]}”"
+                if count == 1
+                else f"{count:,} finished steps are kept, up to “{titles[-1]}”"
             )
-        said = words % {"count": f"{count:,}", "last": titles[-1]}
-        return ImpactLine(effect="reuse", title=_("Kept"), said=said)
-    return ImpactLine(effect="reuse", title=_("Kept"), names=titles)
+        said = words
+        return ImpactLine(effect="reuse", title="Kept", said=said)
+    return ImpactLine(effect="reuse", title="Kept", names=titles)
 
 
 def _undo(impact: Impact, title: str, rows: Sequence[ImpactRow]) -> ImpactLine | None:
     if not rows:
         return None
     may = any(row.verdict is ImpactVerdict.MAY_UNDONE for row in rows)
-    said = _("unless the run arrives at exactly the same again") if may else ""
+    said = "unless the run arrives at exactly the same again" if may else ""
     return ImpactLine(effect="undo", title=title, names=impact.called(rows), said=said)
 
 
@@ -159,10 +156,10 @@ def _oneway(impact: Impact) -> ImpactLine | None:
     found = tuple(dict.fromkeys([*left, *impact.called(impact.final)]))
     if not found:
         return None
-    said = _("Already done") if left else _("once done")
+    said = "Already done" if left else "once done"
     if left and impact.final:
-        said = _("What was done stays done. What runs now cannot be undone either")
-    return ImpactLine(effect="oneway", title=_("Cannot be undone"), names=found, said=said)
+        said = "What was done stays done. What runs now cannot be undone either"
+    return ImpactLine(effect="oneway", title="Cannot be undone", names=found, said=said)
 
 
 def _inside(impact: Impact) -> ImpactLine | None:
@@ -170,35 +167,32 @@ def _inside(impact: Impact) -> ImpactLine | None:
     if not impact.inside:
         return None
     names = tuple(dict.fromkeys(name for each in impact.inside for name in each.tools))
-    words = ngettext(
-        "Called inside checkpoint %(places)s: nothing undoes that, and it may happen again",
-        "Called inside checkpoints %(places)s: nothing undoes that, and it may happen again",
-        len(impact.inside),
-    )
     places = listed(_first([str(each.checkpoint) for each in impact.inside]))
-    return ImpactLine(effect="oneway", title=_("Tools stay done"), names=_first(names), said=words % {"places": places})
+    where = f"{plural(len(impact.inside), 'checkpoint')} {places}"
+    words = f"Called inside {where}: nothing undoes that, and it may happen again"
+    return ImpactLine(effect="oneway", title="Tools stay done", names=_first(names), said=words)
 
 
 def _children(impact: Impact) -> list[ImpactLine]:
     """Say what becomes of the runs that this one started."""
     lines = []
     for fate, effect, title, what in (
-        (ChildVerdict.STANDS, "reuse", _("Children kept"), ""),
-        (ChildVerdict.MAY_UNDONE, "undo", _("Children"), _("taken over if the same is started again, else undone")),
-        (ChildVerdict.UNDONE, "undo", _("Children undone"), ""),
-        (ChildVerdict.CANCELLED, "undo", _("Children cancelled"), ""),
-        (ChildVerdict.READ, "reuse", _("Children"), _("their results are read if the same is started again")),
-        (ChildVerdict.ANEW, "run", _("Children"), _("started anew if the run comes to them again")),
+        (ChildVerdict.STANDS, "reuse", "Children kept", ""),
+        (ChildVerdict.MAY_UNDONE, "undo", "Children", "taken over if the same is started again, else undone"),
+        (ChildVerdict.UNDONE, "undo", "Children undone", ""),
+        (ChildVerdict.CANCELLED, "undo", "Children cancelled", ""),
+        (ChildVerdict.READ, "reuse", "Children", "their results are read if the same is started again"),
+        (ChildVerdict.ANEW, "run", "Children", "started anew if the run comes to them again"),
     ):
         found = [child for child in impact.children if child.fate is fate]
         names = _first([f"R-{child.run}" for child in found])
         undone = dict.fromkeys(step for child in found for step in child.undone)
-        back = f"{_('which undoes') if what else _('undoes')} {quoted(map(in_words, undone))}" if undone else ""
+        back = f"{'which undoes' if what else 'undoes'} {quoted(map(in_words, undone))}" if undone else ""
         said = ", ".join(filter(None, [what, back]))
         lines += [ImpactLine(effect=effect, title=title, names=names, said=said)] if found else []
-    for ended, title in ((False, _("Cannot be undone")), (True, _("Stays done"))):
+    for ended, title in ((False, "Cannot be undone"), (True, "Stays done")):
         stays = [
-            _("%(step)s of R-%(run)s") % {"step": in_words(step), "run": child.run}
+            f"{in_words(step)} of R-{child.run}"
             for child in impact.children
             for step in child.cannot
             if (child.fate is ChildVerdict.CANCELLED) == ended
@@ -208,11 +202,11 @@ def _children(impact: Impact) -> list[ImpactLine]:
 
 
 def _deadline(impact: Impact) -> ImpactLine | None:
-    said = _("It has passed. This removes it, so that the run may go on")
-    return ImpactLine(effect="clock", title=_("Deadline"), said=said) if impact.deadline else None
+    said = "It has passed. This removes it, so that the run may go on"
+    return ImpactLine(effect="clock", title="Deadline", said=said) if impact.deadline else None
 
 
 def _first(names: Sequence[str]) -> tuple[str, ...]:
     """Return the first names, and how many more there are."""
-    more = [_("%(count)s more") % {"count": len(names) - KEPT_NAMES}] if len(names) > KEPT_NAMES else []
+    more = [f"{len(names) - KEPT_NAMES} more"] if len(names) > KEPT_NAMES else []
     return (*names[:KEPT_NAMES], *more)

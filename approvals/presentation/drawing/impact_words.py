@@ -14,10 +14,8 @@ from threading import RLock
 from cachetools import LRUCache, cached
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, gettext_lazy, ngettext
-from django.utils.translation import gettext as _
 
-from approvals.english import listed, quoted
+from approvals.english import listed, plural, quoted
 from approvals.impact.result import Impact, ImpactVerdict
 from approvals.presentation.gate_facts.agreement import Agreement
 from approvals.presentation.text import size_limit, untrusted
@@ -29,11 +27,11 @@ from .repeats import RepeatBox
 DRAWN = 1_000_000  # characters of lines as HTML that a process caches
 # Choice that approves -> heading.
 HEADINGS = {
-    "approve": gettext_lazy("If you approve as proposed"),
-    "edit": gettext_lazy("If you approve with your edit"),
-    "each": gettext_lazy("If you send these verdicts"),
-    "override": gettext_lazy("If you replace the result with this"),
-    "answer": gettext_lazy("If you send this answer"),
+    "approve": "If you approve as proposed",
+    "edit": "If you approve with your edit",
+    "each": "If you send these verdicts",
+    "override": "If you replace the result with this",
+    "answer": "If you send this answer",
 }
 
 
@@ -53,7 +51,7 @@ class WordedImpact:
     @property
     def listing(self) -> SafeString:
         """Return the rows as HTML: the ways back of one gate, and the pages of its readers, have most in common."""
-        return _drawn(self.rows, get_language())[0]
+        return _drawn(self.rows)[0]
 
     @property
     def track(self) -> SafeString:
@@ -62,7 +60,7 @@ class WordedImpact:
 
 
 @cached(LRUCache(DRAWN, itemgetter(1)), lock=RLock())
-def _drawn(rows: Sequence[ImpactLine], language: str | None) -> tuple[SafeString, int]:
+def _drawn(rows: Sequence[ImpactLine]) -> tuple[SafeString, int]:
     before = size_limit.asked()
     html = render_to_string("approvals/impact/rows.html", {"rows": rows})
     return html, len(html) if size_limit.asked() == before else DRAWN + 1  # marks are drawn as the page has room
@@ -93,17 +91,17 @@ def approval(
     made = drawn(impact, str(HEADINGS[choice]), people=people, later=left > 0)
     if not elsewhere:
         return made
-    calls = ImpactLine(effect="run", title=_("The agent calls"), names=elsewhere, said=_("in its own program"))
+    calls = ImpactLine(effect="run", title="The agent calls", names=elsewhere, said="in its own program")
     return replace(made, rows=(calls, *(row for row in made.rows if row.effect != "run")))
 
 
 def stop(impact: Impact, agreement: Agreement) -> WordedImpact:
     """Draw a rejection that ends the run."""
-    made = drawn(impact, _("If you stop the run"), people=_rejecting(agreement, ""))
-    first = ImpactLine(effect="run", title=_("Runs nothing"), said=_("The run stops as rejected"))
+    made = drawn(impact, "If you stop the run", people=_rejecting(agreement, ""))
+    first = ImpactLine(effect="run", title="Runs nothing", said="The run stops as rejected")
     done = [row for row in impact.kept if row.kind == "effect"]
-    said = _("Already done; this does not undo it")
-    stays = ImpactLine(effect="oneway", title=_("Stays done"), names=impact.called(done), said=said)
+    said = "Already done; this does not undo it"
+    stays = ImpactLine(effect="oneway", title="Stays done", names=impact.called(done), said=said)
     rest = [row for row in made.rows if row.effect in ("undo", "oneway", "people")]
     return WordedImpact(
         heading=made.heading, rows=(first, *([stays] if done else []), *rest), marks=(*made.marks, *["ahead"] * 2)
@@ -112,10 +110,8 @@ def stop(impact: Impact, agreement: Agreement) -> WordedImpact:
 
 def back(impact: Impact, step: str, agreement: Agreement) -> WordedImpact:
     """Draw a rejection that sends the run back to `step` with feedback."""
-    closes = _rejecting(agreement, _("The agent gets your feedback"))
-    return drawn(
-        impact, _("If you send it back to “%(step)s”") % {"step": impact.title_of(step)}, people=closes, at_gate=False
-    )
+    closes = _rejecting(agreement, "The agent gets your feedback")
+    return drawn(impact, f"If you send it back to “{impact.title_of(step)}”", people=closes, at_gate=False)
 
 
 def _rejecting(agreement: Agreement, said: str) -> ImpactLine:
@@ -123,33 +119,30 @@ def _rejecting(agreement: Agreement, said: str) -> ImpactLine:
     left = agreement.left_to_reject()
     if not left:
         return ImpactLine(effect="people", title=_closes(agreement.window), said=said)
-    counts = {"number": agreement.denials - left, "needed": agreement.denials, "left": left}
-    words = ngettext(
-        "Yours is rejection %(number)s of %(needed)s. The gate stays open until one more person rejects",
-        "Yours is rejection %(number)s of %(needed)s. The gate stays open until %(left)s more people reject",
-        left,
-    )
-    return ImpactLine(effect="people", title=_("%(number)s of %(needed)s") % counts, said=words % counts)
+    number = f"{agreement.denials - left} of {agreement.denials}"
+    people = "one more person rejects" if left == 1 else f"{left} more people reject"
+    words = f"Yours is rejection {number}. The gate stays open until {people}"
+    return ImpactLine(effect="people", title=number, said=words)
 
 
 def _closes(window: timedelta | None) -> str:
-    return _("Closes after %(time)s") % {"time": times.remaining(window)} if window else _("Closes immediately")
+    return f"Closes after {times.remaining(window)}" if window else "Closes immediately"
 
 
 def expiry(impact: Impact) -> str:
     """Say in one sentence what follows after the deadline."""
     will, may_run, may_ask = map(impact.called, (impact.will, may_run_rows(impact), may_ask_rows(impact)))
     said = [
-        _which(will, ngettext("%(steps)s runs", "%(steps)s run", len(will))),
-        _which(may_run, ngettext("%(steps)s may run", "%(steps)s may run", len(may_run))),
+        _which(will, "runs", "run"),
+        _which(may_run, "may run"),
         *_undone(impact),
-        _which(may_ask, ngettext("%(steps)s may ask", "%(steps)s may ask", len(may_ask))),
+        _which(may_ask, "may ask"),
         asks_then(impact) if impact.asks else "",
     ]
     happens = [each for each in said if each]
     if not happens:
-        return _("After that the gate expires and nothing is done")
-    return _("After that the gate expires: %(happens)s") % {"happens": listed(happens)}
+        return "After that the gate expires and nothing is done"
+    return f"After that the gate expires: {listed(happens)}"
 
 
 def undone(impact: Impact) -> str:
@@ -160,30 +153,27 @@ def undone(impact: Impact) -> str:
 def _undone(impact: Impact) -> tuple[str, str]:
     sure, perhaps = impact.called(impact.undone), impact.called(impact.may_undone)
     return (
-        _which(sure, ngettext("%(steps)s is undone", "%(steps)s are undone", len(sure))),
-        _which(perhaps, ngettext("%(steps)s may be undone", "%(steps)s may be undone", len(perhaps))),
+        _which(sure, "is undone", "are undone"),
+        _which(perhaps, "may be undone"),
     )
 
 
-def _which(steps: Sequence[str], words: str) -> str:
-    return words % {"steps": quoted(steps)} if steps else ""
+def _which(steps: Sequence[str], does: str, do: str = "") -> str:
+    return f"{quoted(steps)} {plural(len(steps), does, do or does)}" if steps else ""
 
 
 def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = False) -> ImpactLine:
     """Say which of the needed votes this one is."""
-    counts = {"number": agreement.quorum - max(left, 0), "needed": agreement.quorum, "left": left}
-    title = _("%(number)s of %(needed)s") % counts
-    said = _("Yours is the last approval needed: it takes effect immediately")
+    title = f"{agreement.quorum - max(left, 0)} of {agreement.quorum}"
+    said = "Yours is the last approval needed: it takes effect immediately"
     if agreement.window:
-        words = _("Yours is the last approval needed: it takes effect after %(time)s, and can be undone until then")
-        said = words % {"time": times.remaining(agreement.window)}
-    if left > 0:
-        words = ngettext(
-            "Yours is approval %(number)s of %(needed)s. Nothing runs until one more person approves",
-            "Yours is approval %(number)s of %(needed)s. Nothing runs until %(left)s more people approve",
-            left,
+        said = (
+            "Yours is the last approval needed: it takes effect after "
+            f"{times.remaining(agreement.window)}, and can be undone until then"
         )
-        said = words % counts
+    if left > 0:
+        people = "one more person approves" if left == 1 else f"{left} more people approve"
+        said = f"Yours is approval {title}. Nothing runs until {people}"
     if left > 0 and (then := agreement.then_asked(current=not edited)):
         said = f"{said}. {then}"
     if edited and agreement.names:
@@ -193,18 +183,18 @@ def _agreeing(agreement: Agreement, *, left: int, edited: bool, answer: bool = F
 
 def _cancels(names: Sequence[str], *, answer: bool) -> str:
     if answer:
-        words = ngettext(
-            "Your answer cancels the approval of %(names)s, who must approve again",
-            "Your answer cancels the approvals of %(names)s, who must approve again",
-            len(names),
+        words = (
+            f"Your answer cancels the approval of {listed(names)}, who must approve again"
+            if len(names) == 1
+            else f"Your answer cancels the approvals of {listed(names)}, who must approve again"
         )
     else:
-        words = ngettext(
-            "Your edit cancels the approval of %(names)s, who must approve again",
-            "Your edit cancels the approvals of %(names)s, who must approve again",
-            len(names),
+        words = (
+            f"Your edit cancels the approval of {listed(names)}, who must approve again"
+            if len(names) == 1
+            else f"Your edit cancels the approvals of {listed(names)}, who must approve again"
         )
-    return words % {"names": listed(names)}
+    return words
 
 
 def _marks(impact: Impact, *, later: bool, at_gate: bool) -> tuple[str, ...]:

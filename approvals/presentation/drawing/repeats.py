@@ -8,7 +8,6 @@ from datetime import datetime
 from itertools import groupby
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.consequences import sentences
 from approvals.impact.result import Repeat
@@ -49,5 +48,5 @@ def moment(at: datetime | None) -> str:
         return ""
     today = timezone.localtime(at).date() == timezone.localtime().date()
     if today:
-        return _("at %(time)s") % {"time": say(at, "clock")}
-    return _("on %(moment)s") % {"moment": say(at, "moment")}
+        return f"at {say(at, 'clock')}"
+    return f"on {say(at, 'moment')}"

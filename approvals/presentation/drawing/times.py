@@ -7,24 +7,24 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.html import escape
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+
+from approvals.english import counted
 
 
 def lasting(span: timedelta) -> str:
     """Write a duration: `9 s`, `25 min`, `1 h 8 min`, `3 days`."""
     seconds = max(int(span.total_seconds()), 0)
     if seconds < 60:
-        return _("%(seconds)s s") % {"seconds": seconds}
+        return f"{seconds} s"
     minutes = seconds // 60
     if minutes < 60:
-        return _("%(minutes)s min") % {"minutes": minutes}
+        return f"{minutes} min"
     if minutes < 48 * 60:
         hours, rest = divmod(minutes, 60)
-        words = _("%(hours)s h %(minutes)s min") if rest and hours < 10 else _("%(hours)s h")
-        return words % {"hours": hours, "minutes": rest}
+        words = f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
+        return words
     days = minutes // (24 * 60)
-    return ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
+    return counted(days, "day")
 
 
 def remaining(span: timedelta) -> str:
@@ -33,8 +33,8 @@ def remaining(span: timedelta) -> str:
     if minutes >= 60:
         return lasting(span)
     if not minutes:
-        return _("%(seconds)s s") % {"seconds": seconds}
-    return _("%(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": seconds}
+        return f"{seconds} s"
+    return f"{minutes} min {seconds} s"
 
 
 def element(moment: datetime | None, style: str = "clock") -> SafeString:
@@ -54,9 +54,9 @@ def say(moment: datetime, style: str, *, now: datetime | None = None) -> str:
     if style == "ago":
         return lasting(now - moment)
     if style == "until":
-        return _("in %(time)s") % {"time": lasting(moment - now)} if moment > now else _("overdue")
+        return f"in {lasting(moment - now)}" if moment > now else "overdue"
     if style == "countdown":
-        return _("in %(time)s") % {"time": remaining(moment - now)} if moment > now else _("now")
+        return f"in {remaining(moment - now)}" if moment > now else "now"
     here, today = timezone.localtime(moment), timezone.localtime(now).date()
     zone = "" if timezone.get_current_timezone() != timezone.get_default_timezone() else " UTC"
     if style == "moment" or here.date() != today:

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from approvals.english import listed
+from approvals.english import counted, listed
 from approvals.models import Decision, Gate, Proposal
 from approvals.policy import authority, authorship, enough_reviewers, required, tally
 from approvals.policy.authority import Seat
@@ -89,7 +87,7 @@ class Agreement:
 
     @property
     def needed(self) -> str:
-        return ngettext("%(count)s approval needed", "%(count)s approvals needed", self.quorum) % {"count": self.quorum}
+        return f"{counted(self.quorum, 'approval')} needed"
 
     def left(self, *, current: bool) -> int:
         """Return how many more people have to approve after the reader; not `current`: after their edit."""
@@ -216,14 +214,14 @@ def voice(decision: Decision, *, user: User, current: int) -> VoteLine:
 
 def _lapse(decision: Decision, current: int) -> str:
     earlier = decision.proposal.number != current
-    return _("For an earlier version; not counted") if earlier else _("Not counted any more; may approve again")
+    return "For an earlier version; not counted" if earlier else "Not counted any more; may approve again"
 
 
 def _words(decision: Decision) -> str:
     """Describe a decision in a word; for several actions, count each verdict."""
     if decision.verdict == Decision.Verdict.ANSWER:
         answer = decision.proposal.card.label_of(decision.proposal.content["answer"])
-        return _("Answered “%(answer)s”") % {"answer": answer}
+        return f"Answered “{answer}”"
     if decision.verdict != Decision.Verdict.MIXED:
         return str(decision.get_verdict_display())
     return outcomes.counted(list(decision.by_action.values())).capitalize()
@@ -236,17 +234,17 @@ def reviewers(gate: Gate, needs: Requirements) -> str:
         said = [stage_words.chain(needs.stages, Names.of(policy))]
     else:
         named = [actors.of_user(each).name for each in policy.named if each.pk in needs.people]
-        teams = _(" or ").join(group.name for group in policy.reviewers if group.pk in needs.teams)
-        said = [_("anyone who may decide in %(teams)s") % {"teams": teams}] if teams else []
-        said = [_(" or ").join([*said, *named])]
+        teams = " or ".join(group.name for group in policy.reviewers if group.pk in needs.teams)
+        said = [f"anyone who may decide in {teams}"] if teams else []
+        said = [" or ".join([*said, *named])]
     if policy.separation:
-        said.append(_("not the person who started it or owns its token"))
+        said.append("not the person who started it or owns its token")
         if wrote := authorship.authors_of(gate):
             people = actors.names(f"user:{each}" for each in wrote).values()
-            said[-1] += _(", nor %(people)s, who wrote part of it") % {"people": listed(sorted(people))}
+            said[-1] += f", nor {listed(sorted(people))}, who wrote part of it"
     if needs.step_up:
         by_passkey = policy.step_up_method == policy.StepUpMethod.PASSKEY
-        said.append(_("passkey required") if by_passkey else _("confirmation required"))
+        said.append("passkey required" if by_passkey else "confirmation required")
     if not policy.tokens_decide:
-        said.append(_("not by an API token"))
+        said.append("not by an API token")
     return "; ".join(said)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from num2words import num2words  # type: ignore[import-untyped]
 
+from approvals.english import counted
 from approvals.models import Gate, Outcome
 from approvals.presentation.text.exact_call import AT_GATE
 
@@ -51,10 +50,10 @@ def of_gate(gate: Gate, *, reader: User, heard: bool) -> GateAttempt | None:
     last = seen.filter(pk=gate.rejected_before_id or 0).first()
     same = last is None or not set(last.likeness).isdisjoint(gate.likeness)
     number = num2words(gate.attempt, to="ordinal" if gate.attempt <= IN_WORDS else "ordinal_num", lang="en")
-    often = ngettext("%(count)s time", "%(count)s times", rejected) % {"count": rejected}
+    often = counted(rejected, "time")
     return GateAttempt(
-        how="same" if same else "run", gate=last, heard=heard, times={1: _("once"), 2: _("twice")}.get(rejected, often),
-        title=_("%(number)s attempt") % {"number": number.capitalize()},
+        how="same" if same else "run", gate=last, heard=heard, times={1: "once", 2: "twice"}.get(rejected, often),
+        title=f"{number.capitalize()} attempt",
     )  # fmt: skip
 
 

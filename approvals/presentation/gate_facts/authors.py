@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.utils.translation import gettext as _
-
 from approvals.english import listed
 from approvals.gates import state_secrets
 from approvals.models import Gate
@@ -33,33 +31,29 @@ def changes(gate: Gate) -> list[str]:
         found = authorship.contributions(gate.run, gate.checkpoint, gate.step, before=gate.opened_at)
     except NoSuchCheckpoint:  # the gate is closed, and retention removed its state, and so what led there
         people = actors.names(f"user:{each}" for each in wrote)
-        return [_("%(person)s changed the run before") % {"person": people[f"user:{each}"]} for each in wrote]
+        return [f"{people[f'user:{each}']} changed the run before" for each in wrote]
     names = actors.names(f"user:{each.person}" for each in found)
     said = [_sentence(each, names[f"user:{each.person}"], own=gate.run_id) for each in found]
     return list(filter(None, said))
 
 
 def _sentence(what: Contribution, person: str, *, own: int) -> str:
-    words = {"person": person, "run": f"R-{what.run}", "at": what.at, "gate": what.gate, "name": what.name}
+    run = f"R-{what.run}"
     if what.what == authorship.STARTED:
-        return _("%(person)s started %(run)s, from which this comes") % words
+        return f"{person} started {run}, from which this comes"
     if what.what == authorship.SIGNALLED:
-        return _("%(person)s sent the signal “%(name)s”") % words
+        return f"{person} sent the signal “{what.name}”"
     if what.what == authorship.ANSWERED:
-        return _("%(person)s answered or edited gate %(gate)s") % words
+        return f"{person} answered or edited gate {what.gate}"
     if what.what == authorship.WORKED:
-        return _("A program of %(person)s worked on %(run)s") % words
+        return f"A program of {person} worked on {run}"
     changed = _changed(what) if what.saved else []
     if what.what == authorship.FORKED:
         if not changed:
-            return "" if what.run == own else _("%(person)s forked %(run)s, from which this comes") % words
-        return _("%(person)s changed %(changed)s at checkpoint %(at)s for the fork %(run)s") % {
-            **words, "changed": listed(changed)
-        }  # fmt: skip
-    words["changed"] = listed(changed) or _("the state")
-    if what.run == own:
-        return _("%(person)s changed %(changed)s at checkpoint %(at)s") % words
-    return _("%(person)s changed %(changed)s at checkpoint %(at)s of %(run)s") % words
+            return "" if what.run == own else f"{person} forked {run}, from which this comes"
+        return f"{person} changed {listed(changed)} at checkpoint {what.at} for the fork {run}"
+    where = f"checkpoint {what.at}" if what.run == own else f"checkpoint {what.at} of {run}"
+    return f"{person} changed {listed(changed) or 'the state'} at {where}"
 
 
 def _changed(what: Contribution) -> Sequence[str]:
@@ -75,17 +69,15 @@ def _changed(what: Contribution) -> Sequence[str]:
     veil = state_secrets.of_plan(what.run, Plan.objects.get(pk=saved.plan_id))
     rows = veil.rows(patch.changes(before, after))
     named = [_row(each) for each in rows[:MOST]]
-    return [*named, _("%(count)s more") % {"count": len(rows) - MOST}] if len(rows) > MOST else named
+    return [*named, f"{len(rows) - MOST} more"] if len(rows) > MOST else named
 
 
 def _row(row: dict[str, object]) -> str:
-    words = {"place": exact_call.dotted(str(row["pointer"]))}
-    words |= {side: _value(row[side]) for side in ("before", "after") if side in row}
-    if "before" in words and "after" in words:
-        return _("%(place)s from %(before)s to %(after)s") % words
-    if "after" in words:
-        return _("%(place)s to %(after)s") % words
-    return _("%(place)s, which was %(before)s and is gone") % words
+    place = exact_call.dotted(str(row["pointer"]))
+    before, after = (_value(row[side]) if side in row else "" for side in ("before", "after"))
+    if before and after:
+        return f"{place} from {before} to {after}"
+    return f"{place} to {after}" if after else f"{place}, which was {before} and is gone"
 
 
 def _value(value: object) -> str:

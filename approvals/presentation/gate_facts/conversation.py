@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext_lazy as _
 
 from approvals.gates import questions, thread
 from approvals.gates.thread import HERE, SHOWN, ThreadEvent
@@ -18,11 +17,11 @@ from approvals.models import Gate
 from checkpoints import actors
 
 HOW = {
-    "approve": _("reviewer, approved"),
-    "edit": _("reviewer, approved with an edit"),
-    "reject": _("reviewer, rejected"),
-    "answer": _("reviewer, answered"),
-    "mixed": _("reviewer, decided action by action"),
+    "approve": "reviewer, approved",
+    "edit": "reviewer, approved with an edit",
+    "reject": "reviewer, rejected",
+    "answer": "reviewer, answered",
+    "mixed": "reviewer, decided action by action",
 }
 
 

@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.card import Card
 from approvals.consequences.outcome_fates import ASKED_AGAIN, STATES, OutcomeFate
 from approvals.english import listed, quoted
@@ -18,28 +15,28 @@ from checkpoints.values import json_pointer
 
 # State -> its words, the same behind a number, the status that colours it, its icon.
 RESULTS: Mapping[str, tuple[object, object, str, str]] = {
-    "waiting": (gettext_lazy("Not yet"), gettext_lazy("not yet"), "ahead", "clock"),
+    "waiting": ("Not yet", "not yet", "ahead", "clock"),
     "unreported": (
-        gettext_lazy("Not reported by its program yet"), gettext_lazy("not reported yet"), "ahead", "clock",
+        "Not reported by its program yet", "not reported yet", "ahead", "clock",
     ),
-    "stopped": (gettext_lazy("Not done: the run failed before"), gettext_lazy("not done"), "rejected", "x"),
-    "never": (gettext_lazy("Did not run: the run has ended"), gettext_lazy("did not run"), "expired", "x"),
+    "stopped": ("Not done: the run failed before", "not done", "rejected", "x"),
+    "never": ("Did not run: the run has ended", "did not run", "expired", "x"),
     "elsewhere": (
-        gettext_lazy("Did not run: the run went back to an earlier step"), gettext_lazy("did not run"), "expired",
+        "Did not run: the run went back to an earlier step", "did not run", "expired",
         "undo",
     ),
-    ASKED_AGAIN: (gettext_lazy("Not done, asked again"), gettext_lazy("asked again"), "open", "hold"),
-    "intended": (gettext_lazy("Under way"), gettext_lazy("under way"), "running", "play"),
-    "done": (gettext_lazy("Done"), gettext_lazy("done"), "approved", "check"),
-    "reused": (gettext_lazy("Done before; not repeated"), gettext_lazy("done before"), "approved", "check"),
-    "failed": (gettext_lazy("Failed: nothing was done"), gettext_lazy("failed"), "rejected", "x"),
-    "unknown": (gettext_lazy("Unknown: it may have happened"), gettext_lazy("unknown"), "open", "unknown"),
+    ASKED_AGAIN: ("Not done, asked again", "asked again", "open", "hold"),
+    "intended": ("Under way", "under way", "running", "play"),
+    "done": ("Done", "done", "approved", "check"),
+    "reused": ("Done before; not repeated", "done before", "approved", "check"),
+    "failed": ("Failed: nothing was done", "failed", "rejected", "x"),
+    "unknown": ("Unknown: it may have happened", "unknown", "open", "unknown"),
     "abandoned": (
-        gettext_lazy("Unknown; done again on a person's order"), gettext_lazy("unknown"), "open", "unknown",
+        "Unknown; done again on a person's order", "unknown", "open", "unknown",
     ),
-    "undoing": (gettext_lazy("Done; being undone"), gettext_lazy("being undone"), "open", "undo"),
-    "undone": (gettext_lazy("Done, and undone later"), gettext_lazy("undone"), "undone", "undo"),
-    "kept": (gettext_lazy("Done; the run went another way"), gettext_lazy("done"), "approved", "check"),
+    "undoing": ("Done; being undone", "being undone", "open", "undo"),
+    "undone": ("Done, and undone later", "undone", "undone", "undo"),
+    "kept": ("Done; the run went another way", "done", "approved", "check"),
 }  # fmt: skip
 
 
@@ -70,7 +67,7 @@ def describe_fate(fate: OutcomeFate | None, card: Card) -> FateWords | None:
         return None
     again = fate.again.pk if fate.again and fate.state == ASKED_AGAIN else 0
     why = why_again(fate, card) if again else ""
-    words = _("Asked again in gate %(gate)s") % {"gate": again} if again else str(RESULTS[fate.state][0])
+    words = f"Asked again in gate {again}" if again else str(RESULTS[fate.state][0])
     return FateWords(
         state=fate.state, words=": ".join(filter(None, [words, why])), again=again, why=why, open=fate.open,
         answered=bool(fate.again and fate.again.status != Gate.Status.OPEN),
@@ -81,14 +78,14 @@ def why_again(fate: OutcomeFate, card: Card) -> str:
     """Say why the same is asked again: which safety check failed, what changed, or that it failed; "" if unknown."""
     reopened = fate.reopened or {}
     if reopened.get("failed"):
-        return _("it failed")
+        return "it failed"
     rows = reopened.get("changes", [])
     seen = {json_pointer.tokens(row["pointer"])[0] for row in rows if row["of"] == "world"}
     checks = [each for each in card.preconditions if each.observes in seen]
     if checks:
         words = [" ".join(filter(None, each.around())).rstrip(" :.") for each in checks]
-        return _("%(checks)s no longer holds") % {"checks": quoted(words)}
-    return _("what would run has changed") if rows else ""
+        return f"{quoted(words)} no longer holds"
+    return "what would run has changed" if rows else ""
 
 
 def say_fate(fate: OutcomeFate, plan: PlanSpec, card: Card, *, checked: bool) -> str:
@@ -99,9 +96,9 @@ def say_fate(fate: OutcomeFate, plan: PlanSpec, card: Card, *, checked: bool) ->
     said = []
     for state, titles in by_state.items():
         if state == "waiting" and checked:
-            said.append(_("Next: %(steps)s, if the safety checks still hold.") % {"steps": quoted(titles)})
+            said.append(f"Next: {quoted(titles)}, if the safety checks still hold.")
         elif state == "waiting":
-            said.append(_("Next: %(steps)s.") % {"steps": quoted(titles)})
+            said.append(f"Next: {quoted(titles)}.")
         else:
             word = str(RESULTS[state][0])
             said.append(f"{quoted(titles)}: {word[:1].lower()}{word[1:]}.")

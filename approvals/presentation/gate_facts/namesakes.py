@@ -34,7 +34,7 @@ BETWEEN = 2  # other words that may stand among those of a name
 NEW_LINE = 1000  # places that a new line is away: more than any name has words
 _WORD = re.compile(r"[^\W_]+")
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,9}")
-_SMALL_CAPITAL = "LATIN LETTER SMALL CAPITAL "  # not translated: a name of Unicode
+_SMALL_CAPITAL = "LATIN LETTER SMALL CAPITAL "
 _DIGITS = {"0": "o", "1": "l"}  # that read as letters
 FOLDED = (  # characters that names are folded from, the commonest first, as each is looked for in this order
     (0x20, 0x7F), (0x300, 0x346), (0x430, 0x460), (0x400, 0x430), (0x370, 0x400), (0x80, 0x300), (0x346, 0x370),

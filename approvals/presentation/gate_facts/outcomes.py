@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.action import Action
 from approvals.consequences.outcome_fates import OutcomeFate
 from approvals.english import listed
@@ -20,7 +17,7 @@ from checkpoints.runs.plans import PlanSpec
 from . import fate_words
 from .fate_words import FateWords
 
-VERBS = {**dict(Outcome.Kind.choices), "mixed": gettext_lazy("Decided")}  # its actions are told one by one
+VERBS = {**dict(Outcome.Kind.choices), "mixed": "Decided"}  # its actions are told one by one
 ICONS = {
     "approved": "check",
     "edited": "pencil",
@@ -33,11 +30,11 @@ ICONS = {
 
 # Verdict on one action -> its result in a word, the state that colours it, its icon.
 DONE = {
-    "approve": gettext_lazy("approved"),
-    "edit": gettext_lazy("edited"),
-    "reject": gettext_lazy("rejected"),
-    "respond": gettext_lazy("answered"),
-    "later": gettext_lazy("left for later"),
+    "approve": "approved",
+    "edit": "edited",
+    "reject": "rejected",
+    "respond": "answered",
+    "later": "left for later",
 }
 STATES = {"approve": "approved", "edit": "edited", "reject": "rejected", "respond": "edited", "later": "open"}
 SIGNS = {"approve": "check", "edit": "pencil", "reject": "x", "respond": "reply", "later": "clock"}
@@ -83,11 +80,11 @@ class GateEnding:
 
     @property
     def words(self) -> str:
-        verb = str(VERBS.get(self.kind, _("Closed")))
+        verb = str(VERBS.get(self.kind, "Closed"))
         verb = counted([each.verdict for each in self.actions]).capitalize() if self.kind == "mixed" else verb
         if not self.by or self.kind in ("expired", "withdrawn"):
             return verb
-        return _("%(decided)s by %(people)s") % {"decided": verb, "people": self.by}
+        return f"{verb} by {self.by}"
 
 
 def ended(gate: Gate, plan: PlanSpec | None = None, *, fate: OutcomeFate | None) -> GateEnding:
@@ -148,18 +145,18 @@ def sentence(outcome: Outcome, plan: PlanSpec, fate: OutcomeFate | None) -> str:
     if fate and fate.grants:
         runs = fate_words.say_fate(fate, plan, outcome.proposal.card, checked=bool(outcome.counted))
     else:
-        runs = _("The run continues.")
+        runs = "The run continues."
     back = (
-        _("The run goes back to “%(step)s”, with the feedback.")
+        f"The run goes back to “{plan.title_of(outcome.back_to)}”, with the feedback."
         if outcome.words
-        else _("The run goes back to “%(step)s”, without feedback.")
-    ) % {"step": plan.title_of(outcome.back_to)}
+        else f"The run goes back to “{plan.title_of(outcome.back_to)}”, without feedback."
+    )
     return {
         "approved": runs,
-        "edited": f"{_('The edited values are used.')} {runs}",
+        "edited": f"{'The edited values are used.'} {runs}",
         "mixed": runs,
-        "answered": _("The agent continues with this answer."),
-        "rejected": back if outcome.then == "back" else _("The run stops."),
-        "expired": runs if outcome.to_run else _("Nobody answered in time, so nothing runs."),
-        "withdrawn": f"{_('Nothing runs.')} {outcome.words or _('This gate is no longer needed.')}",
+        "answered": "The agent continues with this answer.",
+        "rejected": back if outcome.then == "back" else "The run stops.",
+        "expired": runs if outcome.to_run else "Nobody answered in time, so nothing runs.",
+        "withdrawn": f"{'Nothing runs.'} {outcome.words or 'This gate is no longer needed.'}",
     }[outcome.kind]

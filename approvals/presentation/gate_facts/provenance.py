@@ -14,9 +14,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.cards.drawing import COMMAND
@@ -29,18 +26,18 @@ from . import unsupported
 
 PROGRAM, PLAN, TOOL, CALL = "program", "plan", "tool", "call"  # who says so; a call is the arguments that would run
 MARKS = {
-    "title": gettext_lazy("Title by %(agent)s"),
-    "summary": gettext_lazy("%(agent)s\u2019s words"),
-    "facts": gettext_lazy("The program %(agent)s says"),
-    "risk": gettext_lazy("says %(agent)s"),
-    "reasons": gettext_lazy("Reasons given by %(agent)s"),
-    "quotes": gettext_lazy("Quoted by %(agent)s"),
-    "action": gettext_lazy("%(agent)s calls it so"),
-    "undo": gettext_lazy("Can be undone, says %(agent)s"),
-    "before": gettext_lazy("Compared with what %(agent)s says was there"),
-    "unchanged": gettext_lazy("that %(agent)s calls unchanged"),
-    "command": gettext_lazy("What %(agent)s says of it"),
-    "files": gettext_lazy("Names and types of files are as %(agent)s sent them"),
+    "title": "Title by {agent}",
+    "summary": "{agent}\u2019s words",
+    "facts": "The program {agent} says",
+    "risk": "says {agent}",
+    "reasons": "Reasons given by {agent}",
+    "quotes": "Quoted by {agent}",
+    "action": "{agent} calls it so",
+    "undo": "Can be undone, says {agent}",
+    "before": "Compared with what {agent} says was there",
+    "unchanged": "that {agent} calls unchanged",
+    "command": "What {agent} says of it",
+    "files": "Names and types of files are as {agent} sent them",
 }
 FACTS = ("for_whom", "amount", "cost_of_delay", "resource")
 
@@ -91,30 +88,27 @@ class Provenance:
     @cached_property
     def marks(self) -> Mapping[str, str]:
         """Return the mark of each kind of part, by the names of MARKS; "" for what is said in our own voice."""
-        return {name: str(mark) % {"agent": self.agent} if self.outside else "" for name, mark in MARKS.items()}
+        return {name: mark.format(agent=self.agent) if self.outside else "" for name, mark in MARKS.items()}
 
     def risk_mark(self, card: Card) -> str:
         """Say who set a card's risk; "" where the plan of this server did."""
         if risk := card.registered_risk:
-            return _("at least %(risk)s, as the tool is registered") % {"risk": Gate.Risk(risk).label.lower()}
+            return f"at least {Gate.Risk(risk).label.lower()}, as the tool is registered"
         return self.marks["risk"]
 
     def reasons_mark(self, card: Card) -> str:
         """Say whose the reasons for a card's risk are; "" for this server's plan."""
         if not self.outside or card.registered_risk:
             return self.marks["reasons"]
-        names = {"agent": self.agent, "risk": Gate.Risk(card.risk).label.lower()}
-        return _("Why %(agent)s calls the risk %(risk)s") % names
+        return f"Why {self.agent} calls the risk {Gate.Risk(card.risk).label.lower()}"
 
     def namesake(self, name: str) -> str:
         """Mark a quote whose author is called as a person of this installation; "" for no `name`."""
         if not name:
             return ""
         if self.outside:
-            words = _("%(name)s has an account here. These words came from %(agent)s, not from that account.")
-        else:
-            words = _("%(name)s has an account here. These words are quoted from the saved state.")
-        return words % {"name": name, "agent": self.agent}
+            return f"{name} has an account here. These words came from {self.agent}, not from that account."
+        return f"{name} has an account here. These words are quoted from the saved state."
 
     def in_a_line(self, words: str, *, named: bool = True) -> str:
         """Return a title for a line of plain text, its mark first: a long title cannot push it out of sight.
@@ -123,8 +117,8 @@ class Provenance:
         """
         if not self.outside or not words:
             return words
-        says = self.marks["facts"] if named else _("An external program says")
-        return _("%(says)s: %(words)s") % {"says": says, "words": in_quotes(words, outside=True)}
+        says = self.marks["facts"] if named else "An external program says"
+        return f"{says}: {in_quotes(words, outside=True)}"
 
     def parts(self, card: Card, namesakes: Mapping[int, str]) -> Iterator[CardPart]:
         """Yield each part of a card that words are in. `namesakes`: number of a quote -> whose name it bears here."""

@@ -6,28 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
-
 from approvals.english import listed
 from approvals.models import Gate
 
 from .agreement import Agreement, VoteLine
 
 CLOSED_BY = timedelta(seconds=15)  # after the end of the window
-HEADS: Mapping[str, object] = {
-    "approved": gettext_lazy("Approved by %(people)s."),
-    "edited": gettext_lazy("Approved with an edit by %(people)s."),
-    "mixed": gettext_lazy("Decided action by action by %(people)s."),
-    "answered": gettext_lazy("Answered by %(people)s."),
-    "rejected": gettext_lazy("Rejected by %(people)s."),
+HEADS: Mapping[str, str] = {
+    "approved": "Approved",
+    "edited": "Approved with an edit",
+    "mixed": "Decided action by action",
+    "answered": "Answered",
+    "rejected": "Rejected",
 }
-SHORT: Mapping[str, object] = {  # without its people
-    "approved": gettext_lazy("Approved"),
-    "edited": gettext_lazy("Approved with an edit"),
-    "mixed": gettext_lazy("Decided"),
-    "answered": gettext_lazy("Answered"),
-    "rejected": gettext_lazy("Rejected"),
+SHORT: Mapping[str, str] = {  # without its people
+    "approved": "Approved",
+    "edited": "Approved with an edit",
+    "mixed": "Decided",
+    "answered": "Answered",
+    "rejected": "Rejected",
 }
 
 
@@ -45,7 +42,7 @@ class HeldDecision:
 
     @property
     def short(self) -> str:
-        return str(SHORT.get(self.kind, SHORT["mixed"]))
+        return SHORT.get(self.kind, SHORT["mixed"])
 
     @property
     def icon(self) -> str:
@@ -59,7 +56,7 @@ def held(gate: Gate, agreement: Agreement, *, then: str, now: datetime) -> HeldD
     kind = gate.settles_as
     state = "rejected" if kind == "rejected" else "approved"
     counting = [voice for voice in agreement.voices if voice.state == state]
-    words = str(HEADS.get(kind, HEADS["mixed"])) % {"people": listed(_names(counting))}
+    words = f"{HEADS.get(kind, HEADS['mixed'])} by {listed(_names(counting))}."
     return HeldDecision(
         kind=kind,
         words=words,
@@ -78,11 +75,11 @@ def short(gate: Gate) -> str:
 
 
 def _names(voices: Sequence[VoteLine]) -> list[str]:
-    return [_("you") for voice in voices if voice.you] + [voice.name for voice in voices if not voice.you]
+    return ["you" for voice in voices if voice.you] + [voice.name for voice in voices if not voice.you]
 
 
 def _rejection(agreement: Agreement) -> str:
     voice = next((each for each in reversed(agreement.voices) if each.state == "rejected"), None)
     if voice and voice.back_to:
-        return _("The agent tries again")
-    return _("The gate closes as rejected")
+        return "The agent tries again"
+    return "The gate closes as rejected"

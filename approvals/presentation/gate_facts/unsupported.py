@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.card import Card
 from approvals.presentation.text.exact_call import (
     AT_GATE,
@@ -58,9 +56,8 @@ IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]){10,30}\b")
 class _Said:
     """One text of a program about its request."""
 
-    where: str  # the beginning of the sentence, with %(quote)s for the quote
+    where: str  # what follows its quote in a sentence: ` in the title`
     text: str
-    number: int = 0  # of the action
 
 
 def found(card: Card) -> list[str]:
@@ -71,7 +68,7 @@ def found(card: Card) -> list[str]:
     try:
         known = leaves(*running, masked=AT_GATE)
     except TooMany:
-        return [_("There are too many arguments to compare the title with: read what would run.")]
+        return ["There are too many arguments to compare the title with: read what would run."]
     paid = [leaf for action in running for leaf in money(leaf for leaf in known if leaf.action is action)]
     told: dict[str, str] = {}  # quote -> sentence, so that each quote is reported once
     for said in _said(card):
@@ -82,21 +79,19 @@ def found(card: Card) -> list[str]:
             for sentence in _of_name(said, quote, [] if anybody else _who(known), known):
                 told.setdefault(quote, sentence)
     if whom := card.for_whom[:LONGEST]:
-        for sentence in _of_name(_Said("“%(quote)s”", whom), whom, [], known):
+        for sentence in _of_name(_Said("", whom), whom, [], known):
             told.setdefault(whom, sentence)
     return list(told.values())[:TOLD]
 
 
 def _said(card: Card) -> Iterator[_Said]:
-    yield _Said(_("“%(quote)s” in the title"), card.title[:LONGEST])
-    yield _Said(_("“%(quote)s” in the amount"), card.amount[:LONGEST])
+    yield _Said(" in the title", card.title[:LONGEST])
+    yield _Said(" in the amount", card.amount[:LONGEST])
     for number, action in enumerate(card.actions, 1):
         told = action.settled is None and action.in_own_words(external=True)
         if told and action.title not in (card.title, action.tool):
-            where = _("“%(quote)s” in the action's title")
-            if len(card.actions) > 1:
-                where = _("“%(quote)s” in the title of action %(number)s")
-            yield _Said(where, action.title[:LONGEST], number)
+            where = f" in the title of action {number}" if len(card.actions) > 1 else " in the action's title"
+            yield _Said(where, action.title[:LONGEST])
 
 
 def _amounts(text: str) -> list[str]:
@@ -145,14 +140,14 @@ def _of_name(said: _Said, quote: str, who: Sequence[CallLeaf], known: Sequence[C
 
 def _sentence(said: _Said, quote: str, instead: Sequence[CallLeaf], elsewhere: Sequence[CallLeaf]) -> str:
     """Write `“€10.00” in the title is in no argument …`, with the values that the arguments have instead."""
-    first = said.where % {"quote": short(quote), "number": said.number}
+    first = f"“{short(quote)}”{said.where}"
     if not instead:
-        return _("%(quote)s is in no argument that runs.") % {"quote": first}
-    arguments = (_("%(name)s is %(value)s") % {"name": leaf.name, "value": short(leaf.value)} for leaf in instead[:3])
-    told = _("%(quote)s is not what runs: %(arguments)s.") % {"quote": first, "arguments": _(" and ").join(arguments)}
+        return f"{first} is in no argument that runs."
+    arguments = (f"{leaf.name} is {short(leaf.value)}" for leaf in instead[:3])
+    told = f"{first} is not what runs: {' and '.join(arguments)}."
     if not elsewhere:
         return told
-    only = _("It appears only in %(names)s.") % {"names": ", ".join(leaf.name for leaf in elsewhere[:3])}
+    only = f"It appears only in {', '.join(leaf.name for leaf in elsewhere[:3])}."
     return f"{told} {only}"
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from approvals.cards.card import Card, state_veil
 from approvals.consequences.done_before import DoneBefore, done_before
@@ -170,7 +169,7 @@ class AskedGate:
     def why_not(self) -> str:
         """Say why the reader may not decide; "" where they may."""
         if not self.open:
-            return _("This gate is closed.")
+            return "This gate is closed."
         lenders = [each.pk for each in self.read.desk.lenders]
         return authority.reason(self.user.pk, self.read.decides, self.gate, lenders) or self.agreement.turn
 

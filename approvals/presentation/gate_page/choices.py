@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from approvals.cards.action import EDIT
 from approvals.decisions.decision_impact import DecisionImpact
@@ -27,10 +25,10 @@ from .gate_form import GateForm
 from .saved_state import ShownState
 
 DOING = {
-    "approve": gettext_lazy("Approving"),
-    "each": gettext_lazy("Sending this"),
-    "edit": gettext_lazy("Approving"),
-    "override": gettext_lazy("Replacing"),
+    "approve": "Approving",
+    "each": "Sending this",
+    "edit": "Approving",
+    "override": "Replacing",
 }
 
 
@@ -111,7 +109,7 @@ class OfferedChoices:
         left = now.left_to_reject() if rejects else max(now.left(current=current), 0)
         binding = DecisionImpact(impact=impact, rejects=rejects, left=left)
         ticks = repeats.ticks(
-            binding.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, _("This"))),
+            binding.repeats, run=self.page.gate.run_id, doing=str(DOING.get(choice, "This")),
             ticked=self.page.sent.confirm.get(choice, ()),
             missing=self.page.unconfirmed if choice == self.page.unconfirmed_at else (),
         )  # fmt: skip
@@ -159,10 +157,10 @@ class OfferedChoices:
     def expiry(self) -> str:
         """Say what follows after the deadline."""
         if team := self.page.read.desk.at_deadline:
-            return _("Then %(team)s is asked too, and there is more time") % {"team": team}
+            return f"Then {team} is asked too, and there is more time"
         if closing.deadline_approves(self.page.gate, self.page.proposal):
             asks = bool(self.page.future.approve().repeats)  # nobody is there to confirm repeats
-            return impact_words.expiry(self.page.future.expire()) if asks else _("Then it is approved automatically")
+            return impact_words.expiry(self.page.future.expire()) if asks else "Then it is approved automatically"
         return impact_words.expiry(self.page.future.expire(closing.deadline_stops(self.page.gate, self.page.proposal)))
 
     @cached_property
@@ -172,7 +170,7 @@ class OfferedChoices:
             recorded = any(step.kind == "effect" for step in self.page.plan.steps)  # else its steps may do anything
             acts = self.page.open and any(row.kind == "effect" for row in self.page.future.approve().will)
             acts |= not recorded
-            return _("The agent continues") if acts else _("The agent continues. Nothing is paid or sent yet")
+            return "The agent continues" if acts else "The agent continues. Nothing is paid or sent yet"
         return send_button.once(self.page.card, self.page.plan, stands=self._stands("approve"))
 
     @cached_property
@@ -181,7 +179,7 @@ class OfferedChoices:
         page = self.page
         if not page.gate.settles_at or not page.open:
             return None
-        then = _("The agent continues with this answer") if page.card.question else self.summary
+        then = "The agent continues with this answer" if page.card.question else self.summary
         return settling.held(page.gate, page.agreement, then=then, now=timezone.now())
 
     def _stands(self, choice: str) -> frozenset[str]:
@@ -200,15 +198,15 @@ class OfferedChoices:
         if self.page.open:
             final = next((row.names for row in self.approval.rows if row.effect == "oneway"), ())
         if final:
-            return _("%(steps)s cannot be undone") % {"steps": quoted(final)}
+            return f"{quoted(final)} cannot be undone"
         new = [step for step in allowed if step.name not in self._stands("approve")]
         undone_by = [action.undo for action in self.page.card.actions if new] + [step.undo for step in new]
         theirs = any(self.page.provenance.quotes(action) for action in self.page.card.actions)
         if not any(undone_by):
             return ""
         if theirs:
-            return _("can be undone, says %(agent)s") % {"agent": self.page.provenance.agent}
-        return _("can be undone")
+            return f"can be undone, says {self.page.provenance.agent}"
+        return "can be undone"
 
     def _votes(self, *, standing: bool) -> str:
         """Say which approval this would be, where several are needed.
@@ -219,7 +217,7 @@ class OfferedChoices:
         if now.quorum <= 1:
             return ""
         number = now.quorum - max(now.left(current=standing), 0)
-        return _("%(number)s of %(needed)s") % {"number": number, "needed": now.quorum}
+        return f"{number} of {now.quorum}"
 
     @cached_property
     def commit(self) -> str:
@@ -232,7 +230,7 @@ class OfferedChoices:
         """Word the button for the typed edit; in general where it has faults, or nothing is typed."""
         typed, page = self.page.typed, self.page
         if any(each["message"] != str(UNSENT) for each in typed.errors) or not (typed.card or typed.arguments):
-            return _("Approve with edit")
+            return "Approve with edit"
         card = typed.card or page.card.with_arguments(dict(typed.arguments))
         votes, stands = self._votes(standing=False), self._stands("edit")
         if page.several and page.verdict == "each":
@@ -245,10 +243,10 @@ class OfferedChoices:
     def answer_commit(self) -> str:
         """Word the button that sends an answer, until one is chosen."""
         if not any(choice.grants for choice in self.page.answers):
-            return _("Send this answer")
+            return "Send this answer"
         if self.page.left > 1:
-            return _("Agree to this answer")
-        return _("Send this answer and run %(steps)s") % {"steps": self._called(self.page.card.allows)}
+            return "Agree to this answer"
+        return f"Send this answer and run {self._called(self.page.card.allows)}"
 
     def _called(self, steps: Iterable[str]) -> str:
         return quoted(map(self.page.plan.title_of, steps))

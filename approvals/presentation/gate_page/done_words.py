@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-
 from approvals.consequences.done_before import DoneBefore
 from approvals.consequences.verbs import DO, phrase
 from approvals.presentation.decision_form import send_button
@@ -21,15 +19,11 @@ def say_done(each: DoneBefore, resource: str, *, outside: bool) -> str:
     titles = [each.effect, *([action.title] if action and action.title else [])]
     verb, what = (DO, in_quotes(each.effect, outside=True)) if theirs else phrase(titles)
     if verb is DO:
-        words = _("%(what)s was done") if each.done else _("%(what)s may have been done")
-        words %= {"what": what}
+        words = f"{what} was done" if each.done else f"{what} may have been done"
     else:
         amounts = send_button.amounts_of([action]) if action else []
         past = " ".join([verb.past, *(amounts or [what])])
-        words = f"{past[:1].upper()}{past[1:]}" if each.done else _("May have %(done)s") % {"done": past}
-    about = (
-        _("for %(resource)s") % {"resource": in_quotes(resource, outside=outside)} if resource and not each.same else ""
-    )
-    known = {"run": each.run, "gate": each.gate}
-    where = _("by R-%(run)s (gate %(gate)s)") % known if each.gate else _("by another run")
+        words = f"{past[:1].upper()}{past[1:]}" if each.done else f"May have {past}"
+    about = f"for {in_quotes(resource, outside=outside)}" if resource and not each.same else ""
+    where = f"by R-{each.run} (gate {each.gate})" if each.gate else "by another run"
     return " ".join(filter(None, [words, about, moment(each.at), where]))

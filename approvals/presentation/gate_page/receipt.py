@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.action import Action
 from approvals.consequences import performed
 from approvals.consequences.outcome_fates import OVER, GrantFate, OutcomeFate
@@ -102,7 +100,7 @@ def of_gate(
         ending=ending, lines=lines, voters=_voters(outcome), seen=bytes(outcome.seen).hex(), open=fate.open,
         to_run=bytes(outcome.to_run).hex() if outcome.to_run else "",
         not_run=performed.why_not(gate) if late and not begun and gate.run.status not in OVER else None,
-        nothing="" if lines else _("Nothing was let run."),
+        nothing="" if lines else "Nothing was let run.",
     )  # fmt: skip
 
 

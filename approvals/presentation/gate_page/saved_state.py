@@ -7,8 +7,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.quote import Quote, quoted
 from approvals.gates import reveal_secret
 from approvals.presentation.drawing import gantt
@@ -37,8 +35,8 @@ class RunStepLine:
             return self.saved.kind
         seconds = self.saved.took_us / 1e6
         if seconds >= 0.05:
-            return _("%(seconds)s s") % {"seconds": f"{seconds:.1f}"}
-        return _("%(milliseconds)s ms") % {"milliseconds": f"{seconds * 1000:.0f}"}
+            return f"{seconds:.1f} s"
+        return f"{seconds * 1000:.0f} ms"
 
 
 @dataclass
@@ -92,7 +90,7 @@ class ShownState:
         """Return field -> words for the step that wrote it: the last one on the path that does so by its plan."""
         known = {step.name: step for step in self.page.plan.steps}
         ran = [known[line.saved.step] for line in self.steps if line.saved.step in known]
-        return {name: _("from “%(step)s”") % {"step": step.title} for step in ran for name in step.writes}
+        return {name: f"from “{step.title}”" for step in ran for name in step.writes}
 
     @property
     def unfolded(self) -> list[str]:
@@ -117,4 +115,4 @@ class ShownState:
         """List (icon, sentence) about hidden parts of the state's texts, found without trusting the agent."""
         asked = [each.masked for each in self.page.card.actions]
         conditions = [each.to_json() for each in self.page.card.preconditions]
-        return hidden.within({**self.state, _("the gate"): asked, _("the safety checks"): conditions})
+        return hidden.within({**self.state, "the gate": asked, "the safety checks": conditions})

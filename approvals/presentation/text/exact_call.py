@@ -12,8 +12,6 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.cards.action import Action
 from approvals.cards.card import Card
 from approvals.schema import redact
@@ -56,7 +54,7 @@ def call(action: Action) -> ExactCall:
     members = shown.items() if isinstance(shown, Mapping) and "" not in places else ()
     plain = [json_pointer.join("", name) for name, each in members if not isinstance(each, (dict, list))]
     places += [place for place in plain if place not in places][: max(SHOWN - len(places), 0)]
-    parts = tuple((dotted(place) or _("all of it"), json_pointer.find(shown, place)) for place in places)
+    parts = tuple((dotted(place) or "all of it", json_pointer.find(shown, place)) for place in places)
     tops = {json_pointer.tokens(place)[0] for place in places if place}
     left = 0 if "" in places or not isinstance(shown, Mapping) else len(set(shown) - tops)
     return ExactCall(tool=action.tool, parts=parts, more=left)
@@ -218,4 +216,4 @@ def written(value: Any, most: int) -> str:
     try:
         return value[:most] if isinstance(value, str) else str(value)[:most]
     except ValueError:  # past Python's limit for decimal digits
-        return _("a number of very many digits")
+        return "a number of very many digits"

@@ -9,9 +9,8 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
+from approvals.english import counted
 from checkpoints.values import artifacts
 from checkpoints.values.artifacts import MARK
 
@@ -32,7 +31,7 @@ def is_plain(value: Any) -> bool:
 
 def render(value: artifacts.Reference, *, artifacts: str = "", folded: bool = False) -> SafeString:
     """Render a file in one line, with the whole digest, or its beginning and the rest folded."""
-    name = untrusted.line(value.get("name") or _("File"), limit=120)
+    name = untrusted.line(value.get("name") or "File", limit=120)
     if artifacts:
         name = format_html('<a href="{}{}/" download>{}</a>', artifacts, value[MARK], name)
     kind = untrusted.line(value["media_type"], limit=80) if value.get("media_type") else ""
@@ -53,7 +52,7 @@ def words(text: str) -> str:
     if not is_plain(value):
         return untrusted.plain(text)
     name = untrusted.plain(value.get("name", ""), limit=80)
-    size = ngettext("%(size)s byte", "%(size)s bytes", value["size"]) % {"size": f"{value['size']:,}"}
+    size = counted(value["size"], "byte")
     return ", ".join(filter(None, [name, size, f"SHA-256 {value[MARK][:SHOWN]}"]))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import ngettext
-
 from . import invisible, untrusted
 
 
@@ -19,19 +17,21 @@ def within(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     if deserts:
         where = ", ".join(untrusted.plain(name, limit=40) for name in deserts)
         count = max(deserts.values())
-        words = ngettext(
-            "A text in %(where)s hides what follows behind %(count)s blank line",
-            "A text in %(where)s hides what follows behind %(count)s blank lines",
-            count,
+        words = (
+            f"A text in {where} hides what follows behind {count:,} blank line"
+            if count == 1
+            else f"A text in {where} hides what follows behind {count:,} blank lines"
         )
-        said.append(("fold", words % {"where": where, "count": f"{count:,}"}))
+        said.append(("fold", words))
     if ghosts:
         where = ", ".join(untrusted.plain(name, limit=40) for name in ghosts)
         count = max(ghosts.values())
-        words = ngettext(
-            "%(count)s character in %(where)s cannot be seen", "%(count)s characters in %(where)s cannot be seen", count
+        words = (
+            f"{count:,} character in {where} cannot be seen"
+            if count == 1
+            else f"{count:,} characters in {where} cannot be seen"
         )
-        said.append(("hidden", words % {"where": where, "count": f"{count:,}"}))
+        said.append(("hidden", words))
     return said
 
 

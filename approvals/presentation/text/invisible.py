@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Literal
 
-from django.utils.translation import ngettext
+from approvals.english import counted
 
 from . import lookalikes, size_limit
 from .character_names import marks_name, repeated_name
@@ -107,12 +107,12 @@ def noted(found: Iterator[TextPiece]) -> Iterator[TextPiece]:
             if piece.kind in ("lookalike", "blank"):
                 yield TextPiece("text", text=piece.text or " ")
     if places:
-        said = ngettext(
-            "%(count)s more place that cannot be seen or only looks alike, not marked above",
-            "%(count)s more places that cannot be seen or only look alike, not marked above",
-            places,
+        said = (
+            f"{places:,} more place that cannot be seen or only looks alike, not marked above"
+            if places == 1
+            else f"{places:,} more places that cannot be seen or only look alike, not marked above"
         )
-        yield TextPiece("hidden", note=said % {"count": f"{places:,}"})
+        yield TextPiece("hidden", note=said)
 
 
 def cut(text: str, *, clamp: bool, value: bool) -> Iterator[TextPiece]:
@@ -151,16 +151,12 @@ def measured(blank: str, *, rest: str | None, first: bool) -> TextPiece:
     lines = blank.count("\n")
     # The first line break of the stretch ends the line before it, where there is one.
     count = lines - (not first) if lines else len(blank)
-    if lines:
-        what = ngettext("%(count)s blank line collapsed", "%(count)s blank lines collapsed", count)
-    else:
-        what = ngettext("%(count)s space collapsed", "%(count)s spaces collapsed", count)
-    what %= {"count": f"{count:,}"}
+    what = f"{counted(count, 'blank line' if lines else 'space')} collapsed"
     if rest is None:
         return TextPiece("blank", note=what, count=len(blank))
     following = sum(1 for line in rest.splitlines() if line.strip())
-    then = ngettext("then %(count)s more line follows", "then %(count)s more lines follow", following)
-    note = f"{what}|{then % {'count': following}}" if following else what
+    then = f"then {following} more line follows" if following == 1 else f"then {following} more lines follow"
+    note = f"{what}|{then}" if following else what
     return TextPiece("blank", note=note, count=len(blank))
 
 
@@ -226,8 +222,8 @@ def visible(text: str, *, value: bool) -> Iterator[TextPiece]:
         at, part, count = end, text[start:end], end - start
         if TAGS.match(part):
             said = "".join(chr(ord(tag) - 0xE0000) for tag in part if 0x20 <= ord(tag) - 0xE0000 < 0x7F)
-            note = ngettext("%(count)s tag character: “%(text)s”", "%(count)s tag characters: “%(text)s”", count)
-            yield TextPiece("hidden", text=part, note=note % {"count": count, "text": said}, count=count)
+            note = f"{count} tag character: “{said}”" if count == 1 else f"{count} tag characters: “{said}”"
+            yield TextPiece("hidden", text=part, note=note, count=count)
         elif is_mark(part[0]) and not is_hidden(part[0]):
             yield TextPiece("marks", text=part, note=marks_name(part), count=count)
         else:
@@ -248,8 +244,8 @@ def unnormal(text: str) -> Iterator[TextPiece]:
             at += 1
         places += at - start > 1 and unicodedata.normalize("NFC", text[start:at]) != text[start:at]
     if places:
-        said = ngettext("not in normal form: %(count)s place", "not in normal form: %(count)s places", places)
-        yield TextPiece("unnormal", note=said % {"count": f"{places:,}"}, count=places)
+        said = f"not in normal form: {places:,} place" if places == 1 else f"not in normal form: {places:,} places"
+        yield TextPiece("unnormal", note=said, count=places)
 
 
 def badge_count(text: str, *, value: bool = False) -> tuple[int, int]:

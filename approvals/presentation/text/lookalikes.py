@@ -21,8 +21,6 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
-from django.utils.translation import gettext as _
-
 CONFUSABLE = frozenset({"latin", "cyrillic", "greek", "armenian", "cherokee", "coptic", "lisu", "georgian", "deseret"})
 LONGEST = 100  # characters of an identifier
 FEWEST = 3  # letters of a word that is checked, so that µm and Ωs are not
@@ -56,15 +54,15 @@ def in_host(host: str) -> str:
     """Say what is wrong with a host name's letters; "" for nothing."""
     labels = host.split(".")
     if any(label.lower().startswith("xn--") for label in labels):
-        return _("an encoded name (punycode)")
+        return "an encoded name (punycode)"
     for label in labels:
         if not label.isascii() and (wrong := mixed(label) or styled(label)):
             return wrong
     strange = scripts("".join(labels[:-1])) - {"latin"}
     if strange & CONFUSABLE and flat(labels[-1]).isascii():
-        return _("written in %(alphabet)s letters") % {"alphabet": min(strange)}
+        return f"written in {min(strange)} letters"
     if any(_DIGIT_AMONG.search(label.lower()) for label in labels):
-        return _("a digit stands among its letters")
+        return "a digit stands among its letters"
     return next((_not_plain(char) for char in host if not char.isascii()), "")
 
 
@@ -117,7 +115,7 @@ def latin_alike(letters: str, beside: str = "") -> str:
     neighbours = (char for char in beside if char.isalpha() and scripts(char) == used)
     if any(not flat(char).isascii() for char in neighbours):
         return ""
-    return _("%(alphabet)s letters that read “%(word)s”") % {"alphabet": min(used), "word": read}
+    return f"{min(used)} letters that read “{read}”"
 
 
 def digits(word: str) -> str:
@@ -132,7 +130,7 @@ def disguised(word: str) -> str:
         return ""
     foreign = [char for part in _APART.split(word) for char in _foreign_in(part)]
     odd = [char for char in foreign if ord(char) > _EUROPEAN and _reads_as_letter(char)]
-    return _("only looks like ASCII: %(character)s") % {"character": _named(odd[0])} if odd else ""
+    return f"only looks like ASCII: {_named(odd[0])}" if odd else ""
 
 
 def _foreign_in(part: str) -> str:
@@ -178,11 +176,11 @@ def _usual(char: str) -> bool:
 
 def _named(char: str) -> str:
     name = unicodedata.name(char, "unknown").lower()
-    return _("%(point)s is %(name)s") % {"point": f"U+{ord(char):04X}", "name": name}
+    return f"U+{ord(char):04X} is {name}"
 
 
 def _not_plain(char: str) -> str:
-    return _("not plain ASCII: %(character)s") % {"character": _named(char)}
+    return f"not plain ASCII: {_named(char)}"
 
 
 def mixed(word: str) -> str:
@@ -190,17 +188,17 @@ def mixed(word: str) -> str:
     used = scripts(word) & CONFUSABLE
     if "latin" in used and len(used) > 1:
         odd = next(char for char in word if scripts(char) & CONFUSABLE - {"latin"})
-        return _("mixes alphabets: %(character)s") % {"character": _named(odd)}
+        return f"mixes alphabets: {_named(odd)}"
     found = _PHONETIC.search(word)
     if found and any(char.isascii() for char in word):
-        return _("a letter of transcriptions: %(character)s") % {"character": _named(found[0])}
+        return f"a letter of transcriptions: {_named(found[0])}"
     return ""
 
 
 def styled(word: str) -> str:
     """Name the first styled letter that reads as plain ASCII, as in a bold or circled alphabet; "" for none."""
     odd = [char for char in word if not char.isascii() and char not in _ORDINALS and _reads_plain(char)]
-    return _("styled letters, %(character)s") % {"character": _named(odd[0])} if odd else ""
+    return f"styled letters, {_named(odd[0])}" if odd else ""
 
 
 def _reads_plain(char: str) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 
 from . import files, size_limit, state_tree, untrusted
 
@@ -27,10 +26,10 @@ def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
     if not is_container(value):
         return scalar(value, whole)
     if not value:
-        return hint(_("none") if isinstance(value, list) else _("no fields"))
+        return hint("none" if isinstance(value, list) else "no fields")
     if not depth and not size_limit.takes(state_tree.weight(value, size_limit.PAGE)):
         link = format_html(' <a href="{}">Show all of it</a>', whole) if whole else ""
-        return format_html("{}{}", hint(_("%(size)s, not shown here") % {"size": state_tree.measure(value)}), link)
+        return format_html("{}{}", hint(f"{state_tree.measure(value)}, not shown here"), link)
     if depth >= DEPTH:
         return untrusted.render(json.dumps(value, ensure_ascii=False, indent=2), clamp=False, whole=whole, value=True)
     if isinstance(value, dict):
@@ -44,7 +43,7 @@ def out(value: Any, *, whole: str = "", depth: int = 0) -> SafeString:
 
 def scalar(value: Any, whole: str = "") -> SafeString:
     """Render one text, number or word. An empty text is marked as empty, since a blank would be overlooked."""
-    return state_tree.scalar(value, whole, clamp=False) if value != "" else hint(_("empty"))
+    return state_tree.scalar(value, whole, clamp=False) if value != "" else hint("empty")
 
 
 def hint(words: str) -> SafeString:
@@ -72,7 +71,7 @@ def columns_of(items: Sequence[Any]) -> list[str]:
 def table(items: Sequence[Mapping[str, Any]], columns: Sequence[str], whole: str) -> SafeString:
     """Render objects of one kind as a table, one line each."""
     head = format_html_join("", '<th scope="col">{}</th>', ((untrusted.exact(name, limit=80),) for name in columns))
-    none = hint(_("not there"))
+    none = hint("not there")
     lines = ([scalar(each[name], whole) if name in each else none for name in columns] for each in items)
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in line)),) for line in lines)
     body = format_html_join("", "<tr>{}</tr>", cells)

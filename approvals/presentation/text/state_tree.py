@@ -13,9 +13,8 @@ from urllib.parse import quote
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
+from approvals.english import counted
 from checkpoints.values import json_pointer
 
 from . import files, lookalikes, untrusted
@@ -134,8 +133,8 @@ def scalar(value: Any, whole: str = "", *, clamp: bool = True) -> SafeString:
 def measure(value: dict[str, Any] | list[Any]) -> str:
     """Write the size of an object or list: `5 fields`, `list of 23`."""
     if isinstance(value, list):
-        return _("list of %(count)s") % {"count": f"{len(value):,}"}
-    return ngettext("%(count)s field", "%(count)s fields", len(value)) % {"count": f"{len(value):,}"}
+        return f"list of {len(value):,}"
+    return counted(len(value), "field")
 
 
 def branch(value: Any, *, pointer: str, whole: str, files_at: str = "") -> SafeString:

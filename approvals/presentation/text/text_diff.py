@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 
 from approvals.forms import texts, words
 
@@ -32,7 +31,7 @@ def render(before: str, after: str) -> SafeString:
     if more <= 0:
         return drawn
     rest = "".join(each.text + each.cut + each.tail for each in found[DRAWN:] if each.kind != "gone")
-    return format_html("{}{}", drawn, _folded(_("%(count)s more differences") % {"count": f"{more:,}"}, rest))
+    return format_html("{}{}", drawn, _folded(f"{more:,} more differences", rest))
 
 
 def _html(each: words.Stretch) -> SafeString:
@@ -43,7 +42,7 @@ def _html(each: words.Stretch) -> SafeString:
         return format_html("<ins>{}</ins>", text)
     if not each.cut:
         return text
-    label = _("%(count)s characters as they were") % {"count": f"{len(each.cut):,}"}
+    label = f"{len(each.cut):,} characters as they were"
     return format_html("{}{}{}", text, _folded(label, each.cut), untrusted.render(each.tail, value=True, part=True))
 
 

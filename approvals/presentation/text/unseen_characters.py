@@ -29,7 +29,7 @@ def _characters(points: str) -> str:
 
 
 # Characters that have a style as emoji, which U+FE0F asks for.
-_STYLED = _characters(  # not translated: code points
+_STYLED = _characters(
     "a9 ae 203c 2049 2122 2139 2194-2199 21a9-21aa 231a-231b 2328 23cf 23e9-23f3 23f8-23fa 24c2 25aa-25ab 25b6 25c0 "
     "25fb-25fe 2600-2604 260e 2611 2614-2615 2618 261d 2620 2622-2623 2626 262a 262e-262f 2638-263a 2640 2642 "
     "2648-2653 265f-2660 2663 2665-2666 2668 267b 267e-267f 2692-2697 2699 269b-269c 26a0-26a1 26a7 26aa-26ab "
@@ -44,7 +44,7 @@ _STYLED = _characters(  # not translated: code points
     "1f5dc-1f5de 1f5e1 1f5e3 1f5e8 1f5ef 1f5f3 1f5fa 1f610 1f687 1f68d 1f691 1f694 1f698 1f6ad 1f6b2 1f6b9-1f6ba "
     "1f6bc 1f6cb 1f6cd-1f6cf 1f6e0-1f6e5 1f6e9 1f6f0 1f6f3 "
 )
-_PICTURES = _STYLED + _characters(  # not translated: code points
+_PICTURES = _STYLED + _characters(
     "1f004 1f02c-1f02f 1f094-1f09f 1f0af-1f0b0 1f0c0 1f0cf-1f0d0 1f0f6-1f0ff 1f170-1f171 1f17e-1f17f 1f18e "
     "1f191-1f19a 1f1af-1f1e5 1f201-1f20f 1f21a 1f22f 1f232-1f23a 1f23c-1f23f 1f249-1f25f 1f266-1f321 1f324-1f393 "
     "1f396-1f397 1f399-1f39b 1f39e-1f3f0 1f3f3-1f3f5 1f3f7-1f3fa 1f400-1f4fd 1f4ff-1f53d 1f549-1f54e 1f550-1f567 "
@@ -58,7 +58,7 @@ _IN_EMOJI = re.compile(
     rf"|(?:(?<=[{_PICTURES}])|(?<=[{_STYLED}]\ufe0f)|(?<=[{_PICTURES}][\U0001f3fb-\U0001f3ff]))\u200d(?=[{_PICTURES}])"
 )
 # Kana, Chinese characters and their punctuation.
-_EAST_ASIAN = _characters(  # not translated: code points
+_EAST_ASIAN = _characters(
     "3001-3003 3005-3011 3014-301b 3041-30ff 31f0-31ff 3400-4dbf 4e00-9fff f900-faff ff01 ff08-ff09 ff0c ff0e "
     "ff1a-ff1b ff1f ff66-ff9f 20000-3fffd"
 )

@@ -9,8 +9,6 @@ from hashlib import blake2s
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from checkpoints.values import json_pointer
 
@@ -137,7 +135,7 @@ def brief(text: str, *, limit: int = 300) -> SafeString:
 def _break(between: str) -> SafeString:
     """Render the mark of line breaks. A text cannot hold it: what looks like it there is no badge."""
     count = len(re.findall(r"\r\n|\r|\n", between))
-    said = ngettext("line break", "%(count)s line breaks", count) % {"count": count}
+    said = "line break" if count == 1 else f"{count} line breaks"
     return format_html(
         '<span class="line-break"><span aria-hidden="true">⏎{}</span><span class="sr">{}</span></span>',
         f" {count}" if count > 1 else "",
@@ -159,7 +157,7 @@ def letters(wrong: str) -> SafeString:
 def place(pointer: str) -> str:
     """Write a JSON Pointer for people: `/proposal/amount` as "proposal, amount" with an arrowhead between."""
     tokens = json_pointer.tokens(pointer) if pointer.startswith("/") else []
-    return " \u203a ".join(tokens) or _("all of it")
+    return " \u203a ".join(tokens) or "all of it"
 
 
 def person(user: AbstractBaseUser | AnonymousUser | str) -> str:
@@ -182,5 +180,5 @@ def plain(text: str, *, limit: int = 200, value: bool = False) -> str:
     if len(text) <= limit:
         return shown
     rest = len(text) - limit
-    words = ngettext("%(text)s… and %(count)s more character", "%(text)s… and %(count)s more characters", rest)
-    return words % {"text": shown, "count": f"{rest:,}"}
+    words = f"{shown}… and {rest:,} more character" if rest == 1 else f"{shown}… and {rest:,} more characters"
+    return words

@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.assignments import away
@@ -95,7 +94,7 @@ def _moment(text: str) -> datetime:
         shown = datetime.strptime(text, SHOWN)
         return timezone.make_aware(shown)
     except (ValueError, OverflowError) as error:
-        raise AwayRefused(_("Write the beginning and the end as a date and a time.")) from error
+        raise AwayRefused("Write the beginning and the end as a date and a time.") from error
 
 
 def _colleague(reader: User, said: str) -> User | None:
@@ -104,5 +103,5 @@ def _colleague(reader: User, said: str) -> User | None:
     known = said.isascii() and said.isdigit() and len(said) < 10
     found = colleagues(reader).filter(pk=int(said)).first() if known else None
     if found is None:
-        raise AwayRefused(_("Choose somebody who is in one of your teams."))
+        raise AwayRefused("Choose somebody who is in one of your teams.")
     return found

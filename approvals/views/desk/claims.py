@@ -7,7 +7,6 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from approvals.assignments import claims
@@ -17,7 +16,7 @@ from approvals.models import Gate
 from ..access import page_or_404, private, verified
 from ..gates import show
 
-NOT_DONE = gettext_lazy("Nothing was changed.")
+NOT_DONE = "Nothing was changed."
 
 
 @require_POST

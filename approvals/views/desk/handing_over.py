@@ -8,7 +8,6 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.assignments import reassigning
@@ -50,7 +49,7 @@ def _named(said: str) -> User | Group:
         found = model.objects.filter(pk=int(number)).first()
         if isinstance(found, User | Group):
             return found
-    raise NotAsked(_("Choose somebody from the list."))
+    raise NotAsked("Choose somebody from the list.")
 
 
 def _show(request: HttpRequest, found: Any, refusal: DeskRefused | None = None) -> HttpResponse:
@@ -60,8 +59,8 @@ def _show(request: HttpRequest, found: Any, refusal: DeskRefused | None = None) 
     except MayNot as may_not:
         choices, refusal = None, may_not
     if choices is None:
-        said = str(refusal or _("This gate is closed."))
-        told = {"title": _("Nothing was changed."), "said": said, "tone": "stop", "icon": "people"}
+        said = str(refusal or "This gate is closed.")
+        told = {"title": "Nothing was changed.", "said": said, "tone": "stop", "icon": "people"}
         return show(request, found, status=refusal.status if refusal else 409, refusal=told)
     context = {"page": found, "choices": choices, "refused": refusal, "typed": request.POST}
     return render(request, "approvals/desk/hand_over.html", context, status=refusal.status if refusal else 200)

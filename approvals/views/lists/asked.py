@@ -16,8 +16,6 @@ from django.contrib.auth.models import Group, User
 from django.db.models import F, Q
 from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
 
 from approvals.gates.lists.queue_filters import QueueFilters
 from approvals.gates.lists.queue_orders import SORTS
@@ -29,21 +27,21 @@ from checkpoints.postgresql.sql import storable
 from checkpoints.postgresql.text_search import words_of
 
 # Queue -> (name, icon, words for an empty one).
-QUEUES: dict[str, tuple[Promise, str, Promise]] = {
-    MINE: (gettext_lazy("Mine"), "inbox", gettext_lazy("You are all caught up")),
-    GROUPS: (gettext_lazy("My groups"), "people", gettext_lazy("Nothing waits for your groups")),
-    ALL: (gettext_lazy("All visible to me"), "list", gettext_lazy("No gate is open just now")),
-    CLAIMED: (gettext_lazy("Claimed by me"), "person", gettext_lazy("You are on no gate")),
-    SNOOZED: (gettext_lazy("Snoozed"), "clock", gettext_lazy("You have put nothing off")),
-    BY_ME: (gettext_lazy("Decided by me"), "check", gettext_lazy("You have not decided anything yet")),
-    DECIDED: (gettext_lazy("Decided"), "audit", gettext_lazy("Nothing has been decided yet")),
+QUEUES: dict[str, tuple[str, str, str]] = {
+    MINE: ("Mine", "inbox", "You are all caught up"),
+    GROUPS: ("My groups", "people", "Nothing waits for your groups"),
+    ALL: ("All visible to me", "list", "No gate is open just now"),
+    CLAIMED: ("Claimed by me", "person", "You are on no gate"),
+    SNOOZED: ("Snoozed", "clock", "You have put nothing off"),
+    BY_ME: ("Decided by me", "check", "You have not decided anything yet"),
+    DECIDED: ("Decided", "audit", "Nothing has been decided yet"),
 }
 ORDERS = {
-    "": gettext_lazy("Most urgent"),
-    "oldest": gettext_lazy("Oldest"),
-    "amount": gettext_lazy("Largest amount"),
-    "risk": gettext_lazy("Highest risk"),
-    "delay": gettext_lazy("Costliest to wait"),
+    "": "Most urgent",
+    "oldest": "Oldest",
+    "amount": "Largest amount",
+    "risk": "Highest risk",
+    "delay": "Costliest to wait",
 }
 SEARCHED = 200  # characters
 NAMED = ("queue", "risk", "agent", "q", "sort")  # what an address says, and a saved view keeps

@@ -9,7 +9,6 @@ from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.live.page_frame import reach_of
@@ -52,9 +51,9 @@ def create(request: HttpRequest) -> HttpResponse:
     reader, query = reader_of(request), InboxFilters.of(request.POST.dict()).query()
     try:
         if SavedView.objects.filter(user=reader).count() >= MOST:
-            raise NotSaved(_("You have %(most)s views already. Remove one first.") % {"most": MOST})
+            raise NotSaved(f"You have {MOST} views already. Remove one first.")
         if len(query) > LONGEST:
-            raise NotSaved(_("Its search is too long to be saved. Search for fewer words."))
+            raise NotSaved("Its search is too long to be saved. Search for fewer words.")
         view = _written(SavedView(user=reader, query=query), request)
     except NotSaved as refusal:
         return _show(request, why=str(refusal), status=422)
@@ -83,7 +82,7 @@ def _written(view: SavedView, request: HttpRequest) -> SavedView:
     said: dict[str, Any] = request.POST.dict()
     name, team = storable(" ".join(said.get("name", "").split())), said.get("team", "")
     if not 0 < len(name) <= 60:
-        raise NotSaved(_("Give the view a name of at most 60 characters."))
+        raise NotSaved("Give the view a name of at most 60 characters.")
     teams = reach_of(request).teams
     view.name = name
     view.team_id = int(team) if team.isascii() and team.isdigit() and len(team) < 10 and int(team) in teams else None
@@ -95,5 +94,5 @@ def _written(view: SavedView, request: HttpRequest) -> SavedView:
                 SavedView.objects.filter(user=view.user_id, opens=True).exclude(pk=view.pk).update(opens=False)
             view.save()
     except IntegrityError as taken:
-        raise NotSaved(_("You have another view of this name. Choose another name.")) from taken
+        raise NotSaved("You have another view of this name. Choose another name.") from taken
     return view

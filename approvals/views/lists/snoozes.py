@@ -11,7 +11,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from approvals.gates.lists import snoozing
@@ -53,7 +52,7 @@ def _until(request: HttpRequest) -> datetime:
     except ValueError:
         said = None
     if said is None:
-        raise NotPutOff(_("Choose a day and a time."))
+        raise NotPutOff("Choose a day and a time.")
     return timezone.make_aware(said) if timezone.is_naive(said) else said
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.middleware.csrf import get_token
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import pushed, user_agents
@@ -28,7 +27,7 @@ def keys(request: HttpRequest) -> HttpResponse:
 def subscribe(request: HttpRequest) -> HttpResponse:
     """Turn messages on in the browser that asks, for its script; 410 with `again` where its owner removed it."""
     if not vapid.public_key():
-        return JsonResponse({"problem": _("This installation cannot push messages.")}, status=409)
+        return JsonResponse({"problem": "This installation cannot push messages."}, status=409)
     said = {name: request.POST.get(name, "")[: LONGEST + 1] for name in SAID}
     label = user_agents.named(request.headers.get("User-Agent", ""))
     reader, again = reader_of(request), "again" in request.POST
@@ -38,7 +37,7 @@ def subscribe(request: HttpRequest) -> HttpResponse:
     except browsers.SubscriptionRefused as why:
         return JsonResponse({"problem": str(why)}, status=422)
     except browsers.BrowserRemoved:
-        return JsonResponse({"problem": _("This browser was removed.")}, status=410)
+        return JsonResponse({"problem": "This browser was removed."}, status=410)
     response = JsonResponse({"browser": made.pk}, status=201)
     pushed.turned_on(request, response, made.pk, reader=reader)
     return response

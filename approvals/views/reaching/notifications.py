@@ -8,7 +8,6 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.accounts import preferences
@@ -55,9 +54,9 @@ def test(request: HttpRequest) -> HttpResponse:
         user=reader, channel=name, kind=NoticeKind.TEST, created_at__gt=Now() - timedelta(minutes=10)
     ).count()
     if not found:
-        refused = _("You have no address there that a message could go to.")
+        refused = "You have no address there that a message could go to."
     elif lately >= TESTS * len(found):
-        refused = _("You sent several test messages just now. See below what became of them.")
+        refused = "You sent several test messages just now. See below what became of them."
     else:
         Notice.objects.bulk_create(
             Notice(kind=NoticeKind.TEST, channel=name, user=reader, address_id=each.id, urgency=2) for each in found

@@ -30,7 +30,7 @@ from tests.harness.signed_in_clients import form_of, signed_in
 
 # Others' addresses, and those that answer anybody.
 ELSEWHERE = re.compile(
-    r"accounts/|account/security/|admin/|healthz|readyz|metrics|api/|jsi18n/|static/|manifest|service-worker|offline/"
+    r"accounts/|account/security/|admin/|healthz|readyz|metrics|api/|static/|manifest|service-worker|offline/"
 )
 # Lists of what is the reader's own: an outsider gets an empty one.
 LISTS = frozenset(
