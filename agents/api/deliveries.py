@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import P, PathEx, Query, Router, Schema
+from ninja import P, PathEx, Query, Router
 from pydantic import Field
 
-from agents.api.protocol import Key, Page, Paging, actor_of, answer, known, needs, once, one_of, optional, problem
+from agents.api.protocol import (
+    ApiSchema,
+    Key,
+    Page,
+    Paging,
+    actor_of,
+    answer,
+    known,
+    needs,
+    once,
+    one_of,
+    optional,
+    problem,
+)
 from agents.models import TokenScope
 from approvals.models import Attempt, Delivery
 from approvals.webhooks import outbox
@@ -22,48 +35,54 @@ DISABLED = "The webhook is disabled: enable it first by POST to its enablings"
 DeliveryId = PathEx[int, P(title="Delivery", description="The delivery's number.", example=12)]
 
 
-class DeliverySummary(Schema):
+class DeliverySummary(ApiSchema):
     """One message to a webhook."""
 
-    id: int = Field(description="The delivery's number.", examples=[12])
-    message: str = Field(
-        description="The message's id, `webhook-id`: the same at each attempt.",
-        examples=["msg_0190b2c46f3e7c1a9d2b5e8f7a6c4d10"],
-    )
-    kind: str = Field(
-        description="The event: gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test.",
-        examples=["gate.closed"],
-    )
-    gate: int | None = Field(validation_alias="gate_id", description="The gate; null for a test.", examples=[42])
-    status: Annotated[str, one_of(Delivery.Status)] = Field(
-        description="Whether it was delivered.", examples=["delivered"]
-    )
-    result: str = Field(
-        description="The result of the last attempt: delivered, gone, http_503, timeout and the like; empty: none yet.",
-        examples=["delivered"],
-    )
-    attempts: int = Field(description="How often it was sent.", examples=[1])
-    next_attempt_at: datetime | None = Field(
-        description="When it is sent next; null if it is not sent again.", examples=[None]
-    )
-    created_at: datetime = Field(description="When the event happened.", examples=["2026-03-02T09:15:04.120931Z"])
-    finished_at: datetime | None = Field(
-        description="When it was delivered or given up.", examples=["2026-03-02T09:15:05.004211Z"]
-    )
+    example: ClassVar = {
+        "id": 12, "message": "msg_0190b2c46f3e7c1a9d2b5e8f7a6c4d10", "kind": "gate.closed", "gate": 42,
+        "status": "delivered", "result": "delivered", "attempts": 1, "next_attempt_at": None,
+        "created_at": "2026-03-02T09:15:04.120931Z", "finished_at": "2026-03-02T09:15:05.004211Z",
+    }  # fmt: skip
+
+    id: int
+    """The delivery's number."""
+    message: str
+    """The message's id, `webhook-id`: the same at each attempt."""
+    kind: str
+    """The event: gate.opened, gate.closed, gate.expired, gate.withdrawn, webhook.test."""
+    gate: int | None = Field(validation_alias="gate_id")
+    """The gate; null for a test."""
+    status: Annotated[str, one_of(Delivery.Status)]
+    """Whether it was delivered."""
+    result: str
+    """The result of the last attempt: delivered, gone, http_503, timeout and the like; empty: none yet."""
+    attempts: int
+    """How often it was sent."""
+    next_attempt_at: datetime | None
+    """When it is sent next; null if it is not sent again."""
+    created_at: datetime
+    """When the event happened."""
+    finished_at: datetime | None
+    """When it was delivered or given up."""
 
 
-class AttemptAnswer(Schema):
+class AttemptAnswer(ApiSchema):
     """One attempt to send a message."""
 
-    number: int = Field(description="Its number, from 1.", examples=[1])
-    at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.880210Z"])
-    result: str = Field(
-        description="Its result; lost: the worker died, and nobody knows whether the message arrived. Empty: on its "
-        "way.",
-        examples=["http_503"],
-    )
-    status: int | None = Field(description="The status of the answer; null: none came.", examples=[503])
-    seconds: float | None = Field(description="How long it took.", examples=[0.21])
+    example: ClassVar = {
+        "number": 1, "at": "2026-03-02T09:15:04.880210Z", "result": "http_503", "status": 503, "seconds": 0.21,
+    }  # fmt: skip
+
+    number: int
+    """Its number, from 1."""
+    at: datetime
+    """When it was begun."""
+    result: str
+    """Its result; lost: the worker died, and nobody knows whether the message arrived. Empty: on its way."""
+    status: int | None
+    """The status of the answer; null: none came."""
+    seconds: float | None
+    """How long it took."""
 
     @staticmethod
     def resolve_seconds(attempt: Attempt) -> float | None:
@@ -73,7 +92,8 @@ class AttemptAnswer(Schema):
 class DeliveryHead(DeliverySummary):
     """One message to a webhook, with each attempt."""
 
-    log: list[AttemptAnswer] = Field(description="Each attempt, the newest first.")
+    log: list[AttemptAnswer]
+    """Each attempt, the newest first."""
 
     @staticmethod
     def resolve_log(delivery: Delivery) -> QuerySet[Attempt]:
@@ -83,27 +103,30 @@ class DeliveryHead(DeliverySummary):
 class DeliveryAnswer(DeliveryHead):
     """One message to a webhook, with each attempt and its body."""
 
-    body: dict[str, Any] = Field(
-        description="The message, byte for byte as it is sent.",
-        examples=[{"type": "webhook.test", "timestamp": "2026-03-02T09:15:04.120931+00:00", "data": {"webhook": 3}}],
-    )
+    example: ClassVar = {
+        "body": {"type": "webhook.test", "timestamp": "2026-03-02T09:15:04.120931+00:00", "data": {"webhook": 3}},
+    }  # fmt: skip
+
+    body: dict[str, Any]
+    """The message, byte for byte as it is sent."""
 
 
 class DeliveryPage(Page):
     """Some deliveries, newest first."""
 
-    items: list[DeliverySummary] = Field(description="The deliveries.")
+    items: list[DeliverySummary]
+    """The deliveries."""
 
 
 class DeliveryFilter(Paging):
     """A filter of deliveries."""
 
+    example: ClassVar = {"status": "failed"}
+
     status: Annotated[str, known("", *Delivery.Status.values)] = Field(
-        "",
-        description="Only those with this status.",
-        examples=["failed"],
-        json_schema_extra=optional(*Delivery.Status.values),
+        "", json_schema_extra=optional(*Delivery.Status.values)
     )
+    """Only those with this status."""
 
 
 @router.get("/{int:webhook_id}/deliveries", response=DeliveryPage, summary="List deliveries")

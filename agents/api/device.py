@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
 from agents import device_codes, tokens
+from agents.api.protocol import ApiSchema
 from agents.models import TokenScope
 from agents.queries.access import address_of
 from agents.text import one_line
@@ -35,51 +36,82 @@ DEVICE_CODE = "GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS0I"
 class DeviceAsked(Order):
     """A request for a token. The person sees all of it before they confirm."""
 
-    program: str = Field("holdpoint", description="The program's name.", min_length=1, max_length=60, examples=["cli"])
-    machine: str = Field("", description="The machine's name.", max_length=100, examples=["laptop"])
+    example: ClassVar = {"program": "cli", "machine": "laptop", "scopes": ["gates:read"], "days": 30}
+
+    program: str = Field("holdpoint", min_length=1, max_length=60)
+    """The program's name."""
+    machine: str = Field("", max_length=100)
+    """The machine's name."""
     scopes: list[Scope] = Field(
-        description="The token's scopes.", min_length=1, max_length=len(TokenScope), examples=[["gates:read"]],
+        min_length=1,
+        max_length=len(TokenScope),
         json_schema_extra={"items": {"type": "string", "enum": list(TokenScope.values)}},
-    )  # fmt: skip
-    days: int = Field(30, description="The number of days until the token expires.", ge=1, le=90, examples=[30])
+    )
+    """The token's scopes."""  # fmt: skip
+    days: int = Field(30, ge=1, le=90)
+    """The number of days until the token expires."""
 
 
-class DeviceCodes(Schema):
+class DeviceCodes(ApiSchema):
     """The two codes of a request. Show the person `user_code` and `verification_uri`, and poll with `device_code`."""
 
-    device_code: str = Field(description="The program's own code: a secret.", examples=[DEVICE_CODE])
-    user_code: str = Field(description="The code that the person enters.", examples=[USER_CODE])
-    verification_uri: str = Field(
-        description="The page on which they enter it.", examples=["https://holdpoint.example.com/device/"]
-    )
-    verification_uri_complete: str = Field(
-        description="The same page with the code filled in.",
-        examples=[f"https://holdpoint.example.com/device/?code={USER_CODE}"],
-    )
-    expires_in: int = Field(description="The number of seconds for which the codes are valid.", examples=[600])
-    interval: int = Field(description="The number of seconds to wait between two polls.", examples=[5])
+    example: ClassVar = {
+        "device_code": DEVICE_CODE, "user_code": USER_CODE,
+        "verification_uri": "https://holdpoint.example.com/device/",
+        "verification_uri_complete": f"https://holdpoint.example.com/device/?code={USER_CODE}", "expires_in": 600,
+        "interval": 5,
+    }  # fmt: skip
+
+    device_code: str
+    """The program's own code: a secret."""
+    user_code: str
+    """The code that the person enters."""
+    verification_uri: str
+    """The page on which they enter it."""
+    verification_uri_complete: str
+    """The same page with the code filled in."""
+    expires_in: int
+    """The number of seconds for which the codes are valid."""
+    interval: int
+    """The number of seconds to wait between two polls."""
 
 
 class DevicePoll(Order):
     """One poll."""
 
-    device_code: str = Field(description="The program's code.", min_length=1, max_length=100, examples=[DEVICE_CODE])
+    example: ClassVar = {"device_code": DEVICE_CODE}
+
+    device_code: str = Field(min_length=1, max_length=100)
+    """The program's code."""
 
 
-class DeviceToken(Schema):
+class DeviceToken(ApiSchema):
     """A token, shown this once."""
 
-    access_token: str = Field(description="The token: a secret.", examples=["hp_…"])
-    token_type: str = Field(description="Always Bearer.", examples=["Bearer"])
-    expires_in: int = Field(description="The number of seconds until it expires.", examples=[2_592_000])
-    scope: str = Field(description="Its scopes, separated by spaces.", examples=["gates:read"])
-    user: str = Field(description="The name of the person whose token it is.", examples=["Ann Okafor"])
+    example: ClassVar = {
+        "access_token": "hp_…", "token_type": "Bearer", "expires_in": 2_592_000, "scope": "gates:read",
+        "user": "Ann Okafor",
+    }  # fmt: skip
+
+    access_token: str
+    """The token: a secret."""
+    token_type: str
+    """Always Bearer."""
+    expires_in: int
+    """The number of seconds until it expires."""
+    scope: str
+    """Its scopes, separated by spaces."""
+    user: str
+    """The name of the person whose token it is."""
 
 
-class RevokedToken(Schema):
+class RevokedToken(ApiSchema):
     """A token that was revoked."""
 
-    revoked: bool = Field(description="Always true: the token is not valid any more.", examples=[True])
+    example: ClassVar = {"revoked": True}
+
+    revoked: bool
+    """Always true: the token is not valid any more."""
 
 
 @router.post("/codes", response={201: DeviceCodes}, summary="Ask for a token by a code", auth=None, throttle=CODES)

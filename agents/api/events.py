@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from ninja.errors import AuthenticationError
 from pydantic import Field, field_validator
 
-from agents.api.protocol import answer, needs, token_of
+from agents.api.protocol import ApiSchema, answer, needs, token_of
 from agents.api.protocol.paging import MOST
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST, TOLD
 from agents.models import TokenScope
@@ -39,40 +39,52 @@ SET_BACK = (
 )
 
 
-class FactOut(Schema):
+class FactOut(ApiSchema):
     """One event and its subject, never content: read that at the subject's address."""
 
-    cursor: str = Field(description="The cursor after this event.", examples=["9120.345"])
-    kind: str = Field(description="What happened.", examples=["gate.opened"])
-    subject: str = Field(description="What it happened to.", examples=["gate:42"])
-    run: str = Field(description="The run it belongs to; empty: none.", examples=["run:7"])
-    version: int = Field(description="The subject's version after it.", examples=[1])
-    title: str = Field(description="The gate's title; empty for other subjects.", examples=["Refund €120.00"])
+    example: ClassVar = {
+        "cursor": "9120.345", "kind": "gate.opened", "subject": "gate:42", "run": "run:7", "version": 1,
+        "title": "Refund €120.00",
+    }  # fmt: skip
+
+    cursor: str
+    """The cursor after this event."""
+    kind: str
+    """What happened."""
+    subject: str
+    """What it happened to."""
+    run: str
+    """The run it belongs to; empty: none."""
+    version: int
+    """The subject's version after it."""
+    title: str
+    """The gate's title; empty for other subjects."""
 
 
-class FactPage(Schema):
+class FactPage(ApiSchema):
     """Some facts, in the same order for every reader."""
 
-    items: list[FactOut] = Field(description="The facts.")
-    next: str = Field(description="Send it as `after` to continue, now or later.", examples=["9120.345"])
-    more: bool = Field(description="Whether there is more to read at once.", examples=[False])
+    example: ClassVar = {"next": "9120.345", "more": False}
+
+    items: list[FactOut]
+    """The facts."""
+    next: str
+    """Send it as `after` to continue, now or later."""
+    more: bool
+    """Whether there is more to read at once."""
 
 
-class EventStart(Schema):
+class EventStart(ApiSchema):
     """The place to continue from."""
 
-    after: str = Field(
-        "",
-        description="The `next` of the previous page; `now`: only new events; empty: from the first event on.",
-        examples=["9120.345"],
-    )
-    subject: str = Field(
-        "",
-        description="Only events of this gate, or of this run and everything in it: `gate:42`, `run:7`.",
-        pattern="^((gate|run):[0-9]{1,18})?$",
-        examples=["gate:42"],
-    )
-    limit: int = Field(100, description="The largest number of items.", ge=1, le=MOST, examples=[100])
+    example: ClassVar = {"after": "9120.345", "subject": "gate:42", "limit": 100}
+
+    after: str = ""
+    """The `next` of the previous page; `now`: only new events; empty: from the first event on."""
+    subject: str = Field("", pattern="^((gate|run):[0-9]{1,18})?$")
+    """Only events of this gate, or of this run and everything in it: `gate:42`, `run:7`."""
+    limit: int = Field(100, ge=1, le=MOST)
+    """The largest number of items."""
 
     @field_validator("after")
     @classmethod
@@ -85,13 +97,10 @@ class EventStart(Schema):
 class EventQuery(EventStart):
     """The place to continue from, and how long to wait."""
 
-    wait: float = Field(
-        0,
-        description="How many seconds to wait for something new before an empty answer.",
-        ge=0,
-        le=LONGEST,
-        examples=[25],
-    )
+    example: ClassVar = {"wait": 25}
+
+    wait: float = Field(0, ge=0, le=LONGEST)
+    """How many seconds to wait for something new before an empty answer."""
 
 
 @router.get("", response=FactPage, summary="List events")

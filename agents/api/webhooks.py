@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import P, PathEx, Query, Router, Schema
+from ninja import P, PathEx, Query, Router
 from pydantic import Field
 
-from agents.api.protocol import Fault, Key, Page, Paging, actor_of, answer, needs, once, one_of, or_null, problem
+from agents.api.protocol import (
+    ApiSchema,
+    Fault,
+    Key,
+    Page,
+    Paging,
+    actor_of,
+    answer,
+    needs,
+    once,
+    one_of,
+    or_null,
+    problem,
+)
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -29,47 +42,53 @@ WebhookId = PathEx[int, P(title="Webhook", description="The webhook's number.", 
 class NewWebhook(Order):
     """An address that is to get messages about a team's gates."""
 
-    url: str = Field(
-        description="Where messages are sent, by POST: https, on the public internet.",
-        max_length=targets.LONGEST,
-        examples=["https://hooks.example.com/holdpoint"],
-    )
-    team: str = Field(
-        "",
-        description="The team whose gates it reports; empty if you manage only one.",
-        max_length=150,
-        examples=["Support"],
-    )
-    agent: str = Field(
-        "", description="An agent's name, to report only its gates.", max_length=100, examples=["refunds"]
-    )
-    purpose: str = Field("", description="What it is for.", max_length=100, examples=["The shop's chat"])
+    example: ClassVar = {
+        "url": "https://hooks.example.com/holdpoint", "team": "Support", "agent": "refunds",
+        "purpose": "The shop's chat",
+    }  # fmt: skip
+
+    url: str = Field(max_length=targets.LONGEST)
+    """Where messages are sent, by POST: https, on the public internet."""
+    team: str = Field("", max_length=150)
+    """The team whose gates it reports; empty if you manage only one."""
+    agent: str = Field("", max_length=100)
+    """An agent's name, to report only its gates."""
+    purpose: str = Field("", max_length=100)
+    """What it is for."""
 
 
-class WebhookAnswer(Schema):
+class WebhookAnswer(ApiSchema):
     """An outside address that gets messages about a team's gates."""
 
-    id: int = Field(description="The webhook's number.", examples=[3])
-    url: str = Field(description="Where messages are sent.", examples=["https://hooks.example.com/holdpoint"])
-    team: str = Field(
-        validation_alias="team.name", description="The team whose gates it reports.", examples=["Support"]
-    )
-    agent: str = Field(description="The agent whose gates it reports; empty: all.", examples=["refunds"])
-    purpose: str = Field(description="What it is for.", examples=["The shop's chat"])
-    status: Annotated[str, one_of(Webhook.Status)] = Field(description="Whether it is enabled.", examples=["enabled"])
-    reason: Annotated[Literal["by_hand", "gone", "failing", "secret_lost"] | None, or_null] = Field(
-        description="Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate "
-        "it). Null while it is enabled.",
-        examples=[None],
-    )
-    failing_since: datetime | None = Field(
-        description="The first failure since the last delivery; null: none.", examples=[None]
-    )
-    former_until: datetime | None = Field(
-        description="Until when messages are also signed with the secret before the last rotation.", examples=[None]
-    )
-    created_by: str = Field(description="Who made it.", examples=["Ann Okafor"])
-    created_at: datetime = Field(description="When it was made.", examples=["2026-03-02T09:15:04.120931Z"])
+    example: ClassVar = {
+        "id": 3, "url": "https://hooks.example.com/holdpoint", "team": "Support", "agent": "refunds",
+        "purpose": "The shop's chat", "status": "enabled", "reason": None, "failing_since": None, "former_until": None,
+        "created_by": "Ann Okafor", "created_at": "2026-03-02T09:15:04.120931Z",
+    }  # fmt: skip
+
+    id: int
+    """The webhook's number."""
+    url: str
+    """Where messages are sent."""
+    team: str = Field(validation_alias="team.name")
+    """The team whose gates it reports."""
+    agent: str
+    """The agent whose gates it reports; empty: all."""
+    purpose: str
+    """What it is for."""
+    status: Annotated[str, one_of(Webhook.Status)]
+    """Whether it is enabled."""
+    reason: Annotated[Literal["by_hand", "gone", "failing", "secret_lost"] | None, or_null]
+    """Why it is disabled: by_hand, gone (it answered 410), failing (for days), secret_lost (rotate it). Null while it
+    is enabled."""
+    failing_since: datetime | None
+    """The first failure since the last delivery; null: none."""
+    former_until: datetime | None
+    """Until when messages are also signed with the secret before the last rotation."""
+    created_by: str
+    """Who made it."""
+    created_at: datetime
+    """When it was made."""
 
     @staticmethod
     def resolve_created_by(webhook: Webhook) -> str:
@@ -79,11 +98,11 @@ class WebhookAnswer(Schema):
 class WebhookWithSecret(WebhookAnswer):
     """A webhook that has a new secret."""
 
-    secret: str = Field(
-        description="The secret with which the receiver checks signatures (Standard Webhooks). Shown only this once; "
-        "empty in an answer that is repeated for its key. A rotation makes a new one.",
-        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="],
-    )
+    example: ClassVar = {"secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="}
+
+    secret: str
+    """The secret with which the receiver checks signatures (Standard Webhooks). Shown only this once; empty in an
+    answer that is repeated for its key. A rotation makes a new one."""
 
     @staticmethod
     def resolve_secret(webhook: Webhook, context: dict[str, str]) -> str:
@@ -93,7 +112,8 @@ class WebhookWithSecret(WebhookAnswer):
 class WebhookPage(Page):
     """Some webhooks, in the order in which they were made."""
 
-    items: list[WebhookAnswer] = Field(description="The webhooks.")
+    items: list[WebhookAnswer]
+    """The webhooks."""
 
 
 @router.get("", response=WebhookPage, summary="List webhooks")

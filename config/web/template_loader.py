@@ -10,7 +10,7 @@ from django.template import Origin
 from django.template.loaders import filesystem
 
 # Between two words. A line break beside a tag stays, so that an error names the file's line or one near it.
-WITHIN_SENTENCE = re.compile(r"(?<![\n>]|%}|#})\n[ \t]+(?![ \t\n<]|{%|{#)")
+WITHIN_SENTENCE = re.compile(r"(?<![\n>])(?<!%})(?<!#})\n[ \t]+(?![ \t\n<]|{%|{#)")
 INDENTATION = re.compile(r"\n[ \t]+")
 
 

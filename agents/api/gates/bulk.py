@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import Key, answer, confirmation_of, kept, needs, one_of, optional, own
+from agents.api.protocol import ApiSchema, Key, answer, confirmation_of, kept, needs, one_of, optional, own
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -28,79 +28,69 @@ router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
 class GateToDecide(Order):
     """One gate of a bulk decision, as you read it."""
 
-    gate: int = Field(description="The gate's number.", ge=1, le=2**63 - 1, examples=[42])
-    seen: str = Field(
-        description="The `digest` of the gate as you read it. If the proposal has changed since, this gate is refused.",
-        pattern="^[0-9a-f]{64}$",
-        examples=[DIGEST],
-    )
-    shown: str = Field(
-        "",
-        description="The `shown` of the gate's impacts for this decision; empty: record it whatever it does.",
-        pattern=f"^([0-9a-f]{{{LENGTH}}})*$",
-        max_length=2_000 * LENGTH,
-        examples=[""],
-    )
+    example: ClassVar = {"gate": 42, "seen": DIGEST, "shown": ""}
+
+    gate: int = Field(ge=1, le=2**63 - 1)
+    """The gate's number."""
+    seen: str = Field(pattern="^[0-9a-f]{64}$")
+    """The `digest` of the gate as you read it. If the proposal has changed since, this gate is refused."""
+    shown: str = Field("", pattern=f"^([0-9a-f]{{{LENGTH}}})*$", max_length=2_000 * LENGTH)
+    """The `shown` of the gate's impacts for this decision; empty: record it whatever it does."""
 
 
 class DecideTogether(Order):
     """One person's one verdict on several gates of one kind."""
 
-    verdict: Annotated[str, one_of(("approve", "reject"))] = Field(
-        description="The verdict on each of them.", examples=["approve"]
-    )
-    gates: list[GateToDecide] = Field(
-        description="The gates, each once: of the same agent, step and policy, asking about the same tools.",
-        min_length=1,
-        max_length=MOST,
-    )
-    comment: str = Field(
-        description="The reason. It is recorded with each decision; after a rejection each agent reads it.",
-        examples=["Checked against the ledger."],
-    )
-    then: str = Field(
-        "",
-        description="Required for a rejection: stop the runs, or send each back to the step that its gate names.",
-        examples=["stop"],
-        json_schema_extra=optional("stop", "back"),
-    )
-    second_look: bool = Field(
-        False,
-        description="Whether you looked at each of them. An approval needs it (422 without).",
-        examples=[True],
-    )
+    example: ClassVar = {
+        "verdict": "approve", "comment": "Checked against the ledger.", "then": "stop", "second_look": True,
+    }  # fmt: skip
+
+    verdict: Annotated[str, one_of(("approve", "reject"))]
+    """The verdict on each of them."""
+    gates: list[GateToDecide] = Field(min_length=1, max_length=MOST)
+    """The gates, each once: of the same agent, step and policy, asking about the same tools."""
+    comment: str
+    """The reason. It is recorded with each decision; after a rejection each agent reads it."""
+    then: str = Field("", json_schema_extra=optional("stop", "back"))
+    """Required for a rejection: stop the runs, or send each back to the step that its gate names."""
+    second_look: bool = False
+    """Whether you looked at each of them. An approval needs it (422 without)."""
 
 
-class GateResult(Schema):
+class GateResult(ApiSchema):
     """The result for one gate."""
 
-    gate: int = Field(description="The gate's number.", examples=[42])
-    state: Annotated[str, one_of(("decided", "refused", "waiting"))] = Field(
-        description="decided: your decision is recorded. refused: it is not, and `code` says why. waiting: not yet.",
-        examples=["decided"],
-    )
-    decision: int | None = Field(description="The decision's number; null if there is none.", examples=[311])
-    status: str = Field(
-        description="The gate's status now; empty if you see no such gate. open: others must approve too.",
-        examples=["decided"],
-    )
-    code: str = Field(
-        description="Why it was refused: as a decision of its own would be, `not_in_bulk` or `not_found`.",
-        examples=[""],
-    )
-    detail: str = Field(description="The same for a person.", examples=[""])
+    example: ClassVar = {"gate": 42, "state": "decided", "decision": 311, "status": "decided", "code": "", "detail": ""}
+
+    gate: int
+    """The gate's number."""
+    state: Annotated[str, one_of(("decided", "refused", "waiting"))]
+    """decided: your decision is recorded. refused: it is not, and `code` says why. waiting: not yet."""
+    decision: int | None
+    """The decision's number; null if there is none."""
+    status: str
+    """The gate's status now; empty if you see no such gate. open: others must approve too."""
+    code: str
+    """Why it was refused: as a decision of its own would be, `not_in_bulk` or `not_found`."""
+    detail: str
+    """The same for a person."""
 
 
-class DecidedTogether(Schema):
+class DecidedTogether(ApiSchema):
     """A bulk decision, gate by gate."""
 
-    id: int = Field(description="Its number; `bulk` in the events of its decisions.", examples=[7])
-    decided: int = Field(description="How many gates it decided.", examples=[1])
-    refused: int = Field(description="How many it did not.", examples=[0])
-    finished_at: datetime | None = Field(
-        description="When it came to its end.", examples=["2026-03-02T09:21:40.555012Z"]
-    )
-    results: list[GateResult] = Field(description="The results, in the order sent.")
+    example: ClassVar = {"id": 7, "decided": 1, "refused": 0, "finished_at": "2026-03-02T09:21:40.555012Z"}
+
+    id: int
+    """Its number; `bulk` in the events of its decisions."""
+    decided: int
+    """How many gates it decided."""
+    refused: int
+    """How many it did not."""
+    finished_at: datetime | None
+    """When it came to its end."""
+    results: list[GateResult]
+    """The results, in the order sent."""
 
 
 @router.post("/decisions", response={201: DecidedTogether}, summary="Decide several gates")

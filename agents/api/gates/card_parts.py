@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from ninja import Schema
-from pydantic import Field
-
-from agents.api.protocol import one_of
+from agents.api.protocol import ApiSchema, one_of
 from approvals.cards.card import Card
 from approvals.cards.quote import quoted
 from approvals.models import Gate
@@ -20,18 +17,18 @@ from checkpoints.values.canonical_json import canonical
 PART = {"at": "/title", "by": PROGRAM, "words": "Title by payouts"}
 
 
-class CardPartAnswer(Schema):
+class CardPartAnswer(ApiSchema):
     """One part of a card, and its author."""
 
-    at: str = Field(description="JSON Pointer into `card`.", examples=[PART["at"]])
-    by: Annotated[str, one_of((PROGRAM, PLAN, TOOL, CALL))] = Field(
-        description="program: the external program that asks. plan: an agent of this server. tool: the people who "
-        "registered the tool. call: it is what would run.",
-        examples=[PART["by"]],
-    )
-    words: str = Field(
-        description="The mark to show beside it; empty: it may be shown as Holdpoint's own.", examples=[PART["words"]]
-    )
+    example: ClassVar = {"at": PART["at"], "by": PART["by"], "words": PART["words"]}
+
+    at: str
+    """JSON Pointer into `card`."""
+    by: Annotated[str, one_of((PROGRAM, PLAN, TOOL, CALL))]
+    """program: the external program that asks. plan: an agent of this server. tool: the people who registered the tool.
+    call: it is what would run."""
+    words: str
+    """The mark to show beside it; empty: it may be shown as Holdpoint's own."""
 
 
 def card_parts(gate: Gate, card: Card) -> bytes:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, answer, needs, one_of
+from agents.api.protocol import ApiSchema, GateId, answer, needs, one_of
 from agents.api.runs.impacts import ImpactAnswer
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -41,59 +41,67 @@ LEFT = Field(
 )
 
 
-class ChoiceImpact(Schema):
+class ChoiceImpact(ApiSchema):
     """One choice and its impact, if nothing fails."""
 
-    choice: str = Field(description="approve, stop, back or answer.", examples=["back"])
-    of: str = Field(description="For back the step, for answer its id; otherwise empty.", examples=["propose"])
-    impact: ImpactAnswer = Field(description="What it would do.")
+    example: ClassVar = {"choice": "back", "of": "propose"}
+
+    choice: str
+    """approve, stop, back or answer."""
+    of: str
+    """For back the step, for answer its id; otherwise empty."""
+    impact: ImpactAnswer
+    """What it would do."""
     shown: str = SHOWN
     left: int = LEFT
 
 
-class DoneBeforeAnswer(Schema):
+class DoneBeforeAnswer(ApiSchema):
     """One effect of another run of the team that is like what the gate asks for."""
 
-    how: Annotated[str, one_of(Likeness._fields)] = Field(
-        description="What is the same: the arguments, the pinned arguments (key), or only the resource.",
-        examples=["arguments"],
-    )
-    done: bool = Field(description="Whether it is known to be done; false: it may have been.", examples=[True])
-    at: datetime = Field(description="When it ended, or was begun.", examples=["2026-03-02T09:21:41.604112Z"])
-    gate: int | None = Field(description="The gate that let it run; null if you may not see that.", examples=[22])
-    run: int | None = Field(description="The run that did it, likewise.", examples=[23])
-    words: str = Field(
-        description="The same for people: data, never markup.",
-        examples=["Paid \u20ac89.00 at 23:23 by R-23 (gate 22)"],
-    )
+    example: ClassVar = {
+        "how": "arguments", "done": True, "at": "2026-03-02T09:21:41.604112Z", "gate": 22, "run": 23,
+        "words": "Paid \u20ac89.00 at 23:23 by R-23 (gate 22)",
+    }  # fmt: skip
+
+    how: Annotated[str, one_of(Likeness._fields)]
+    """What is the same: the arguments, the pinned arguments (key), or only the resource."""
+    done: bool
+    """Whether it is known to be done; false: it may have been."""
+    at: datetime
+    """When it ended, or was begun."""
+    gate: int | None
+    """The gate that let it run; null if you may not see that."""
+    run: int | None
+    """The run that did it, likewise."""
+    words: str
+    """The same for people: data, never markup."""
 
 
-class ChoiceImpacts(Schema):
+class ChoiceImpacts(ApiSchema):
     """Every choice that the gate offers."""
 
-    done_before: list[DoneBeforeAnswer] = Field(
-        [],
-        description="What other runs of the team did, or may have done, that is like what the gate asks for: the same "
-        "first, then the newest. A bulk decision approves no gate with one that is more than the resource.",
-    )
-    items: list[ChoiceImpact] = Field(description="The choices; none if the gate is closed.")
+    done_before: list[DoneBeforeAnswer] = []
+    """What other runs of the team did, or may have done, that is like what the gate asks for: the same first, then the
+    newest. A bulk decision approves no gate with one that is more than the resource."""
+    items: list[ChoiceImpact]
+    """The choices; none if the gate is closed."""
 
 
-class DecisionPreview(Schema):
+class DecisionPreview(ApiSchema):
     """The impact of one decision, if it were sent now and enough people approved it."""
 
-    verdict: Annotated[str, one_of(Decision.Verdict)] = Field(
-        description="The verdict that it counts as; mixed: different verdicts for the actions.", examples=["mixed"]
-    )
-    stands: bool = Field(
-        description="Whether it is about the current proposal. If not, it makes a new proposal, which the others have "
-        "to approve again.",
-        examples=[False],
-    )
-    changed: list[str] = Field(
-        description="The actions whose proposal it would change, by id.", examples=[["order", "price"]]
-    )
-    impact: ImpactAnswer | None = Field(description="What it would do; null for an answer whose effect is unknown.")
+    example: ClassVar = {"verdict": "mixed", "stands": False, "changed": ["order", "price"]}
+
+    verdict: Annotated[str, one_of(Decision.Verdict)]
+    """The verdict that it counts as; mixed: different verdicts for the actions."""
+    stands: bool
+    """Whether it is about the current proposal. If not, it makes a new proposal, which the others have to approve
+    again."""
+    changed: list[str]
+    """The actions whose proposal it would change, by id."""
+    impact: ImpactAnswer | None
+    """What it would do; null for an answer whose effect is unknown."""
     shown: str = SHOWN
     left: int = LEFT
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agents.api.protocol import GateId, Key, answer, confirmation_of, kept, needs, one_of, optional, own
+from agents.api.protocol import ApiSchema, GateId, Key, answer, confirmation_of, kept, needs, one_of, optional, own
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -36,113 +36,72 @@ MARK = "2a1f0c9b8d7e5c0e1f2a3b4d"
 class OnAction(Order):
     """The verdict on one action."""
 
-    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))] = Field(
-        description="One of the action's `verdicts` in the card.", examples=["reject"]
-    )
-    arguments: Any = Field(None, description="For an edit: all of its new arguments.", examples=[LINES])
-    reason: str = Field(
-        "", description="For a rejection: the reason. The agent reads it.", examples=["Regulars would not forgive it."]
-    )
-    response: Any = Field(
-        None,
-        description="For respond: what the agent gets instead of the effect's result, by the schema `response` in the "
-        "card; a text if that is empty.",
-        examples=["I have rung them up."],
-    )
+    example: ClassVar = {
+        "verdict": "reject", "arguments": LINES, "reason": "Regulars would not forgive it.",
+        "response": "I have rung them up.",
+    }  # fmt: skip
+
+    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))]
+    """One of the action's `verdicts` in the card."""
+    arguments: Any = None
+    """For an edit: all of its new arguments."""
+    reason: str = ""
+    """For a rejection: the reason. The agent reads it."""
+    response: Any = None
+    """For respond: what the agent gets instead of the effect's result, by the schema `response` in the card; a text if
+    that is empty."""
 
 
 class Decide(Order):
     """One person's decision: `verdict` for the whole gate, or `actions` for each action by itself."""
 
+    example: ClassVar = {
+        "seen": DIGEST, "verdict": "approve", "actions": EACH, "arguments": {"order": LINES}, "state": None,
+        "comment": "", "then": "back", "back_to": "", "answer": {"choice": "happened", "value": {"payment": "re_1"}},
+        "preconditions": ["nothing-else-refunded"], "dropped": [], "shown": "", "confirm": [], "second_look": False,
+    }  # fmt: skip
+
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"seen": DIGEST, "verdict": "approve"}, {"seen": DIGEST, "actions": EACH}]}
     )
 
-    seen: str = Field(
-        description="The `digest` of the gate as you read it. If the proposal has changed since, the answer is 409.",
-        pattern="^[0-9a-f]{64}$",
-        examples=[DIGEST],
-    )
-    verdict: str = Field(
-        "",
-        description="For all actions at once; leave it out if you send `actions`. Approving accepts the current "
-        "proposal, with the edits, rejections and answers of others.",
-        examples=["approve"],
-        json_schema_extra=optional("approve", "edit", "reject", "answer"),
-    )
-    actions: dict[str, OnAction] | None = Field(
-        None,
-        min_length=1,
-        description="A verdict for each action, by its id; name every action of the card. Approved and edited actions "
-        "may run, rejected and answered ones do not. Rejecting all of them rejects the gate.",
-        examples=[EACH],
-    )
-    arguments: dict[str, Any] | None = Field(
-        None, description="For the verdict edit: new arguments by action id.", examples=[{"order": LINES}]
-    )
-    state: dict[str, Any] | None = Field(
-        None,
-        description="For the verdict edit, instead of `arguments`: the run's whole new state. Only if the gate's "
-        "policy allows it.",
-        examples=[None],
-    )
-    comment: str = Field(
-        "",
-        description="Recorded; after a rejection the agent reads it. If the gate says `reason_required`, a rejection "
-        "needs one.",
-        examples=[""],
-    )
-    then: str = Field(
-        "",
-        description="Required for a rejection: stop the run, or send it back.",
-        examples=["back"],
-        json_schema_extra=optional("stop", "back"),
-    )
-    back_to: str = Field(
-        "", description="The step to send it back to; empty: the step that the gate names.", examples=[""]
-    )
-    answer: dict[str, Any] | None = Field(
-        None,
-        description="For the verdict answer: the choice, and its value if it takes one.",
-        examples=[{"choice": "happened", "value": {"payment": "re_1"}}],
-    )
-    preconditions: list[str] = Field(
-        [],
-        description="The card's preconditions that you add, by id. Those listed as `required` or `preselected` apply "
-        "without being named.",
-        max_length=MOST_NAMED,
-        examples=[["nothing-else-refunded"]],
-    )
-    dropped: list[str] = Field(
-        [],
-        description="The `preselected` preconditions of the card that should not apply, by id. One still applies if "
-        "another person who approves does not drop it.",
-        max_length=MOST_NAMED,
-        examples=[[]],
-    )
-    shown: str = Field(
-        "",
-        description="The `shown` of …/impacts for this decision. If the decision would by now do more, because it "
-        "became the last vote needed or because of what was done meanwhile, nothing is recorded and the answer is 409 "
-        "`impact_changed`, with the impact. Empty: record it whatever it does.",
-        pattern=f"^([0-9a-f]{{{LENGTH}}})*$",
-        max_length=2_000 * LENGTH,
-        examples=[""],
-    )
-    confirm: list[int] = Field(
-        [],
-        description="The numbers of the effects that were performed before and may be performed again: `repeats` of "
-        "the impact. If one is missing, nothing is recorded and the answer is 422 `needs_confirmation`.",
-        max_length=1000,
-        examples=[[]],
-    )
+    seen: str = Field(pattern="^[0-9a-f]{64}$")
+    """The `digest` of the gate as you read it. If the proposal has changed since, the answer is 409."""
+    verdict: str = Field("", json_schema_extra=optional("approve", "edit", "reject", "answer"))
+    """For all actions at once; leave it out if you send `actions`. Approving accepts the current proposal, with the
+    edits, rejections and answers of others."""
+    actions: dict[str, OnAction] | None = Field(None, min_length=1)
+    """A verdict for each action, by its id; name every action of the card. Approved and edited actions may run,
+    rejected and answered ones do not. Rejecting all of them rejects the gate."""
+    arguments: dict[str, Any] | None = None
+    """For the verdict edit: new arguments by action id."""
+    state: dict[str, Any] | None = None
+    """For the verdict edit, instead of `arguments`: the run's whole new state. Only if the gate's policy allows it."""
+    comment: str = ""
+    """Recorded; after a rejection the agent reads it. If the gate says `reason_required`, a rejection needs one."""
+    then: str = Field("", json_schema_extra=optional("stop", "back"))
+    """Required for a rejection: stop the run, or send it back."""
+    back_to: str = ""
+    """The step to send it back to; empty: the step that the gate names."""
+    answer: dict[str, Any] | None = None
+    """For the verdict answer: the choice, and its value if it takes one."""
+    preconditions: list[str] = Field([], max_length=MOST_NAMED)
+    """The card's preconditions that you add, by id. Those listed as `required` or `preselected` apply without being
+    named."""
+    dropped: list[str] = Field([], max_length=MOST_NAMED)
+    """The `preselected` preconditions of the card that should not apply, by id. One still applies if another person who
+    approves does not drop it."""
+    shown: str = Field("", pattern=f"^([0-9a-f]{{{LENGTH}}})*$", max_length=2_000 * LENGTH)
+    """The `shown` of …/impacts for this decision. If the decision would by now do more, because it became the last vote
+    needed or because of what was done meanwhile, nothing is recorded and the answer is 409 `impact_changed`, with
+    the impact. Empty: record it whatever it does."""
+    confirm: list[int] = Field([], max_length=1000)
+    """The numbers of the effects that were performed before and may be performed again: `repeats` of the impact. If one
+    is missing, nothing is recorded and the answer is 422 `needs_confirmation`."""
 
-    second_look: bool = Field(
-        False,
-        description="Whether you looked once more. Required (422 `second_look`) after a number of approvals faster "
-        "than anybody can read; a rejection needs none.",
-        examples=[False],
-    )
+    second_look: bool = False
+    """Whether you looked once more. Required (422 `second_look`) after a number of approvals faster than anybody can
+    read; a rejection needs none."""
 
     @model_validator(mode="before")
     @classmethod
@@ -155,17 +114,21 @@ class Decide(Order):
         return sent
 
 
-class Decided(Schema):
+class Decided(ApiSchema):
     """A recorded decision, and the gate after it."""
 
-    id: int = Field(description="The decision's number.", examples=[311])
-    verdict: Annotated[str, one_of(Decision.Verdict)] = Field(
-        description="The verdict; mixed: different verdicts for the actions.", examples=["mixed"]
-    )
-    actions: dict[str, str] = Field(
-        description="The verdicts by action id.", examples=[{name: each["verdict"] for name, each in EACH.items()}]
-    )
-    gate: GateHead = Field(description="The gate. It is decided if enough people have approved by now.")
+    example: ClassVar = {
+        "id": 311, "verdict": "mixed", "actions": {name: each["verdict"] for name, each in EACH.items()},
+    }  # fmt: skip
+
+    id: int
+    """The decision's number."""
+    verdict: Annotated[str, one_of(Decision.Verdict)]
+    """The verdict; mixed: different verdicts for the actions."""
+    actions: dict[str, str]
+    """The verdicts by action id."""
+    gate: GateHead
+    """The gate. It is decided if enough people have approved by now."""
 
 
 @router.post("/{int:gate_id}/decisions", response={201: Decided}, summary="Decide a gate")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, answer, needs
+from agents.api.protocol import ApiSchema, GateId, answer, needs
 from agents.api.protocol.idempotency_keys import Key, once
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
@@ -29,39 +29,62 @@ from checkpoints.postgresql.sql import storable
 router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
 
 
-class ClaimAnswer(Schema):
+class ClaimAnswer(ApiSchema):
     """Somebody's claim of a gate."""
 
-    by: str = Field(description="Who is on it.", examples=["Mira Sandoval"])
-    since: datetime = Field(description="Since when.", examples=["2026-03-02T09:20:00Z"])
-    looking: bool = Field(description="Whether they have its page in sight now.", examples=[True])
-    you: bool = Field(description="Whether it is your own.", examples=[False])
+    example: ClassVar = {"by": "Mira Sandoval", "since": "2026-03-02T09:20:00Z", "looking": True, "you": False}
+
+    by: str
+    """Who is on it."""
+    since: datetime
+    """Since when."""
+    looking: bool
+    """Whether they have its page in sight now."""
+    you: bool
+    """Whether it is your own."""
 
 
-class LevelAnswer(Schema):
+class LevelAnswer(ApiSchema):
     """The next level of a gate's escalation."""
 
-    team: str = Field(description="The team that decides, too, from then on.", examples=["Directors"])
-    at: datetime = Field(description="When, if nobody has decided by then.", examples=["2026-03-02T16:00:00Z"])
+    example: ClassVar = {"team": "Directors", "at": "2026-03-02T16:00:00Z"}
+
+    team: str
+    """The team that decides, too, from then on."""
+    at: datetime
+    """When, if nobody has decided by then."""
 
 
-class AwayAnswer(Schema):
+class AwayAnswer(ApiSchema):
     """A reviewer who is away."""
 
-    who: str = Field(description="Who is away.", examples=["Ann Okafor"])
-    until: datetime = Field(description="Until when.", examples=["2026-03-09T08:00:00Z"])
-    delegate: str | None = Field(description="Who decides for them; null: nobody.", examples=["Bo Lind"])
+    example: ClassVar = {"who": "Ann Okafor", "until": "2026-03-09T08:00:00Z", "delegate": "Bo Lind"}
+
+    who: str
+    """Who is away."""
+    until: datetime
+    """Until when."""
+    delegate: str | None
+    """Who decides for them; null: nobody."""
 
 
-class DeskAnswer(Schema):
+class DeskAnswer(ApiSchema):
     """The people on a gate, and those who are asked."""
 
-    claim: ClaimAnswer | None = Field(description="Who has claimed it; null: nobody.", examples=[None])
-    asked: str | None = Field(description="The person or team that was asked to act; null: none.", examples=[None])
-    added: list[str] = Field(description="Teams added to the reviewers of this gate.", examples=[[]])
-    next: LevelAnswer | None = Field(description="The next level of its escalation; null: none.", examples=[None])
-    away: list[AwayAnswer] = Field(description="Reviewers who are away now.", examples=[[]])
-    for_whom: list[str] = Field(description="People who are away, for whom you may decide.", examples=[[]])
+    example: ClassVar = {"claim": None, "asked": None, "added": [], "next": None, "away": [], "for_whom": []}
+
+    claim: ClaimAnswer | None
+    """Who has claimed it; null: nobody."""
+    asked: str | None
+    """The person or team that was asked to act; null: none."""
+    added: list[str]
+    """Teams added to the reviewers of this gate."""
+    next: LevelAnswer | None
+    """The next level of its escalation; null: none."""
+    away: list[AwayAnswer]
+    """Reviewers who are away now."""
+    for_whom: list[str]
+    """People who are away, for whom you may decide."""
 
     @classmethod
     def of(cls, gate: Gate, reader: User) -> DeskAnswer:
@@ -83,25 +106,29 @@ class DeskAnswer(Schema):
         )  # fmt: skip
 
 
-class Desk(Schema):
+class Desk(ApiSchema):
     """A gate's desk, after an order."""
 
-    id: int = Field(description="The gate's number.", examples=[42])
-    desk: DeskAnswer = Field(description="The people on it, and those who are asked.")
+    example: ClassVar = {"id": 42}
+
+    id: int
+    """The gate's number."""
+    desk: DeskAnswer
+    """The people on it, and those who are asked."""
 
 
 class Reassign(Order):
     """Hand a gate over to a person or a team. Name one of the two."""
 
-    person: str = Field("", description="The user name of somebody who may decide.", examples=["bo"], max_length=150)
-    team: str = Field(
-        "",
-        description="The name of a team that decides here; of another one, if you may add reviewers: then its people "
-        "may decide this gate, too.",
-        examples=[""],
-        max_length=150,
-    )
-    reason: str = Field(description="Why; people read it.", examples=["Bo knows the customer."], max_length=4_000)
+    example: ClassVar = {"person": "bo", "team": "", "reason": "Bo knows the customer."}
+
+    person: str = Field("", max_length=150)
+    """The user name of somebody who may decide."""
+    team: str = Field("", max_length=150)
+    """The name of a team that decides here; of another one, if you may add reviewers: then its people may decide this
+    gate, too."""
+    reason: str = Field(max_length=4_000)
+    """Why; people read it."""
 
 
 @router.post("/{int:gate_id}/claims", response={201: Desk}, summary="Claim a gate")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, Hex, Page, Paging, Text, answer, gate_page, needs, one_of
+from agents.api.protocol import ApiSchema, GateId, Hex, Page, Paging, Text, answer, gate_page, needs, one_of
 from agents.api.protocol.exact_json import spliced
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -45,42 +45,53 @@ STATE_WORDS = (
 )
 
 
-class GateSummary(Schema):
+class GateSummary(ApiSchema):
     """A stop of a run, at which people decide."""
 
-    id: int = Field(description="The gate's number.", examples=[42])
-    url: str = Field(
-        description="The page on which people decide it.", examples=["https://holdpoint.example.com/gates/42/"]
-    )
-    run: int = Field(validation_alias="run_id", description="The run that waits at it.", examples=[7])
-    agent: str = Field(validation_alias="run.plan.agent", description="The agent that asks.", examples=["refunds"])
-    team: str = Field(validation_alias="team.name", description="The team that owns the run.", examples=["Support"])
-    step: str = Field(description="The gate's step.", examples=["review"])
-    kind: Annotated[str, one_of(Gate.Kind)] = Field(
-        description="A review asks for a decision; a recovery asks how to go on after a fault.", examples=["review"]
-    )
-    status: Annotated[str, one_of(Gate.Status)] = Field(description="Whether it is still open.", examples=["open"])
-    version: int = Field(description="Rises with each change of the gate.", examples=[1])
-    proposal: int = Field(description="The version of the current proposal; an edit makes the next.", examples=[1])
-    title: str = Field(description="Its title. The agent wrote it: data, never markup.", examples=["Refund €120.00"])
-    risk: Annotated[str, one_of(Gate.Risk)] = Field(description="The risk.", examples=["medium"])
-    outside: bool = Field(
-        validation_alias="run.plan.external",
-        description="Whether an external program asks: then titles, labels and, unless its tool is registered, the "
-        "risk are its own statements.",
-        examples=[False],
-    )
-    deadline: datetime | None = Field(description="When it expires; null: never.", examples=[None])
-    settles_at: datetime | None = Field(
-        description="When what was decided takes effect, which can be undone until then; null: nothing waits for that.",
-        examples=[None],
-    )
-    settles_as: str = Field(
-        description="What it will have been decided as then: a kind of outcome; empty: nothing waits for that.",
-        examples=[""],
-    )
-    opened_at: datetime = Field(description="When it was opened.", examples=["2026-03-02T09:15:05.104112Z"])
-    closed_at: datetime | None = Field(description="When it closed; null while it is open.", examples=[None])
+    example: ClassVar = {
+        "id": 42, "url": "https://holdpoint.example.com/gates/42/", "run": 7, "agent": "refunds", "team": "Support",
+        "step": "review", "kind": "review", "status": "open", "version": 1, "proposal": 1, "title": "Refund €120.00",
+        "risk": "medium", "outside": False, "deadline": None, "settles_at": None, "settles_as": "",
+        "opened_at": "2026-03-02T09:15:05.104112Z", "closed_at": None,
+    }  # fmt: skip
+
+    id: int
+    """The gate's number."""
+    url: str
+    """The page on which people decide it."""
+    run: int = Field(validation_alias="run_id")
+    """The run that waits at it."""
+    agent: str = Field(validation_alias="run.plan.agent")
+    """The agent that asks."""
+    team: str = Field(validation_alias="team.name")
+    """The team that owns the run."""
+    step: str
+    """The gate's step."""
+    kind: Annotated[str, one_of(Gate.Kind)]
+    """A review asks for a decision; a recovery asks how to go on after a fault."""
+    status: Annotated[str, one_of(Gate.Status)]
+    """Whether it is still open."""
+    version: int
+    """Rises with each change of the gate."""
+    proposal: int
+    """The version of the current proposal; an edit makes the next."""
+    title: str
+    """Its title. The agent wrote it: data, never markup."""
+    risk: Annotated[str, one_of(Gate.Risk)]
+    """The risk."""
+    outside: bool = Field(validation_alias="run.plan.external")
+    """Whether an external program asks: then titles, labels and, unless its tool is registered, the risk are its own
+    statements."""
+    deadline: datetime | None
+    """When it expires; null: never."""
+    settles_at: datetime | None
+    """When what was decided takes effect, which can be undone until then; null: nothing waits for that."""
+    settles_as: str
+    """What it will have been decided as then: a kind of outcome; empty: nothing waits for that."""
+    opened_at: datetime
+    """When it was opened."""
+    closed_at: datetime | None
+    """When it closed; null while it is open."""
 
     @staticmethod
     def resolve_url(gate: Gate) -> str:
@@ -90,95 +101,121 @@ class GateSummary(Schema):
 class OpenGatePage(Page):
     """Some open gates, the longest open first."""
 
-    items: list[GateSummary] = Field(description="The gates.")
+    items: list[GateSummary]
+    """The gates."""
 
 
-class Vote(Schema):
+class Vote(ApiSchema):
     """One person's vote."""
 
-    name: str = Field(description="Who decided.", examples=["Ann Okafor"])
-    on_behalf_of: str = Field(
-        description="The person who was away, whose authority they used; empty: their own.", examples=[""]
-    )
-    verdict: str = Field(description="Their verdict; mixed: see `actions`.", examples=["approve"])
-    actions: dict[str, str] = Field(
-        validation_alias="by_action",
-        description="Their verdict for each action, by its id: approve, edit, reject or respond.",
-        examples=[{"order": "edit", "price": "reject"}],
-    )
-    comment: str = Field(description="Their comment: data, never markup.", examples=[""])
-    at: datetime | None = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
-    proposal: int = Field(description="The version of the proposal that they decided on.", examples=[1])
-    counts: bool = Field(description="Whether it counts for the current proposal.", examples=[True])
-    you: bool = Field(description="Whether it is your own.", examples=[False])
+    example: ClassVar = {
+        "name": "Ann Okafor", "on_behalf_of": "", "verdict": "approve",
+        "actions": {"order": "edit", "price": "reject"}, "comment": "", "at": "2026-03-02T09:21:40.555012Z",
+        "proposal": 1, "counts": True, "you": False,
+    }  # fmt: skip
+
+    name: str
+    """Who decided."""
+    on_behalf_of: str
+    """The person who was away, whose authority they used; empty: their own."""
+    verdict: str
+    """Their verdict; mixed: see `actions`."""
+    actions: dict[str, str] = Field(validation_alias="by_action")
+    """Their verdict for each action, by its id: approve, edit, reject or respond."""
+    comment: str
+    """Their comment: data, never markup."""
+    at: datetime | None
+    """When."""
+    proposal: int
+    """The version of the proposal that they decided on."""
+    counts: bool
+    """Whether it counts for the current proposal."""
+    you: bool
+    """Whether it is your own."""
 
     @staticmethod
     def resolve_counts(vote: agreements.VoteLine) -> bool:
         return not vote.lapsed
 
 
-class AgreementAnswer(Schema):
+class AgreementAnswer(ApiSchema):
     """The votes that a gate needs, and has."""
 
-    quorum: int = Field(description="How many must approve.", examples=[2])
-    agreed: int = Field(description="How many have approved the current proposal.", examples=[1])
-    who: str = Field(description="Who may decide, in words.", examples=["anyone who may decide in Finance"])
-    needs: str = Field(
-        description="All that the proposal needs, in words; empty if any of those people may approve it.",
-        examples=["Two of Finance, then one of Legal. Two rejections reject."],
-    )
-    asked: str = Field(
-        description="Whose approval is needed now, and whose later, in words; empty if everybody is asked at once.",
-        examples=["Now one of Finance. Then one of Legal."],
-    )
-    rules: list[str] = Field(
-        description="Sentences: which rules of the policy count, and which could not be evaluated, so that the "
-        "strictest that they may ask is required.",
-        validation_alias="why",
-        examples=[["By the rule “large”."]],
-    )
-    denials: int = Field(description="How many rejections reject it.", examples=[1])
-    rejected: int = Field(description="How many rejections count.", examples=[0])
-    voices: list[Vote] = Field(description="The decisions, oldest first.")
+    example: ClassVar = {
+        "quorum": 2, "agreed": 1, "who": "anyone who may decide in Finance",
+        "needs": "Two of Finance, then one of Legal. Two rejections reject.",
+        "asked": "Now one of Finance. Then one of Legal.", "rules": ["By the rule “large”."], "denials": 1,
+        "rejected": 0,
+    }  # fmt: skip
+
+    quorum: int
+    """How many must approve."""
+    agreed: int
+    """How many have approved the current proposal."""
+    who: str
+    """Who may decide, in words."""
+    needs: str
+    """All that the proposal needs, in words; empty if any of those people may approve it."""
+    asked: str
+    """Whose approval is needed now, and whose later, in words; empty if everybody is asked at once."""
+    rules: list[str] = Field(validation_alias="why")
+    """Sentences: which rules of the policy count, and which could not be evaluated, so that the strictest that they may
+    ask is required."""
+    denials: int
+    """How many rejections reject it."""
+    rejected: int
+    """How many rejections count."""
+    voices: list[Vote]
+    """The decisions, oldest first."""
 
 
-class ActionOutcomeAnswer(Schema):
+class ActionOutcomeAnswer(ApiSchema):
     """The outcome of one action."""
 
-    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))] = Field(
-        description="approve and edit: the action may run. reject, respond and later: it does not.", examples=["reject"]
-    )
-    by: str = Field(description="Who rejected it or answered instead; otherwise empty.", examples=["Ann Okafor"])
-    reason: str = Field(description="Why it was rejected: data, never markup.", examples=["Too dear."])
-    response: Any = Field(description="What the agent got instead; otherwise null.", examples=[None])
+    example: ClassVar = {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}
+
+    verdict: Annotated[str, one_of(("approve", "edit", "reject", "respond", "later"))]
+    """approve and edit: the action may run. reject, respond and later: it does not."""
+    by: str
+    """Who rejected it or answered instead; otherwise empty."""
+    reason: str
+    """Why it was rejected: data, never markup."""
+    response: Any
+    """What the agent got instead; otherwise null."""
 
 
-class EndingHead(Schema):
+class EndingHead(ApiSchema):
     """The outcome of a gate, without what was decided."""
 
-    kind: Annotated[str, one_of(Outcome.Kind)] = Field(
-        description="Expired and withdrawn gates do not count as rejected.", examples=["approved"]
-    )
-    by: str = Field(description="The people whose decisions counted; empty if nobody decided.", examples=["Ann Okafor"])
-    at: datetime = Field(validation_alias="created_at", description="When.", examples=["2026-03-02T09:21:40.555012Z"])
-    then: str = Field(description="After a rejection: stop, or back to a step.", examples=[""])
-    back_to: str = Field(description="The step that the run was sent back to.", examples=[""])
-    feedback: str = Field(
-        validation_alias="words", description="What the agent reads after a rejection.", examples=[""]
-    )
-    effects: list[str] = Field(description="The effects that may run, once each.", examples=[["pay"]])
-    preconditions: list[str] = Field(
-        validation_alias="counted",
-        description="The card's preconditions that must still hold when an effect is performed, by id.",
-        examples=[["nothing-else-refunded"]],
-    )
-    actions: dict[str, ActionOutcomeAnswer] = Field(
-        description="The result of each action, by its id; none if nobody decided, or a recovery question was "
-        "answered.",
-        examples=[{"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}}],
-    )
-    seen: Hex = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
-    to_run: Hex | None = Field(description="The digest of what may run; null if nothing may.", examples=[DIGEST])
+    example: ClassVar = {
+        "kind": "approved", "by": "Ann Okafor", "at": "2026-03-02T09:21:40.555012Z", "then": "", "back_to": "",
+        "feedback": "", "effects": ["pay"], "preconditions": ["nothing-else-refunded"],
+        "actions": {"order": {"verdict": "reject", "by": "Ann Okafor", "reason": "Too dear.", "response": None}},
+        "seen": DIGEST, "to_run": DIGEST,
+    }  # fmt: skip
+
+    kind: Annotated[str, one_of(Outcome.Kind)]
+    """Expired and withdrawn gates do not count as rejected."""
+    by: str
+    """The people whose decisions counted; empty if nobody decided."""
+    at: datetime = Field(validation_alias="created_at")
+    """When."""
+    then: str
+    """After a rejection: stop, or back to a step."""
+    back_to: str
+    """The step that the run was sent back to."""
+    feedback: str = Field(validation_alias="words")
+    """What the agent reads after a rejection."""
+    effects: list[str]
+    """The effects that may run, once each."""
+    preconditions: list[str] = Field(validation_alias="counted")
+    """The card's preconditions that must still hold when an effect is performed, by id."""
+    actions: dict[str, ActionOutcomeAnswer]
+    """The result of each action, by its id; none if nobody decided, or a recovery question was answered."""
+    seen: Hex
+    """The digest of the proposal that was decided on, in hex."""
+    to_run: Hex | None
+    """The digest of what may run; null if nothing may."""
 
     @staticmethod
     def resolve_by(outcome: Outcome) -> str:
@@ -196,53 +233,48 @@ class EndingHead(Schema):
 class Ending(EndingHead):
     """The outcome of a gate, with what was decided."""
 
-    arguments: dict[str, Any] = Field(
-        description="The final arguments by action, as canonical JSON.", examples=[{"refund": {"amount": "120.00"}}]
-    )
-    answer: Any = Field(description="At a recovery gate: the choice and its value; otherwise null.", examples=[None])
-    patch: list[dict[str, Any]] = Field(description="The edit, as a JSON Patch on the gate's state.", examples=[[]])
+    example: ClassVar = {"arguments": {"refund": {"amount": "120.00"}}, "answer": None, "patch": []}
+
+    arguments: dict[str, Any]
+    """The final arguments by action, as canonical JSON."""
+    answer: Any
+    """At a recovery gate: the choice and its value; otherwise null."""
+    patch: list[dict[str, Any]]
+    """The edit, as a JSON Patch on the gate's state."""
 
 
 class GateHead(GateSummary):
     """A gate, with its votes."""
 
-    digest: Hex = Field(
-        description="SHA-256 over the current proposal, in hex. A decision binds it.", examples=[DIGEST]
-    )
-    checkpoint: Text = Field(
-        description="The UUID of the saved state that it shows.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"]
-    )
-    whole_state: bool = Field(
-        description="Whether an edit may send the run's whole `state`: the gate's policy allows it.", examples=[False]
-    )
-    reason_required: bool = Field(
-        validation_alias="policy.reason_required",
-        description="Whether a rejection needs a `comment` that says why, by the gate's policy.",
-        examples=[True],
-    )
-    step_up: bool = Field(
-        description="Whether a decision counts only in a session in which its person recently confirmed who they are: "
-        "on the gate's page, never by a token.",
-        examples=[False],
-    )
-    step_up_method: str = Field(
-        validation_alias="policy.step_up_method",
-        description="By what they confirm it, where `step_up` says so: `any` (password, passkey or a code from an app) "
-        "or `passkey`.",
-        examples=["any"],
-    )
-    tokens_decide: bool = Field(
-        validation_alias="policy.tokens_decide",
-        description="Whether the gate's policy takes decisions by token. If not, people decide on the gate's page.",
-        examples=[True],
-    )
-    changed_before: list[str] = Field(
-        description="Who changed the run before this was asked, and what: sentences, whose values are data. Whoever "
-        "did may not decide, unless the policy does not separate duties.",
-        examples=[["Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"]],
-    )
-    agreement: AgreementAnswer = Field(description="Who must approve, and who has.")
-    desk: DeskAnswer = Field(description="The people on it, and those who are asked.")
+    example: ClassVar = {
+        "digest": DIGEST, "checkpoint": "0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10", "whole_state": False,
+        "reason_required": True, "step_up": False, "step_up_method": "any", "tokens_decide": True,
+        "changed_before": ["Ann Okafor changed amount from 20.00 to 900.00 at checkpoint 4"],
+    }  # fmt: skip
+
+    digest: Hex
+    """SHA-256 over the current proposal, in hex. A decision binds it."""
+    checkpoint: Text
+    """The UUID of the saved state that it shows."""
+    whole_state: bool
+    """Whether an edit may send the run's whole `state`: the gate's policy allows it."""
+    reason_required: bool = Field(validation_alias="policy.reason_required")
+    """Whether a rejection needs a `comment` that says why, by the gate's policy."""
+    step_up: bool
+    """Whether a decision counts only in a session in which its person recently confirmed who they are: on the gate's
+    page, never by a token."""
+    step_up_method: str = Field(validation_alias="policy.step_up_method")
+    """By what they confirm it, where `step_up` says so: `any` (password, passkey or a code from an app) or `passkey`.
+    """
+    tokens_decide: bool = Field(validation_alias="policy.tokens_decide")
+    """Whether the gate's policy takes decisions by token. If not, people decide on the gate's page."""
+    changed_before: list[str]
+    """Who changed the run before this was asked, and what: sentences, whose values are data. Whoever did may not
+    decide, unless the policy does not separate duties."""
+    agreement: AgreementAnswer
+    """Who must approve, and who has."""
+    desk: DeskAnswer
+    """The people on it, and those who are asked."""
 
     # The context of these is the gate's `standing` proposal, and its `reader`.
 
@@ -271,57 +303,60 @@ class GateHead(GateSummary):
         return DeskAnswer.of(gate, context["reader"])
 
 
-class BecameEffect(Schema):
+class BecameEffect(ApiSchema):
     """One effect that was let run, and what became of it."""
 
-    effect: str = Field(description="The effect's step.", examples=["pay"])
-    action: str = Field(description="The action that it performs, by its id; empty: none.", examples=["refund"])
+    example: ClassVar = {"effect": "pay", "action": "refund"}
+
+    effect: str
+    """The effect's step."""
+    action: str
+    """The action that it performs, by its id; empty: none."""
     state: Annotated[str, one_of(STATES)] = Field(description=STATE_WORDS, examples=["done"])
 
 
-class Became(Schema):
+class Became(ApiSchema):
     """The fate of what a gate let run."""
 
-    state: Annotated[str, one_of(STATES)] = Field(
-        description="The state of the effect that most needs looking at, as in `effects`.", examples=["done"]
-    )
-    words: str = Field(description="The same for people: data, never markup.", examples=["Done"])
-    gate: int | None = Field(description="The gate that asks the same again; null: none.", examples=[None])
-    effects: list[BecameEffect] = Field(description="Each effect, in the order of the grants.")
+    example: ClassVar = {"state": "done", "words": "Done", "gate": None}
+
+    state: Annotated[str, one_of(STATES)]
+    """The state of the effect that most needs looking at, as in `effects`."""
+    words: str
+    """The same for people: data, never markup."""
+    gate: int | None
+    """The gate that asks the same again; null: none."""
+    effects: list[BecameEffect]
+    """Each effect, in the order of the grants."""
 
 
 class GateDetail(GateHead):
     """A gate, with its proposal, votes and outcome."""
 
-    card: dict[str, Any] = Field(
-        description="The current proposal, with its edits, as canonical JSON. `digest` is SHA-256 over the line "
-        "`holdpoint value` and these bytes; for masked values, over the true values.",
-        examples=[{"title": "Refund €120.00", "actions": [{"id": "refund", "arguments": {"amount": "120.00"}}]}],
-    )
-    provenance: list[CardPartAnswer] = Field(
-        description="Who says each part of `card`, by JSON Pointer.", examples=[[PART]]
-    )
-    unsupported: list[str] = Field(
-        description="Sentences for people: amounts and names in an external program's text that no argument confirms.",
-        examples=[["\u201c\u20ac10.00\u201d in the title is not what runs: amount is 99999.00."]],
-    )
-    masked: list[str] = Field(
-        description="JSON Pointers to the secrets in `card`, which placeholders replace.", examples=[[]]
-    )
-    outcome: Ending | None = Field(description="How it ended; null while it is open.", examples=[None])
-    became: Became | None = Field(
-        description="What became of what it let run; null while it is open, and where it let nothing run.",
-        examples=[None],
-    )
-    replaced_by: int | None = Field(
-        description="The gate that asks the same again, as this one was withdrawn or its approval did not hold; null: "
-        "none.",
-        examples=[None],
-    )
-    replaces: list[int] = Field(
-        description="The gates that this one replaces, the newest first, as far as you may see them.",
-        examples=[[]],
-    )
+    example: ClassVar = {
+        "card": {"title": "Refund €120.00", "actions": [{"id": "refund", "arguments": {"amount": "120.00"}}]},
+        "provenance": [PART],
+        "unsupported": ["\u201c\u20ac10.00\u201d in the title is not what runs: amount is 99999.00."], "masked": [],
+        "outcome": None, "became": None, "replaced_by": None, "replaces": [],
+    }  # fmt: skip
+
+    card: dict[str, Any]
+    """The current proposal, with its edits, as canonical JSON. `digest` is SHA-256 over the line `holdpoint value` and
+    these bytes; for masked values, over the true values."""
+    provenance: list[CardPartAnswer]
+    """Who says each part of `card`, by JSON Pointer."""
+    unsupported: list[str]
+    """Sentences for people: amounts and names in an external program's text that no argument confirms."""
+    masked: list[str]
+    """JSON Pointers to the secrets in `card`, which placeholders replace."""
+    outcome: Ending | None
+    """How it ended; null while it is open."""
+    became: Became | None
+    """What became of what it let run; null while it is open, and where it let nothing run."""
+    replaced_by: int | None
+    """The gate that asks the same again, as this one was withdrawn or its approval did not hold; null: none."""
+    replaces: list[int]
+    """The gates that this one replaces, the newest first, as far as you may see them."""
 
 
 @router.get("", response=OpenGatePage, summary="List open gates")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.db.models import F, QuerySet, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, exact_json, gate_page, needs, one_of, token_of
+from agents.api.protocol import ApiSchema, GateId, exact_json, gate_page, needs, one_of, token_of
 from agents.api.protocol.waiting import AGAIN, AWAITS, LONGEST
 from agents.models import Effect, TokenScope
 from agents.remote import lost_programs
@@ -25,50 +25,63 @@ from .gates import Ending, ended
 router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 
 
-class Granted(Schema):
+class Granted(ApiSchema):
     """The right to do one effect once."""
 
-    id: int = Field(description="The grant's number.", examples=[5])
-    effect: str = Field(description="The effect's step.", examples=["wire"])
-    action: str = Field(description="The action that it performs.", examples=["wire"])
-    used: bool = Field(description="Whether an effect was begun with it.", examples=[False])
+    example: ClassVar = {"id": 5, "effect": "wire", "action": "wire", "used": False}
+
+    id: int
+    """The grant's number."""
+    effect: str
+    """The effect's step."""
+    action: str
+    """The action that it performs."""
+    used: bool
+    """Whether an effect was begun with it."""
 
 
-class OutcomeHead(Schema):
+class OutcomeHead(ApiSchema):
     """The status and the grants of a gate."""
 
-    gate: int = Field(description="The gate.", examples=[42])
-    url: str = Field(description="The gate's page.", examples=["https://holdpoint.example.com/gates/42/"])
-    run: int = Field(description="Its run.", examples=[7])
-    status: Annotated[str, one_of(Gate.Status)] = Field(description="Whether it is still open.", examples=["decided"])
-    run_status: Annotated[str, one_of(Run.Status)] = Field(
-        description="The run's status. A run that is queued although this gate is open goes on: claim it.",
-        examples=["queued"],
-    )
-    version: int = Field(description="Rises with each change of the gate.", examples=[2])
-    grants: list[Granted] = Field(description="What was approved: a grant for each effect.")
+    example: ClassVar = {
+        "gate": 42, "url": "https://holdpoint.example.com/gates/42/", "run": 7, "status": "decided",
+        "run_status": "queued", "version": 2,
+    }  # fmt: skip
+
+    gate: int
+    """The gate."""
+    url: str
+    """The gate's page."""
+    run: int
+    """Its run."""
+    status: Annotated[str, one_of(Gate.Status)]
+    """Whether it is still open."""
+    run_status: Annotated[str, one_of(Run.Status)]
+    """The run's status. A run that is queued although this gate is open goes on: claim it."""
+    version: int
+    """Rises with each change of the gate."""
+    grants: list[Granted]
+    """What was approved: a grant for each effect."""
 
 
 class OutcomeAnswer(OutcomeHead):
     """The outcome of a gate, null while it is open."""
 
-    outcome: Ending | None = Field(description="How it ended, as in the gate itself; null while it is open.")
-    edits: dict[str, list[dict[str, Any]]] = Field(
-        description="People's changes of each action's arguments, by its id: a JSON Patch on the first proposal.",
-        examples=[{"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}],
-    )
+    example: ClassVar = {"edits": {"wire": [{"op": "replace", "path": "/amount", "value": "100.00"}]}}
+
+    outcome: Ending | None
+    """How it ended, as in the gate itself; null while it is open."""
+    edits: dict[str, list[dict[str, Any]]]
+    """People's changes of each action's arguments, by its id: a JSON Patch on the first proposal."""
 
 
-class OutcomeQuery(Schema):
+class OutcomeQuery(ApiSchema):
     """The time to wait for the outcome."""
 
-    wait: float = Field(
-        0,
-        description="How many seconds to wait for the outcome while the gate is open.",
-        ge=0,
-        le=LONGEST,
-        examples=[25],
-    )
+    example: ClassVar = {"wait": 25}
+
+    wait: float = Field(0, ge=0, le=LONGEST)
+    """How many seconds to wait for the outcome while the gate is open."""
 
 
 @router.get("/{int:gate_id}/outcome", response=OutcomeAnswer, summary="Read an outcome, or wait for it")

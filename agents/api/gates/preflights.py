@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
-from pydantic import Field
+from ninja import Router
 
-from agents.api.protocol import GateId, RunId, answer, needs, one_of
+from agents.api.protocol import ApiSchema, GateId, RunId, answer, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import Gone, run_or_404
 from approvals.gates import preflight_facts
@@ -21,27 +20,32 @@ gates = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 Colour = Annotated[str, one_of(ORDER)]
 
 
-class FindingAnswer(Schema):
+class FindingAnswer(ApiSchema):
     """The result of one check."""
 
-    check: str = Field(description="What was checked.", examples=["version"])
-    colour: Colour = Field(
-        description="Green: in order. Amber: it can resume, with a warning. Red: it cannot resume.", examples=["green"]
-    )
-    words: str = Field(
-        description="What was found, and what to do about it. It may quote an agent's code: data, never markup.",
-        examples=["Version 1 of refunds is deployed, with the run's own steps."],
-    )
+    example: ClassVar = {
+        "check": "version", "colour": "green", "words": "Version 1 of refunds is deployed, with the run's own steps.",
+    }  # fmt: skip
+
+    check: str
+    """What was checked."""
+    colour: Colour
+    """Green: in order. Amber: it can resume, with a warning. Red: it cannot resume."""
+    words: str
+    """What was found, and what to do about it. It may quote an agent's code: data, never markup."""
 
 
-class PreflightAnswer(Schema):
+class PreflightAnswer(ApiSchema):
     """The result of a preflight."""
 
-    colour: Colour = Field(
-        description="The worst level of the findings. While it is red, decisions are refused.", examples=["green"]
-    )
-    title: str = Field(description="The level in words.", examples=["Ready: 6 checks passed"])
-    findings: list[FindingAnswer] = Field(description="Every check, in order.")
+    example: ClassVar = {"colour": "green", "title": "Ready: 6 checks passed"}
+
+    colour: Colour
+    """The worst level of the findings. While it is red, decisions are refused."""
+    title: str
+    """The level in words."""
+    findings: list[FindingAnswer]
+    """Every check, in order."""
 
 
 @runs.get("/{int:run_id}/preflight", response=PreflightAnswer, summary="Check a run")

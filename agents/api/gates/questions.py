@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, Key, actor_of, answer, kept, needs, once, one_of, own
+from agents.api.protocol import ApiSchema, GateId, Key, actor_of, answer, kept, needs, once, one_of, own
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
 from agents.queries.access import reader_of
@@ -25,45 +25,54 @@ router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 class AskAgent(Order):
     """A question to the agent."""
 
-    text: str = Field(
-        description="The question.", min_length=1, max_length=4_000, examples=["Why 120.00, and not 100.00?"]
-    )
+    example: ClassVar = {"text": "Why 120.00, and not 100.00?"}
+
+    text: str = Field(min_length=1, max_length=4_000)
+    """The question."""
 
 
 class SendAnswer(Order):
     """An answer, in the agent's own words."""
 
-    question: int = Field(description="The question's number.", ge=1, lt=2**63, examples=[3])
-    text: str = Field(
-        description="The answer, or the reason why there is none. People read it as text.",
-        min_length=1,
-        max_length=questions.LONGEST_ANSWER,
-        examples=["The invoice names 120.00."],
-    )
-    failed: bool = Field(False, description="Whether the text says why you cannot answer.", examples=[False])
+    example: ClassVar = {"question": 3, "text": "The invoice names 120.00.", "failed": False}
+
+    question: int = Field(ge=1, lt=2**63)
+    """The question's number."""
+    text: str = Field(min_length=1, max_length=questions.LONGEST_ANSWER)
+    """The answer, or the reason why there is none. People read it as text."""
+    failed: bool = False
+    """Whether the text says why you cannot answer."""
 
 
-class QuestionAnswer(Schema):
+class QuestionAnswer(ApiSchema):
     """A question to the agent, with its answer."""
 
-    id: int = Field(description="The question's number.", examples=[3])
-    gate: int = Field(description="The gate at which it was asked.", examples=[42])
-    status: Annotated[str, one_of(AgentQuestion.Status)] = Field(
-        description="failed: the agent could not answer.", examples=["asked"]
-    )
-    by: str = Field(description="Who asked.", examples=["Ann Okafor"])
-    at: datetime = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
-    text: str | None = Field(description="The question; null: its words were erased.", examples=["Why 120.00?"])
-    answer: str | None = Field(
-        description="The agent's words, or why there is no answer: data, never markup. null: none yet, or erased.",
-        examples=[None],
-    )
+    example: ClassVar = {
+        "id": 3, "gate": 42, "status": "asked", "by": "Ann Okafor", "at": "2026-03-02T09:21:40.555012Z",
+        "text": "Why 120.00?", "answer": None,
+    }  # fmt: skip
+
+    id: int
+    """The question's number."""
+    gate: int
+    """The gate at which it was asked."""
+    status: Annotated[str, one_of(AgentQuestion.Status)]
+    """failed: the agent could not answer."""
+    by: str
+    """Who asked."""
+    at: datetime
+    """When."""
+    text: str | None
+    """The question; null: its words were erased."""
+    answer: str | None
+    """The agent's words, or why there is no answer: data, never markup. null: none yet, or erased."""
 
 
-class QuestionAnswers(Schema):
+class QuestionAnswers(ApiSchema):
     """The questions at a gate."""
 
-    items: list[QuestionAnswer] = Field(description="All of them, the oldest first.")
+    items: list[QuestionAnswer]
+    """All of them, the oldest first."""
 
 
 @router.get("/{int:gate_id}/questions", response=QuestionAnswers, summary="List questions to the agent")

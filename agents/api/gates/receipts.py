@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, answer, gate_page, needs, one_of
+from agents.api.protocol import ApiSchema, GateId, answer, gate_page, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.models import Gate, Outcome
@@ -23,30 +23,42 @@ from .gates import DIGEST, STATE_WORDS
 router = Router(tags=["gates"], auth=needs(TokenScope.SEE))
 
 
-class ReceiptEffect(Schema):
+class ReceiptEffect(ApiSchema):
     """One effect that was let run."""
 
-    effect: str = Field(validation_alias="step", description="The effect's step.", examples=["pay"])
-    title: str = Field(validation_alias="effect", description="The step's title.", examples=["Pay the refund"])
-    action: str = Field(description="The action that it performs, by its id; empty: none of its own.", examples=["pay"])
-    amount: str = Field(description="The action's pinned amounts; empty: none.", examples=["€120.00"])
+    example: ClassVar = {
+        "effect": "pay", "title": "Pay the refund", "action": "pay", "amount": "€120.00", "key": "",
+        "begun_at": "2026-03-02T09:21:41.104112Z", "ended_at": "2026-03-02T09:21:41.604112Z", "undone_at": None,
+        "attempts": 1, "error": "", "returned": {"payment, id": "pay_31"},
+    }  # fmt: skip
+
+    effect: str = Field(validation_alias="step")
+    """The effect's step."""
+    title: str = Field(validation_alias="effect")
+    """The step's title."""
+    action: str
+    """The action that it performs, by its id; empty: none of its own."""
+    amount: str
+    """The action's pinned amounts; empty: none."""
     state: Annotated[str, one_of(tuple(RESULTS))] = Field(
         description=STATE_WORDS,
         examples=["done"],
     )
-    key: str = Field(description="The idempotency key, by which the provider knows it; empty: none yet.", examples=[""])
-    begun_at: datetime | None = Field(description="When it was last begun.", examples=["2026-03-02T09:21:41.104112Z"])
-    ended_at: datetime | None = Field(description="When it ended.", examples=["2026-03-02T09:21:41.604112Z"])
-    undone_at: datetime | None = Field(description="When it was undone.", examples=[None])
-    attempts: int = Field(description="How often it was begun.", examples=[1])
-    error: str = Field(
-        description="Why it failed: data, never markup. Empty for those who do not see the run.", examples=[""]
-    )
-    returned: dict[str, str] = Field(
-        description="The first values that it returned, by their places, with secrets masked; the provider's reference "
-        "among them. None for those who do not see the run.",
-        examples=[{"payment, id": "pay_31"}],
-    )
+    key: str
+    """The idempotency key, by which the provider knows it; empty: none yet."""
+    begun_at: datetime | None
+    """When it was last begun."""
+    ended_at: datetime | None
+    """When it ended."""
+    undone_at: datetime | None
+    """When it was undone."""
+    attempts: int
+    """How often it was begun."""
+    error: str
+    """Why it failed: data, never markup. Empty for those who do not see the run."""
+    returned: dict[str, str]
+    """The first values that it returned, by their places, with secrets masked; the provider's reference among them.
+    None for those who do not see the run."""
 
     @staticmethod
     def resolve_action(line: ReceiptLine) -> str:
@@ -77,46 +89,65 @@ class ReceiptEffect(Schema):
         return dict(line.returned)
 
 
-class ReceiptVoterAnswer(Schema):
+class ReceiptVoterAnswer(ApiSchema):
     """A person whose decision counted."""
 
-    name: str = Field(description="Who decided.", examples=["Ann Okafor"])
-    verdict: str = Field(description="Their verdict, in words.", examples=["Approved"])
-    at: datetime = Field(description="When.", examples=["2026-03-02T09:21:40.555012Z"])
-    seen: str = Field(description="The digest of the proposal that they saw, in hex.", examples=[DIGEST])
+    example: ClassVar = {
+        "name": "Ann Okafor", "verdict": "Approved", "at": "2026-03-02T09:21:40.555012Z", "seen": DIGEST,
+    }  # fmt: skip
+
+    name: str
+    """Who decided."""
+    verdict: str
+    """Their verdict, in words."""
+    at: datetime
+    """When."""
+    seen: str
+    """The digest of the proposal that they saw, in hex."""
 
 
-class NotRunAnswer(Schema):
+class NotRunAnswer(ApiSchema):
     """Why it is late that nothing has begun."""
 
-    code: str = Field(
-        description="failed: the run did. gate: it waits for another gate. program: its program has not taken it up. "
-        "no_worker: none serves its version. queued: other runs are before it. running: at an earlier step.",
-        examples=["no_worker"],
-    )
-    words: str = Field(description="The same in words.", examples=["The run is in the queue, behind others."])
-    gate: int | None = Field(description="The gate that it waits for.", examples=[None])
+    example: ClassVar = {"code": "no_worker", "words": "The run is in the queue, behind others.", "gate": None}
+
+    code: str
+    """failed: the run did. gate: it waits for another gate. program: its program has not taken it up. no_worker: none
+    serves its version. queued: other runs are before it. running: at an earlier step."""
+    words: str
+    """The same in words."""
+    gate: int | None
+    """The gate that it waits for."""
 
 
-class ReceiptAnswer(Schema):
+class ReceiptAnswer(ApiSchema):
     """The end of a gate, and the fate of what it let run."""
 
-    gate: int = Field(description="The gate.", examples=[42])
-    url: str = Field(
-        description="The page of its receipt.", examples=["https://holdpoint.example.com/gates/42/receipt/"]
-    )
-    status: Annotated[str, one_of(Gate.Status)] = Field(description="Whether it is still open.", examples=["decided"])
-    kind: Annotated[str, one_of(Outcome.Kind)] | None = Field(
-        description="How it ended; null while it is open.", examples=["approved"]
-    )
-    at: datetime | None = Field(description="When it ended.", examples=["2026-03-02T09:21:40.555012Z"])
-    decided: list[ReceiptVoterAnswer] = Field(description="Whose decisions counted.")
-    seen: str = Field(description="The digest of the proposal that was decided on, in hex.", examples=[DIGEST])
-    to_run: str = Field(description="The digest of what may run, in hex; empty: nothing may.", examples=[DIGEST])
-    effects: list[ReceiptEffect] = Field(description="What was let run, and what became of it.")
-    not_run: NotRunAnswer | None = Field(
-        description="Where people are told that nothing of it has begun: why; otherwise null.", examples=[None]
-    )
+    example: ClassVar = {
+        "gate": 42, "url": "https://holdpoint.example.com/gates/42/receipt/", "status": "decided", "kind": "approved",
+        "at": "2026-03-02T09:21:40.555012Z", "seen": DIGEST, "to_run": DIGEST, "not_run": None,
+    }  # fmt: skip
+
+    gate: int
+    """The gate."""
+    url: str
+    """The page of its receipt."""
+    status: Annotated[str, one_of(Gate.Status)]
+    """Whether it is still open."""
+    kind: Annotated[str, one_of(Outcome.Kind)] | None
+    """How it ended; null while it is open."""
+    at: datetime | None
+    """When it ended."""
+    decided: list[ReceiptVoterAnswer]
+    """Whose decisions counted."""
+    seen: str
+    """The digest of the proposal that was decided on, in hex."""
+    to_run: str
+    """The digest of what may run, in hex; empty: nothing may."""
+    effects: list[ReceiptEffect]
+    """What was let run, and what became of it."""
+    not_run: NotRunAnswer | None
+    """Where people are told that nothing of it has begun: why; otherwise null."""
 
 
 @router.get("/{int:gate_id}/receipt", response=ReceiptAnswer, summary="Read a receipt")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import Page, Paging, needs, one_of
+from agents.api.protocol import ApiSchema, Page, Paging, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import reader_of
 from approvals.gates.lists.queues import seen_by
@@ -19,34 +19,39 @@ from .cards import SCHEMA
 router = Router(tags=["tools"], auth=needs(TokenScope.READ))
 
 
-class RegisteredTool(Schema):
+class RegisteredTool(ApiSchema):
     """A tool that people registered, in the version that counts for new gates."""
 
-    team: str = Field(
-        validation_alias="team.name", description="The team that it is registered for.", examples=["Support"]
-    )
-    name: str = Field(description="The name that actions give in `tool`.", examples=["bank.wire"])
-    version: int = Field(description="Each change makes a new version.", examples=[1])
-    title: str = Field(description="The title that reviewers read.", examples=["Wire money"])
-    arguments: dict[str, Any] = Field(
-        validation_alias="schema",
-        description="The JSON Schema of its arguments; arguments that do not fit are refused.",
-        examples=[SCHEMA],
-    )
-    pinned: list[str] = Field(
-        description="JSON Pointers to arguments that are shown first and never folded.", examples=[["/amount"]]
-    )
-    risk: Annotated[str, one_of(Gate.Risk)] = Field(
-        description="Actions with this tool have at least this risk.", examples=["high"]
-    )
-    irreversible: bool = Field(description="Whether it cannot be undone.", examples=[True])
-    undo: str = Field(description="How to undo it, for people; empty: unknown.", examples=[""])
+    example: ClassVar = {
+        "team": "Support", "name": "bank.wire", "version": 1, "title": "Wire money", "arguments": SCHEMA,
+        "pinned": ["/amount"], "risk": "high", "irreversible": True, "undo": "",
+    }  # fmt: skip
+
+    team: str = Field(validation_alias="team.name")
+    """The team that it is registered for."""
+    name: str
+    """The name that actions give in `tool`."""
+    version: int
+    """Each change makes a new version."""
+    title: str
+    """The title that reviewers read."""
+    arguments: dict[str, Any] = Field(validation_alias="schema")
+    """The JSON Schema of its arguments; arguments that do not fit are refused."""
+    pinned: list[str]
+    """JSON Pointers to arguments that are shown first and never folded."""
+    risk: Annotated[str, one_of(Gate.Risk)]
+    """Actions with this tool have at least this risk."""
+    irreversible: bool
+    """Whether it cannot be undone."""
+    undo: str
+    """How to undo it, for people; empty: unknown."""
 
 
 class ToolPage(Page):
     """Some registered tools."""
 
-    items: list[RegisteredTool] = Field(description="The tools.")
+    items: list[RegisteredTool]
+    """The tools."""
 
 
 @router.get("", response=ToolPage, summary="List registered tools")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
@@ -21,14 +23,10 @@ router = Router(tags=["gates"], auth=needs(TokenScope.DECIDE))
 class UndoOrder(Order):
     """The decision to undo."""
 
-    decision: int | None = Field(
-        None,
-        description="Your decision's number. Another one, or one that counts no more, is not undone; null: the one "
-        "that counts.",
-        examples=[311],
-        ge=1,
-        lt=2**63,
-    )
+    example: ClassVar = {"decision": 311}
+
+    decision: int | None = Field(None, ge=1, lt=2**63)
+    """Your decision's number. Another one, or one that counts no more, is not undone; null: the one that counts."""
 
 
 @router.post("/{int:gate_id}/undos", response={201: Decided}, summary="Undo a decision")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import GateId, Key, actor_of, answer, needs, once
+from agents.api.protocol import ApiSchema, GateId, Key, actor_of, answer, needs, once
 from agents.api.protocol.idempotency_keys import free_key
 from agents.api.runs.moves import Order
 from agents.models import TokenScope
@@ -23,25 +24,26 @@ router = Router(tags=["gates"], auth=needs(TokenScope.WORK))
 class Handout(Order):
     """Take an approval."""
 
-    to: str = Field(
-        description="Your name for the call that it is for. Under this name it is read again.", min_length=1,
-        max_length=200, examples=["toolu_01"],
-    )  # fmt: skip
-    frees: str = Field(
-        "",
-        description="The `Idempotency-Key` under which you posted the gate, if the next request under it is another "
-        "question: it opens a gate of its own.",
-        max_length=200,
-        examples=["deploy"],
-    )
+    example: ClassVar = {"to": "toolu_01", "frees": "deploy"}
+
+    to: str = Field(min_length=1, max_length=200)
+    """Your name for the call that it is for. Under this name it is read again."""  # fmt: skip
+    frees: str = Field("", max_length=200)
+    """The `Idempotency-Key` under which you posted the gate, if the next request under it is another question: it opens
+    a gate of its own."""
 
 
-class HandoutAnswer(Schema):
+class HandoutAnswer(ApiSchema):
     """The holder of an approval."""
 
-    at: datetime = Field(description="When it was handed out.", examples=["2026-03-02T14:02:41.104112Z"])
-    yours: bool = Field(description="Whether to the call that you named; otherwise another has it.", examples=[True])
-    first: bool = Field(description="Whether just now, by this request.", examples=[True])
+    example: ClassVar = {"at": "2026-03-02T14:02:41.104112Z", "yours": True, "first": True}
+
+    at: datetime
+    """When it was handed out."""
+    yours: bool
+    """Whether to the call that you named; otherwise another has it."""
+    first: bool
+    """Whether just now, by this request."""
 
 
 @router.post("/{int:gate_id}/handouts", response={201: HandoutAnswer}, summary="Take an approval")

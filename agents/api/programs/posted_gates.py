@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Schema
 from pydantic import Field
 
 from agents.api.gates import gates
 from agents.api.gates.cards import WIRE, AskedAction, CardText, Quoted
-from agents.api.protocol import Key, actor_of, needs, once, throttling, token_of
+from agents.api.protocol import ApiSchema, Key, actor_of, needs, once, throttling, token_of
 from agents.api.protocol import answer as plain
 from agents.api.protocol.idempotency_keys import REPLAYED
 from agents.api.runs.moves import Order
@@ -34,30 +33,32 @@ MOST = 100  # gates of one request
 class PostedAction(AskedAction):
     """One action of a posted gate, with its arguments."""
 
-    arguments: dict[str, Any] = Field(description="Its arguments. They can be edited.", examples=[WIRE])
-    undo: str = Field("", description="What undoes it; empty: nothing.", max_length=100, examples=[""])
-    idempotent: bool = Field(False, description="Whether it may be sent twice with the same key.", examples=[False])
+    example: ClassVar = {"arguments": WIRE, "undo": "", "idempotent": False}
+
+    arguments: dict[str, Any]
+    """Its arguments. They can be edited."""
+    undo: str = Field("", max_length=100)
+    """What undoes it; empty: nothing."""
+    idempotent: bool = False
+    """Whether it may be sent twice with the same key."""
 
 
 class GateQuestion(CardText):
     """The question of a gate: actions, and any state to show beside those."""
 
-    actions: list[PostedAction] = Field(description="The actions to decide.", max_length=50)
-    state: dict[str, Any] = Field({}, description="Further values, shown with the actions.", examples=[{"invoice": 7}])
-    quotes: list[Quoted] = Field([], description="People's own words, shown beside the agent's account.", max_length=50)
-    policy: str = Field(
-        "",
-        description="The policy by which people decide; empty: the team's default, or the token's own.",
-        pattern=POLICY,
-        examples=[""],
-    )
+    example: ClassVar = {"state": {"invoice": 7}, "policy": "", "ask_only": False}
+
+    actions: list[PostedAction] = Field(max_length=50)
+    """The actions to decide."""
+    state: dict[str, Any] = {}
+    """Further values, shown with the actions."""
+    quotes: list[Quoted] = Field([], max_length=50)
+    """People's own words, shown beside the agent's account."""
+    policy: str = Field("", pattern=POLICY)
+    """The policy by which people decide; empty: the team's default, or the token's own."""
     thread: str = THREAD
-    ask_only: bool = Field(
-        False,
-        description="Whether you only want the answer: the run has no effects, and ends by itself once people have "
-        "decided.",
-        examples=[False],
-    )
+    ask_only: bool = False
+    """Whether you only want the answer: the run has no effects, and ends by itself once people have decided."""
 
     def bound(self) -> list[Any]:
         """Return what makes a repeat under a key the same: the calls, the state, who decides.
@@ -85,10 +86,14 @@ class GateQuestion(CardText):
 class PostedBy(Order):
     """The sender of gates, and the team that they are for."""
 
+    example: ClassVar = {"worker": "box:81", "deferred": False}
+
     agent: str = AGENT
     team: str = TEAM
-    worker: str = Field("", description="Who asks, for people: host and process.", max_length=120, examples=["box:81"])
-    deferred: bool = Field(False, description="Whether you disconnect and come back for the outcome.", examples=[False])
+    worker: str = Field("", max_length=120)
+    """Who asks, for people: host and process."""
+    deferred: bool = False
+    """Whether you disconnect and come back for the outcome."""
 
 
 class PostGate(PostedBy, GateQuestion):
@@ -98,17 +103,15 @@ class PostGate(PostedBy, GateQuestion):
 class PostGates(PostedBy):
     """Ask people about many things, a gate each, for one agent and team."""
 
-    gates: list[GateQuestion] = Field(
-        description="The gates, in the order of the answer. All of them are opened, or none.",
-        min_length=1,
-        max_length=MOST,
-    )
+    gates: list[GateQuestion] = Field(min_length=1, max_length=MOST)
+    """The gates, in the order of the answer. All of them are opened, or none."""
 
 
-class TurnAnswers(Schema):
+class TurnAnswers(ApiSchema):
     """The gates that were opened."""
 
-    gates: list[TurnAnswer] = Field(description="What `POST /api/gates` would answer for each, in the order sent.")
+    gates: list[TurnAnswer]
+    """What `POST /api/gates` would answer for each, in the order sent."""
 
 
 @router.post("", auth=needs(TokenScope.START), response={201: TurnAnswer}, summary="Post a gate")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
@@ -51,35 +51,26 @@ THREAD = Field(
 class Start(Order):
     """Start a run."""
 
+    example: ClassVar = {
+        "version": "1", "input": {"invoice": 7}, "config": None, "title": "Invoice 7", "within": 604_800,
+        "priority": 2,
+    }  # fmt: skip
+
     agent: str = AGENT
-    version: str = Field(
-        "",
-        description="For an external agent: its registered version; empty: the team's newest.",
-        pattern=f"{VERSION}|^$",
-        examples=["1"],
-    )
-    input: dict[str, Any] = Field({}, description="The state that it starts from.", examples=[{"invoice": 7}])
-    config: dict[str, Any] | None = Field(
-        None, description="For an agent on this server: what differs from its default configuration.", examples=[None]
-    )
+    version: str = Field("", pattern=f"{VERSION}|^$")
+    """For an external agent: its registered version; empty: the team's newest."""
+    input: dict[str, Any] = {}
+    """The state that it starts from."""
+    config: dict[str, Any] | None = None
+    """For an agent on this server: what differs from its default configuration."""
     team: str = TEAM
-    title: str = Field("", description="Its title in lists.", max_length=200, examples=["Invoice 7"])
+    title: str = Field("", max_length=200)
+    """Its title in lists."""
     thread: str = THREAD
-    within: float | None = Field(
-        None,
-        description="Seconds after which it is cancelled if it still lives; null: as its agent says.",
-        gt=0,
-        le=10 * 365 * 86_400,
-        examples=[604_800],
-    )
-    priority: int | None = Field(
-        None,
-        description="When its turn comes among runs that are due: from 0, the most urgent, to 9; null: as its agent "
-        "says, or 5.",
-        ge=PRIORITIES[0],
-        le=PRIORITIES[-1],
-        examples=[2],
-    )
+    within: float | None = Field(None, gt=0, le=10 * 365 * 86_400)
+    """Seconds after which it is cancelled if it still lives; null: as its agent says."""
+    priority: int | None = Field(None, ge=PRIORITIES[0], le=PRIORITIES[-1])
+    """When its turn comes among runs that are due: from 0, the most urgent, to 9; null: as its agent says, or 5."""
 
 
 @runs.post("", auth=needs(TokenScope.START), response={201: RunSummary}, summary="Start a run")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
 from agents.api.gates.cards import SCHEMA
-from agents.api.protocol import AgentName, Hex, Key, actor_of, answer, needs, once, one_of, token_of
+from agents.api.protocol import AgentName, ApiSchema, Hex, Key, actor_of, answer, needs, once, one_of, token_of
 from agents.api.runs.moves import Order
 from agents.definition.options import default_of
 from agents.models import TokenScope
@@ -34,25 +34,26 @@ def _option(name: str, description: str, **more: Any) -> Any:
 class StepBody(Order):
     """One step of a plan."""
 
-    name: str = Field(description="Its name.", min_length=1, max_length=100, examples=["wire"])
-    kind: Annotated[str, one_of(("step", "effect", "gate"))] = Field(
-        "step", description="Its kind.", pattern="^(step|effect|gate)$", examples=["effect"]
-    )
+    example: ClassVar = {
+        "name": "wire", "kind": "effect", "doc": "Wire the money.", "reads": ["payment"], "code_hash": "",
+        "policy": "payouts", "feedback": "", "ends": False,
+    }  # fmt: skip
+
+    name: str = Field(min_length=1, max_length=100)
+    """Its name."""
+    kind: Annotated[str, one_of(("step", "effect", "gate"))] = Field("step", pattern="^(step|effect|gate)$")
+    """Its kind."""
     title: str = _option(
         "title", "Its title for people; empty: made from its name.", max_length=100, examples=["Wire it"]
     )
-    doc: str = Field("", description="What it does, for people.", max_length=2000, examples=["Wire the money."])
-    reads: list[str] = Field(
-        [], description="The fields of the state that it reads.", max_length=500, examples=[["payment"]]
-    )
+    doc: str = Field("", max_length=2000)
+    """What it does, for people."""
+    reads: list[str] = Field([], max_length=500)
+    """The fields of the state that it reads."""
     writes: list[str] = _option("writes", "The fields that it writes.", max_length=500, examples=[["receipt"]])
-    code_hash: str = Field(
-        "",
-        description="A hash of its code, in hex. If the hash and what the step reads are unchanged, its earlier "
-        "result is reused after a rewind; without a hash it always runs.",
-        pattern="^([0-9a-f]{2}){0,64}$",
-        examples=[""],
-    )
+    code_hash: str = Field("", pattern="^([0-9a-f]{2}){0,64}$")
+    """A hash of its code, in hex. If the hash and what the step reads are unchanged, its earlier result is reused after
+    a rewind; without a hash it always runs."""
     reads_world: bool = _option("reads_world", "Whether it calls an external system.", examples=[False])
     undo: str = _option("undo", "For an effect: what undoes it.", max_length=100, examples=["cancel_wire"])
     irreversible: bool = _option("irreversible", "For an effect: whether it cannot be undone.", examples=[False])
@@ -69,9 +70,8 @@ class StepBody(Order):
     responds: str = _option(
         "responds", "For an effect: the field that receives a person's answer.", max_length=100, examples=[""]
     )
-    policy: str = Field(
-        "", description="For a gate: the policy by which people decide.", pattern=POLICY, examples=["payouts"]
-    )
+    policy: str = Field("", pattern=POLICY)
+    """For a gate: the policy by which people decide."""
     allows: list[str] = _option(
         "allows", "For a gate: the effects that an approval allows.", max_length=200, examples=[["wire"]]
     )
@@ -89,13 +89,13 @@ class StepBody(Order):
         "For a gate: whether the run waits at it. Else it goes on with what does not depend on the decision.",
         examples=[True],
     )
-    feedback: str = Field(
-        "", description="For a gate: the list field that receives people's feedback.", max_length=100, examples=[""]
-    )
+    feedback: str = Field("", max_length=100)
+    """For a gate: the list field that receives people's feedback."""
     jumps: list[str] = _option(
         "jumps", "Steps that it may go to instead of the next one.", max_length=200, examples=[[]]
     )
-    ends: bool = Field(False, description="Whether it may end the run.", examples=[False])
+    ends: bool = False
+    """Whether it may end the run."""
     retry: int = _option("retry", "Further attempts after a failure.", ge=0, le=1000, examples=[3])
     backoff: float = _option("backoff", "Seconds before the second attempt; doubles.", ge=0, le=86400, examples=[1.0])
     loop_guard: int = _option(
@@ -121,34 +121,40 @@ STEPS: list[dict[str, Any]] = [
 class Version(Order):
     """A version of an external agent: its steps, and the schema of its state."""
 
-    format: Literal[1] = Field(1, description="The version of this format; 1.", examples=[1])
-    version: str = Field(description="The version.", pattern=VERSION, examples=["1"])
-    doc: str = Field("", description="What the agent does, for people.", max_length=5000, examples=["Pay invoices."])
-    state_schema: dict[str, Any] = Field(
-        description="The JSON Schema of its state: an object with a property for each field.",
-        examples=[{"type": "object", "properties": {"invoice": {}, "payment": SCHEMA, "receipt": {"type": "object"}},
-                   "required": ["invoice"]}],
-    )  # fmt: skip
-    steps: list[StepBody] = Field(
-        description="Its steps, in the order in which they run.",
-        min_length=1,
-        max_length=outside.STEPS,
-        examples=[STEPS],
-    )
-    signals: dict[str, dict[str, Any]] = Field(
-        {},
-        description="The signals that its runs take, each with the JSON Schema of its value: `null` for one without.",
-        max_length=100,
-        examples=[{"delivered": {"type": "object"}, "stop": {"type": "null"}}],
-    )
+    example: ClassVar = {
+        "format": 1, "version": "1", "doc": "Pay invoices.",
+        "state_schema": {
+            "type": "object", "properties": {"invoice": {}, "payment": SCHEMA, "receipt": {"type": "object"}},
+            "required": ["invoice"],
+        },
+        "steps": STEPS, "signals": {"delivered": {"type": "object"}, "stop": {"type": "null"}},
+    }  # fmt: skip
+
+    format: Literal[1] = 1
+    """The version of this format; 1."""
+    version: str = Field(pattern=VERSION)
+    """The version."""
+    doc: str = Field("", max_length=5000)
+    """What the agent does, for people."""
+    state_schema: dict[str, Any]
+    """The JSON Schema of its state: an object with a property for each field."""  # fmt: skip
+    steps: list[StepBody] = Field(min_length=1, max_length=outside.STEPS)
+    """Its steps, in the order in which they run."""
+    signals: dict[str, dict[str, Any]] = Field({}, max_length=100)
+    """The signals that its runs take, each with the JSON Schema of its value: `null` for one without."""
 
 
-class Registered(Schema):
+class Registered(ApiSchema):
     """A version that was registered."""
 
-    agent: str = Field(description="The agent's name.", examples=["payouts"])
-    version: str = Field(description="The version.", examples=["1"])
-    digest: Hex = Field(description="SHA-256 over the plan, in hex.", examples=["ab" * 32])
+    example: ClassVar = {"agent": "payouts", "version": "1", "digest": "ab" * 32}
+
+    agent: str
+    """The agent's name."""
+    version: str
+    """The version."""
+    digest: Hex
+    """SHA-256 over the plan, in hex."""
 
 
 @router.post("/{agent}/versions", response={201: Registered}, summary="Register a version")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
@@ -27,12 +29,10 @@ router = Router(tags=["gates"], auth=needs(TokenScope.WORK))
 class Withdrawal(Order):
     """Withdraw a gate."""
 
-    reason: str = Field(
-        "",
-        description="The reason, for people; the gate shows it.",
-        max_length=300,
-        examples=["The invoice was cancelled."],
-    )
+    example: ClassVar = {"reason": "The invoice was cancelled."}
+
+    reason: str = Field("", max_length=300)
+    """The reason, for people; the gate shows it."""
 
 
 @router.post("/{int:gate_id}/withdrawals", response={201: OutcomeAnswer}, summary="Withdraw a gate")

@@ -7,9 +7,10 @@ from .idempotency_keys import Key, kept, once, own
 from .members import Hex, Text, known, one_of, optional, or_null
 from .paging import Page, Paging
 from .problem_details import Fault, problem
+from .schemas import ApiSchema, Described
 
 __all__ = [
-    "AgentName", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text", "actor_of", "answer",
-    "confirmation_of", "gate_page", "kept", "known", "needs", "once", "one_of", "optional", "or_null", "own", "problem",
-    "token_of",
+    "AgentName", "ApiSchema", "Described", "Fault", "GateId", "Hex", "Key", "Page", "Paging", "RunId", "Seq", "Text",
+    "actor_of", "answer", "confirmation_of", "gate_page", "kept", "known", "needs", "once", "one_of", "optional",
+    "or_null", "own", "problem", "token_of",
 ]  # fmt: skip

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
-from ninja import Schema
 from pydantic import Field
 
 from .exact_json import answer
+from .schemas import ApiSchema
 
 MOST = 200
 
 
-class Paging(Schema):
+class Paging(ApiSchema):
     """The start and the length of a page."""
 
-    cursor: str = Field(
-        "",
-        description="The `next` of the previous page; without it, the first page.",
-        pattern=r"^[0-9]{0,18}$",
-        examples=["41"],
-    )
-    limit: int = Field(50, description="The largest number of items.", ge=1, le=MOST, examples=[50])
+    example: ClassVar = {"cursor": "41", "limit": 50}
+
+    cursor: str = Field("", pattern=r"^[0-9]{0,18}$")
+    """The `next` of the previous page; without it, the first page."""
+    limit: int = Field(50, ge=1, le=MOST)
+    """The largest number of items."""
 
     @property
     def place(self) -> int:
@@ -31,11 +30,14 @@ class Paging(Schema):
         return int(self.cursor or "0")
 
 
-class Page(Schema):
+class Page(ApiSchema):
     """One page of rows; a subclass gives `items` its shape."""
 
+    example: ClassVar = {"next": "41"}
+
     items: list[Any]
-    next: str | None = Field(description="The `cursor` of the next page; null at the end.", examples=["41"])
+    next: str | None
+    """The `cursor` of the next page; null at the end."""
 
     @classmethod
     def of(cls, found: QuerySet[Any] | list[Any], asked: Paging, *, place: str = "pk", **context: Any) -> HttpResponse:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import AgentName, answer, needs, one_of
+from agents.api.protocol import AgentName, ApiSchema, answer, needs, one_of
 from agents.models import TokenScope
 from agents.queries.known_agents import KnownAgent, known_to
 from checkpoints.runs.plans import PlanSpec, spec_of
@@ -17,18 +17,23 @@ from checkpoints.values.canonical_json import canonical
 router = Router(tags=["agents"], auth=needs(TokenScope.READ))
 
 
-class AgentSummary(Schema):
+class AgentSummary(ApiSchema):
     """An agent, in its newest version."""
 
-    name: str = Field(description="Its name.", examples=["refunds"])
-    version: str = Field(description="The version that this answer describes.", examples=["1"])
-    versions: list[str] = Field(
-        description="The versions that you may read, the newest first: those of your teams' runs, and the deployed "
-        "one.",
-        examples=[["2", "1"]],
-    )
-    deployed: bool = Field(description="Whether this server has its code, so that a run can start.", examples=[True])
-    doc: str = Field(description="Its author's description: data, never markup.", examples=["Answer a refund."])
+    example: ClassVar = {
+        "name": "refunds", "version": "1", "versions": ["2", "1"], "deployed": True, "doc": "Answer a refund.",
+    }  # fmt: skip
+
+    name: str
+    """Its name."""
+    version: str
+    """The version that this answer describes."""
+    versions: list[str]
+    """The versions that you may read, the newest first: those of your teams' runs, and the deployed one."""
+    deployed: bool
+    """Whether this server has its code, so that a run can start."""
+    doc: str
+    """Its author's description: data, never markup."""
 
     @classmethod
     def of(cls, known: KnownAgent, spec: PlanSpec) -> Self:
@@ -38,60 +43,77 @@ class AgentSummary(Schema):
         )  # fmt: skip
 
 
-class AgentPage(Schema):
+class AgentPage(ApiSchema):
     """Every agent that you may see or start, by name."""
 
-    items: list[AgentSummary] = Field(description="The agents.")
+    items: list[AgentSummary]
+    """The agents."""
 
 
-class AgentStep(Schema):
+class AgentStep(ApiSchema):
     """One step of an agent."""
 
-    name: str = Field(description="Its name.", examples=["pay"])
-    title: str = Field(description="Its title for people.", examples=["Pay the refund"])
-    kind: Annotated[str, one_of(("step", "effect", "gate"))] = Field(description="Its kind.", examples=["effect"])
-    doc: str = Field(description="Its author's description: data, never markup.", examples=["Pay the money back."])
-    reads: list[str] = Field(description="The fields of the state that it reads.", examples=[["proposal"]])
-    writes: list[str] = Field(description="The fields that it writes, if known.", examples=[["payment"]])
-    undo: str = Field(description="For an effect: what undoes it.", examples=["cancel_payment"])
-    irreversible: bool = Field(description="For an effect: whether it cannot be undone.", examples=[False])
-    idempotent: bool = Field(
-        description="For an effect: whether it may be performed twice with the same key.", examples=[False]
-    )
-    guarded: bool = Field(description="For an effect: whether it needs a gate's approval.", examples=[True])
-    policy: str = Field(description="For a gate: the policy that says who must approve.", examples=[""])
-    allows: list[str] = Field(description="For a gate: the effects that an approval allows.", examples=[[]])
-    edits: list[str] = Field(description="For a gate: the fields that people may edit.", examples=[[]])
-    on_reject: str = Field(description="For a gate: the step that a rejection goes back to.", examples=[""])
-    waits: bool = Field(
-        description="For a gate: whether the run waits at it, or goes on with what does not depend on the decision.",
-        examples=[True],
-    )
+    example: ClassVar = {
+        "name": "pay", "title": "Pay the refund", "kind": "effect", "doc": "Pay the money back.",
+        "reads": ["proposal"], "writes": ["payment"], "undo": "cancel_payment", "irreversible": False,
+        "idempotent": False, "guarded": True, "policy": "", "allows": [], "edits": [], "on_reject": "", "waits": True,
+    }  # fmt: skip
+
+    name: str
+    """Its name."""
+    title: str
+    """Its title for people."""
+    kind: Annotated[str, one_of(("step", "effect", "gate"))]
+    """Its kind."""
+    doc: str
+    """Its author's description: data, never markup."""
+    reads: list[str]
+    """The fields of the state that it reads."""
+    writes: list[str]
+    """The fields that it writes, if known."""
+    undo: str
+    """For an effect: what undoes it."""
+    irreversible: bool
+    """For an effect: whether it cannot be undone."""
+    idempotent: bool
+    """For an effect: whether it may be performed twice with the same key."""
+    guarded: bool
+    """For an effect: whether it needs a gate's approval."""
+    policy: str
+    """For a gate: the policy that says who must approve."""
+    allows: list[str]
+    """For a gate: the effects that an approval allows."""
+    edits: list[str]
+    """For a gate: the fields that people may edit."""
+    on_reject: str
+    """For a gate: the step that a rejection goes back to."""
+    waits: bool
+    """For a gate: whether the run waits at it, or goes on with what does not depend on the decision."""
 
 
 class AgentHead(AgentSummary):
     """An agent in one version, with its steps."""
 
-    steps: list[AgentStep] = Field(description="Its steps, in the order in which they are defined.")
+    steps: list[AgentStep]
+    """Its steps, in the order in which they are defined."""
 
 
 class AgentDetail(AgentHead):
     """An agent in one version: its steps, and the schema of its state."""
 
-    state_schema: dict[str, object] = Field(
-        description="The JSON Schema of its state, as canonical JSON.", examples=[{"type": "object"}]
-    )
+    example: ClassVar = {"state_schema": {"type": "object"}}
+
+    state_schema: dict[str, object]
+    """The JSON Schema of its state, as canonical JSON."""
 
 
-class AgentVersion(Schema):
+class AgentVersion(ApiSchema):
     """The version to read."""
 
-    version: str = Field(
-        "",
-        description="One of `versions`; without it, the newest.",
-        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,39})?$",
-        examples=["1"],
-    )
+    example: ClassVar = {"version": "1"}
+
+    version: str = Field("", pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,39})?$")
+    """One of `versions`; without it, the newest."""
 
 
 @router.get("", response=AgentPage, summary="List agents")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import Hex, Page, Paging, RunId, Seq, Text, answer, exact_json, needs, one_of
+from agents.api.protocol import ApiSchema, Hex, Page, Paging, RunId, Seq, Text, answer, exact_json, needs, one_of
 from agents.models import TokenScope
 from agents.queries.access import run_or_404
 from agents.queries.checkpoint import checkpoint_or_404, held_open, patch_between
@@ -39,67 +39,102 @@ PATCH = {
 DIGEST = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
 
-class CheckpointSummary(Schema):
+class CheckpointSummary(ApiSchema):
     """A checkpoint's position and how it came to be."""
 
-    id: Text = Field(description="The checkpoint's UUID.", examples=["0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10"])
-    seq: int = Field(description="Its number in the run, from 1, across all branches.", examples=[3])
-    parent: Text | None = Field(description="The UUID of the one that it follows; null for the first.", examples=[None])
-    kind: Annotated[str, one_of(Checkpoint.Kind)] = Field(description="What made it.", examples=["step"])
-    step: str = Field(description="The step that was saved; empty for the input.", examples=["propose"])
-    next_step: str = Field(description="The next step; empty: the run is done.", examples=["review"])
-    occurrence: int = Field(description="How often the step had run on this input before.", examples=[0])
-    attempt: int = Field(description="The attempt that succeeded, from 1.", examples=[1])
-    at: datetime = Field(description="When it was saved.", examples=["2026-03-02T09:15:05.004112Z"])
-    took_us: int = Field(description="How long the step took, in microseconds.", examples=[48211])
-    digest: Hex = Field(description="SHA-256 over header, parent and state, in hex.", examples=[DIGEST])
-    parent_digest: Hex | None = Field(description="The parent's digest; null for the first.", examples=[None])
-    state_digest: Hex = Field(description="SHA-256 over the state, in hex.", examples=[DIGEST])
-    input_digest: Hex | None = Field(
-        description="SHA-256 over the fields that the step read; null if none.", examples=[DIGEST]
-    )
-    code_hash: Hex | None = Field(description="SHA-256 over the step's source; null if no step ran.", examples=[DIGEST])
+    example: ClassVar = {
+        "id": "0190b2c4-6f3e-7c1a-9d2b-5e8f7a6c4d10", "seq": 3, "parent": None, "kind": "step", "step": "propose",
+        "next_step": "review", "occurrence": 0, "attempt": 1, "at": "2026-03-02T09:15:05.004112Z", "took_us": 48211,
+        "digest": DIGEST, "parent_digest": None, "state_digest": DIGEST, "input_digest": DIGEST, "code_hash": DIGEST,
+    }  # fmt: skip
+
+    id: Text
+    """The checkpoint's UUID."""
+    seq: int
+    """Its number in the run, from 1, across all branches."""
+    parent: Text | None
+    """The UUID of the one that it follows; null for the first."""
+    kind: Annotated[str, one_of(Checkpoint.Kind)]
+    """What made it."""
+    step: str
+    """The step that was saved; empty for the input."""
+    next_step: str
+    """The next step; empty: the run is done."""
+    occurrence: int
+    """How often the step had run on this input before."""
+    attempt: int
+    """The attempt that succeeded, from 1."""
+    at: datetime
+    """When it was saved."""
+    took_us: int
+    """How long the step took, in microseconds."""
+    digest: Hex
+    """SHA-256 over header, parent and state, in hex."""
+    parent_digest: Hex | None
+    """The parent's digest; null for the first."""
+    state_digest: Hex
+    """SHA-256 over the state, in hex."""
+    input_digest: Hex | None
+    """SHA-256 over the fields that the step read; null if none."""
+    code_hash: Hex | None
+    """SHA-256 over the step's source; null if no step ran."""
 
 
 class CheckpointWithState(CheckpointSummary):
     """A checkpoint and its whole state."""
 
-    state: dict[str, Any] = Field(
-        description="The state as canonical JSON, byte for byte: integers have any size, and 1 and 1.0 are two "
-        "values. Use a parser that keeps both. A placeholder with its pointer replaces each secret.",
-        examples=[{"order": {"number": "A-1"}, "proposal": {"amount": "120.00", "currency": "EUR"}}],
-    )
-    masked: list[str] = Field(description="JSON Pointers to the secrets of the state.", examples=[["/order/token"]])
-    name: str = Field(description="Its name, which keeps it from retention; empty: none.", examples=["Before paying"])
-    held: dict[str, Any] = Field(
-        description="What its step held open, by name, as it is described.", examples=[{"browser": {"page": "/orders"}}]
-    )
+    example: ClassVar = {
+        "state": {"order": {"number": "A-1"}, "proposal": {"amount": "120.00", "currency": "EUR"}},
+        "masked": ["/order/token"], "name": "Before paying", "held": {"browser": {"page": "/orders"}},
+    }  # fmt: skip
+
+    state: dict[str, Any]
+    """The state as canonical JSON, byte for byte: integers have any size, and 1 and 1.0 are two values. Use a parser
+    that keeps both. A placeholder with its pointer replaces each secret."""
+    masked: list[str]
+    """JSON Pointers to the secrets of the state."""
+    name: str
+    """Its name, which keeps it from retention; empty: none."""
+    held: dict[str, Any]
+    """What its step held open, by name, as it is described."""
 
 
 class CheckpointPage(Page):
     """Some checkpoints, newest first."""
 
-    items: list[CheckpointSummary] = Field(description="The checkpoints, without their states.")
+    items: list[CheckpointSummary]
+    """The checkpoints, without their states."""
 
 
-class Comparison(Schema):
+class Comparison(ApiSchema):
     """The checkpoint to compare with."""
 
-    to: int = Field(description="The number of the checkpoint to compare with.", ge=1, examples=[4])
+    example: ClassVar = {"to": 4}
+
+    to: int = Field(ge=1)
+    """The number of the checkpoint to compare with."""
 
 
-class AlteredRow(Schema):
+class AlteredRow(ApiSchema):
     """A stored row that is not what was written."""
 
-    subject: str = Field(description="The row or run with the fault.", examples=["checkpoint 3 (run 7)"])
-    reason: str = Field(description="What is wrong with it.", examples=["its columns do not match its digest"])
+    example: ClassVar = {"subject": "checkpoint 3 (run 7)", "reason": "its columns do not match its digest"}
+
+    subject: str
+    """The row or run with the fault."""
+    reason: str
+    """What is wrong with it."""
 
 
-class VerificationAnswer(Schema):
+class VerificationAnswer(ApiSchema):
     """The result of verifying a run's checkpoints."""
 
-    ok: bool = Field(description="Whether everything is unaltered.", examples=[True])
-    findings: list[AlteredRow] = Field(description="The faults; empty if there are none.")
+    example: ClassVar = {"ok": True}
+
+    ok: bool
+    """Whether everything is unaltered."""
+    findings: list[AlteredRow]
+    """The faults; empty if there are none."""
 
 
 @router.get("/{int:run_id}/checkpoints", response=CheckpointPage, summary="List a run's checkpoints")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import RunId, Text, exact_json, needs
+from agents.api.protocol import ApiSchema, RunId, Text, exact_json, needs
 from agents.models import TokenScope
 from agents.queries import comparison
 from agents.queries.access import run_or_404
@@ -18,64 +18,88 @@ router = Router(tags=["checkpoints"], auth=needs(TokenScope.READ))
 PLACE = r"^(R-)?[0-9]{1,12}([.][0-9]{1,9})?$"
 
 
-class Pair(Schema):
+class Pair(ApiSchema):
     """Two checkpoints."""
 
-    a: str = Field(description="A checkpoint's number in this run, or run.number.", pattern=PLACE, examples=["1"])
-    b: str = Field(description="The other one.", pattern=PLACE, examples=["1"])
+    example: ClassVar = {"a": "1", "b": "1"}
+
+    a: str = Field(pattern=PLACE)
+    """A checkpoint's number in this run, or run.number."""
+    b: str = Field(pattern=PLACE)
+    """The other one."""
 
 
-class PathCheckpoint(Schema):
+class PathCheckpoint(ApiSchema):
     """One checkpoint on the path from the common ancestor."""
 
-    run: int = Field(validation_alias="run_id", description="The run that saved it.", examples=[7])
-    seq: int = Field(description="Its number there.", examples=[4])
-    kind: str = Field(description="What made it.", examples=["step"])
-    step: str = Field(description="The step that was saved.", examples=["pay"])
-    took_us: int = Field(description="How long it took, in microseconds.", examples=[71840])
+    example: ClassVar = {"run": 7, "seq": 4, "kind": "step", "step": "pay", "took_us": 71840}
+
+    run: int = Field(validation_alias="run_id")
+    """The run that saved it."""
+    seq: int
+    """Its number there."""
+    kind: str
+    """What made it."""
+    step: str
+    """The step that was saved."""
+    took_us: int
+    """How long it took, in microseconds."""
 
 
-class EffectFate(Schema):
+class EffectFate(ApiSchema):
     """One effect on the way."""
 
-    id: int = Field(validation_alias="effect.id", description="The effect's number.", examples=[12])
-    step: str = Field(validation_alias="effect.step", description="Its step.", examples=["pay"])
-    key: str = Field(validation_alias="effect.key", description="Its idempotency key, in hex.", examples=["dc1460a3"])
-    status: str = Field(validation_alias="effect.status", description="Its status.", examples=["undone"])
-    fate: Text = Field(
-        validation_alias="mark.word",
-        description="Its status in words, and whether the run still uses it.",
-        examples=["undone"],
-    )
+    example: ClassVar = {"id": 12, "step": "pay", "key": "dc1460a3", "status": "undone", "fate": "undone"}
+
+    id: int = Field(validation_alias="effect.id")
+    """The effect's number."""
+    step: str = Field(validation_alias="effect.step")
+    """Its step."""
+    key: str = Field(validation_alias="effect.key")
+    """Its idempotency key, in hex."""
+    status: str = Field(validation_alias="effect.status")
+    """Its status."""
+    fate: Text = Field(validation_alias="mark.word")
+    """Its status in words, and whether the run still uses it."""
 
 
-class Side(Schema):
+class Side(ApiSchema):
     """One of the two checkpoints."""
 
-    run: int = Field(validation_alias="run.pk", description="Its run.", examples=[7])
-    seq: int = Field(validation_alias="checkpoint.seq", description="Its number there.", examples=[9])
-    way: list[PathCheckpoint] = Field(
-        validation_alias="steps", description="The checkpoints from the common one up to it, oldest first."
-    )
-    effects: list[EffectFate] = Field(description="The effects among them.")
+    example: ClassVar = {"run": 7, "seq": 9}
+
+    run: int = Field(validation_alias="run.pk")
+    """Its run."""
+    seq: int = Field(validation_alias="checkpoint.seq")
+    """Its number there."""
+    way: list[PathCheckpoint] = Field(validation_alias="steps")
+    """The checkpoints from the common one up to it, oldest first."""
+    effects: list[EffectFate]
+    """The effects among them."""
 
 
-class Divergence(Schema):
+class Divergence(ApiSchema):
     """Two checkpoints side by side, without their states."""
 
-    ancestor_run: int = Field(description="The run of the last checkpoint that both have.", examples=[7])
-    ancestor_seq: int = Field(description="Its number there.", examples=[2])
-    a: Side = Field(description="The first checkpoint.")
-    b: Side = Field(description="The second checkpoint.")
+    example: ClassVar = {"ancestor_run": 7, "ancestor_seq": 2}
+
+    ancestor_run: int
+    """The run of the last checkpoint that both have."""
+    ancestor_seq: int
+    """Its number there."""
+    a: Side
+    """The first checkpoint."""
+    b: Side
+    """The second checkpoint."""
 
 
 class ComparisonAnswer(Divergence):
     """Two checkpoints side by side."""
 
-    patch: list[dict[str, Any]] = Field(
-        description="The JSON Patch from the state at A to that at B, as canonical JSON.",
-        examples=[[{"op": "replace", "path": "/order/currency", "value": "USD"}]],
-    )
+    example: ClassVar = {"patch": [{"op": "replace", "path": "/order/currency", "value": "USD"}]}
+
+    patch: list[dict[str, Any]]
+    """The JSON Patch from the state at A to that at B, as canonical JSON."""
 
 
 @router.get("/{int:run_id}/comparisons", response=ComparisonAnswer, summary="Compare any two checkpoints of a lineage")

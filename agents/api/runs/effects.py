@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import Page, Paging, RunId, needs, one_of, or_null
+from agents.api.protocol import ApiSchema, Page, Paging, RunId, needs, one_of, or_null
 from agents.models import Effect, TokenScope
 from agents.presentation.timeline.facts import TimelineEffect
 from agents.queries.access import run_or_404
@@ -21,38 +21,46 @@ from .turns import KEY
 router = Router(tags=["effects"], auth=needs(TokenScope.READ))
 
 
-class EffectSummary(Schema):
+class EffectSummary(ApiSchema):
     """One effect, or the undo of one."""
 
-    id: int = Field(description="The effect's number.", examples=[12])
-    step: str = Field(description="The step that performs it.", examples=["wire"])
-    status: Annotated[str, one_of(Effect.Status)] = Field(
-        description="Its status. kept: it is not undone although the run went another way; abandoned: its result is "
-        "unknown, and a person ordered it again.",
-        examples=["done"],
-    )
-    unsettled: bool = Field(
-        description="Whether the run has left it behind, so that it will be undone or kept.", examples=[False]
-    )
-    key: str = Field(description="The idempotency key under which it was sent, in hex.", examples=[KEY])
-    grant: int | None = Field(description="The grant that it used; null if it needs none.", examples=[5])
-    action: str = Field(description="The action of the gate that it performs.", examples=["wire"])
-    undoes: Annotated[int | None, or_null] = Field(
-        description="For an undo, the effect that it undoes; otherwise null.", examples=[None]
-    )
-    taken_from: Annotated[int | None, or_null] = Field(
-        description="The run whose result it reuses, if nothing was sent; otherwise null.", examples=[None]
-    )
-    irreversible: bool = Field(description="Whether it cannot be undone.", examples=[False])
-    attempts: int = Field(description="How often it was begun under its key.", examples=[1])
-    checkpoints: list[int] = Field(
-        validation_alias="landed", description="The numbers of the checkpoints that hold its result.", examples=[[4]]
-    )
-    error: str = Field(description="What went wrong, if anything did.", examples=[""])
-    intended_at: datetime = Field(description="When it was begun.", examples=["2026-03-02T09:15:04.120931Z"])
-    settled_at: datetime | None = Field(
-        description="When its result was known; null until then.", examples=["2026-03-02T09:15:05.004211Z"]
-    )
+    example: ClassVar = {
+        "id": 12, "step": "wire", "status": "done", "unsettled": False, "key": KEY, "grant": 5, "action": "wire",
+        "undoes": None, "taken_from": None, "irreversible": False, "attempts": 1, "checkpoints": [4], "error": "",
+        "intended_at": "2026-03-02T09:15:04.120931Z", "settled_at": "2026-03-02T09:15:05.004211Z",
+    }  # fmt: skip
+
+    id: int
+    """The effect's number."""
+    step: str
+    """The step that performs it."""
+    status: Annotated[str, one_of(Effect.Status)]
+    """Its status. kept: it is not undone although the run went another way; abandoned: its result is unknown, and a
+    person ordered it again."""
+    unsettled: bool
+    """Whether the run has left it behind, so that it will be undone or kept."""
+    key: str
+    """The idempotency key under which it was sent, in hex."""
+    grant: int | None
+    """The grant that it used; null if it needs none."""
+    action: str
+    """The action of the gate that it performs."""
+    undoes: Annotated[int | None, or_null]
+    """For an undo, the effect that it undoes; otherwise null."""
+    taken_from: Annotated[int | None, or_null]
+    """The run whose result it reuses, if nothing was sent; otherwise null."""
+    irreversible: bool
+    """Whether it cannot be undone."""
+    attempts: int
+    """How often it was begun under its key."""
+    checkpoints: list[int] = Field(validation_alias="landed")
+    """The numbers of the checkpoints that hold its result."""
+    error: str
+    """What went wrong, if anything did."""
+    intended_at: datetime
+    """When it was begun."""
+    settled_at: datetime | None
+    """When its result was known; null until then."""
 
     @staticmethod
     def resolve_unsettled(row: TimelineEffect, context: dict[str, Any]) -> bool:
@@ -62,7 +70,8 @@ class EffectSummary(Schema):
 class EffectPage(Page):
     """Some effects, in the order in which they were begun."""
 
-    items: list[EffectSummary] = Field(description="The effects, including undos.")
+    items: list[EffectSummary]
+    """The effects, including undos."""
 
 
 @router.get("/{int:run_id}/effects", response=EffectPage, summary="List a run's effects")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from agents.api.protocol import Key, RunId, answer, confirmation_of, kept, needs, once, one_of, own
+from agents.api.protocol import Described, Key, RunId, answer, confirmation_of, kept, needs, once, one_of, own
 from agents.errors import RewindRefused
 from agents.models import TokenScope
 from agents.moves import cancel as cancelling
@@ -56,7 +56,7 @@ FEEDBACK = Field(
 )
 
 
-class Order(BaseModel):
+class Order(Described):
     """A body that may have no unknown members: a misspelt guard would guard nothing.
 
     Not ninja's Schema, which reads each member through an object that can resolve a model's: a body is plain JSON.
@@ -68,13 +68,13 @@ class Order(BaseModel):
 class Rewind(Order):
     """Go back to a checkpoint, and run the step after it again."""
 
-    to: int = Field(description="The checkpoint's number.", ge=1, examples=[2])
+    example: ClassVar = {"to": 2, "confirm": False}
+
+    to: int = Field(ge=1)
+    """The checkpoint's number."""
     feedback: str = FEEDBACK
-    confirm: bool = Field(
-        False,
-        description="Whether an effect that cannot be undone may be repeated, if the run goes back to one.",
-        examples=[False],
-    )
+    confirm: bool = False
+    """Whether an effect that cannot be undone may be repeated, if the run goes back to one."""
     seen: str = SEEN
     newest: int = NEWEST
 
@@ -82,7 +82,10 @@ class Rewind(Order):
 class Edit(Order):
     """Change the state of a checkpoint, and go on from there: only what reads the change runs again."""
 
-    at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
+    example: ClassVar = {"at": 3}
+
+    at: int = Field(ge=1)
+    """The checkpoint's number."""
     patch: list[dict[str, Any]] = PATCH
     feedback: str = FEEDBACK
     seen: str = SEEN
@@ -92,44 +95,48 @@ class Edit(Order):
 class Fork(Order):
     """Start another run from a checkpoint."""
 
-    at: int = Field(description="The checkpoint's number.", ge=1, examples=[3])
-    patch: list[dict[str, Any]] = Field(
-        [], description="An edit of the state that the fork begins with.", max_length=OPS, examples=[[OP]]
-    )
-    config: dict[str, Any] | None = Field(
-        None, description="Configuration that differs from the run's; null: unchanged.", examples=[{"limit": "50.00"}]
-    )
-    version: str = Field("", description="The agent's version; empty: the checkpoint's.", examples=["2"])
-    title: str = Field(
-        "", description="Its title; empty: the run's.", max_length=200, examples=["A voucher instead of money"]
-    )
+    example: ClassVar = {
+        "at": 3, "patch": [OP], "config": {"limit": "50.00"}, "version": "2", "title": "A voucher instead of money",
+    }  # fmt: skip
+
+    at: int = Field(ge=1)
+    """The checkpoint's number."""
+    patch: list[dict[str, Any]] = Field([], max_length=OPS)
+    """An edit of the state that the fork begins with."""
+    config: dict[str, Any] | None = None
+    """Configuration that differs from the run's; null: unchanged."""
+    version: str = ""
+    """The agent's version; empty: the checkpoint's."""
+    title: str = Field("", max_length=200)
+    """Its title; empty: the run's."""
     seen: str = SEEN
 
 
 class OrderPreview(Order):
     """An order to preview: the members of that order, without `seen` and `confirm`."""
 
-    kind: Annotated[str, one_of(("rewind", "edit", "fork"))] = Field(
-        description="The order to preview.", pattern="^(rewind|edit|fork)$", examples=["rewind"]
-    )
-    at: int = Field(description="The checkpoint's number.", ge=1, examples=[2])
-    patch: list[dict[str, Any]] = Field(
-        [], description="The edit, for an edit or a fork.", max_length=OPS, examples=[[OP]]
-    )
+    example: ClassVar = {"kind": "rewind", "at": 2, "patch": [OP], "config": None, "version": ""}
+
+    kind: Annotated[str, one_of(("rewind", "edit", "fork"))] = Field(pattern="^(rewind|edit|fork)$")
+    """The order to preview."""
+    at: int = Field(ge=1)
+    """The checkpoint's number."""
+    patch: list[dict[str, Any]] = Field([], max_length=OPS)
+    """The edit, for an edit or a fork."""
     feedback: str = FEEDBACK
-    config: dict[str, Any] | None = Field(None, description="For a fork.", examples=[None])
-    version: str = Field("", description="For a fork.", examples=[""])
+    config: dict[str, Any] | None = None
+    """For a fork."""
+    version: str = ""
+    """For a fork."""
 
 
 class Cancellation(Order):
     """End the run."""
 
-    reason: str = Field(
-        "",
-        description="The reason, for people; the run shows it.",
-        max_length=300,
-        examples=["The customer has withdrawn the order."],
-    )
+    example: ClassVar = {"reason": "The customer has withdrawn the order."}
+
+    reason: str = Field("", max_length=300)
+    """The reason, for people; the run shows it."""
 
 
 @router.post("/{int:run_id}/impacts", response=ImpactAnswer, summary="Preview an order")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
-from agents.api.protocol import Key, RunId, Seq, actor_of, answer, needs, once
+from agents.api.protocol import ApiSchema, Key, RunId, Seq, actor_of, answer, needs, once
 from agents.models import TokenScope
 from agents.queries.access import Gone
 from checkpoints.errors import CheckpointRemoved
@@ -20,20 +22,23 @@ router = Router(tags=["checkpoints"], auth=needs(TokenScope.ORDER))
 class Naming(Order):
     """Name a checkpoint."""
 
-    name: str = Field(
-        "",
-        description="The name, in the place of one that it has; empty: after its number.",
-        max_length=holds.LONGEST,
-        examples=["Before the migration"],
-    )
+    example: ClassVar = {"name": "Before the migration"}
+
+    name: str = Field("", max_length=holds.LONGEST)
+    """The name, in the place of one that it has; empty: after its number."""
 
 
-class NamedCheckpoint(Schema):
+class NamedCheckpoint(ApiSchema):
     """A checkpoint's name."""
 
-    run: int = Field(description="The run's number.", examples=[7])
-    seq: int = Field(description="The checkpoint's number.", examples=[3])
-    name: str = Field(description="Its name; empty: it has none.", examples=["Before the migration"])
+    example: ClassVar = {"run": 7, "seq": 3, "name": "Before the migration"}
+
+    run: int
+    """The run's number."""
+    seq: int
+    """The checkpoint's number."""
+    name: str
+    """Its name; empty: it has none."""
 
 
 @router.post("/{int:run_id}/checkpoints/{int:seq}/names", response={201: NamedCheckpoint}, summary="Name a checkpoint")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
-from agents.api.protocol import Page, Paging, RunId, answer, known, needs, one_of, optional
+from agents.api.protocol import ApiSchema, Page, Paging, RunId, answer, known, needs, one_of, optional
 from agents.models import ChildLink, TokenScope
 from agents.queries import child_records
 from agents.queries.access import reader_of, run_or_404
@@ -23,43 +23,56 @@ router = Router(tags=["runs"], auth=needs(TokenScope.READ))
 OPEN_GATES = Prefetch("gates", Gate.objects.open().order_by("pk"), to_attr="open_gates")
 
 
-class RunSummary(Schema):
+class RunSummary(ApiSchema):
     """One execution of an agent."""
 
-    id: int = Field(description="The run's number.", examples=[7])
-    title: str = Field(description="What it is about. The agent wrote it: data, never markup.", examples=["Refund A-1"])
-    agent: str = Field(validation_alias="plan.agent", description="The agent's name.", examples=["refunds"])
-    agent_version: str = Field(
-        validation_alias="plan.version", description="The agent's version that the run uses.", examples=["1"]
-    )
-    team: str = Field(validation_alias="team.name", description="The team that owns it.", examples=["Support"])
-    status: Annotated[str, one_of(Run.Status)] = Field(description="Its status.", examples=["waiting"])
-    reason: str = Field(description="Why it ended or waits; empty while it runs.", examples=[""])
-    ending: Annotated[str | None, one_of(("now", "completed", "failed", "cancelled", None))] = Field(
-        description="How it ends once the effects that it left behind are settled; now: it then goes on; null: "
-        "nothing has to be settled.",
-        examples=[None],
-    )
-    next_step: str = Field(description="The next step; empty once it is done.", examples=["review"])
-    seq: int = Field(description="The number of its newest checkpoint, which is its head.", examples=[3])
-    thread: str = Field(
-        description="Its program's name for what it belongs to, such as one conversation; otherwise empty.",
-        examples=["chat-1207"],
-    )
-    started_by: str = Field(description="Who started it.", examples=["Ann Okafor"])
-    created_at: datetime = Field(description="When it was started.", examples=["2026-03-02T09:15:04.120931Z"])
-    deadline: datetime | None = Field(
-        description="When it is cancelled if it still lives; null: never.", examples=["2026-03-09T09:15:04.120931Z"]
-    )
-    priority: int = Field(description="From 0, the most urgent, to 9.", examples=[5])
-    finished_at: datetime | None = Field(description="When it ended; null while it lives.", examples=[None])
-    gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
-    parent: int | None = Field(
-        validation_alias="parent_id", description="The run whose step started it; null: none.", examples=[None]
-    )
-    children: dict[str, int] = Field(
-        description="How many runs its steps started, by status.", examples=[{"completed": 3}]
-    )
+    example: ClassVar = {
+        "id": 7, "title": "Refund A-1", "agent": "refunds", "agent_version": "1", "team": "Support",
+        "status": "waiting", "reason": "", "ending": None, "next_step": "review", "seq": 3, "thread": "chat-1207",
+        "started_by": "Ann Okafor", "created_at": "2026-03-02T09:15:04.120931Z",
+        "deadline": "2026-03-09T09:15:04.120931Z", "priority": 5, "finished_at": None, "gates": [42], "parent": None,
+        "children": {"completed": 3},
+    }  # fmt: skip
+
+    id: int
+    """The run's number."""
+    title: str
+    """What it is about. The agent wrote it: data, never markup."""
+    agent: str = Field(validation_alias="plan.agent")
+    """The agent's name."""
+    agent_version: str = Field(validation_alias="plan.version")
+    """The agent's version that the run uses."""
+    team: str = Field(validation_alias="team.name")
+    """The team that owns it."""
+    status: Annotated[str, one_of(Run.Status)]
+    """Its status."""
+    reason: str
+    """Why it ended or waits; empty while it runs."""
+    ending: Annotated[str | None, one_of(("now", "completed", "failed", "cancelled", None))]
+    """How it ends once the effects that it left behind are settled; now: it then goes on; null: nothing has to be
+    settled."""
+    next_step: str
+    """The next step; empty once it is done."""
+    seq: int
+    """The number of its newest checkpoint, which is its head."""
+    thread: str
+    """Its program's name for what it belongs to, such as one conversation; otherwise empty."""
+    started_by: str
+    """Who started it."""
+    created_at: datetime
+    """When it was started."""
+    deadline: datetime | None
+    """When it is cancelled if it still lives; null: never."""
+    priority: int
+    """From 0, the most urgent, to 9."""
+    finished_at: datetime | None
+    """When it ended; null while it lives."""
+    gates: list[int]
+    """The gates it waits at now, by id."""
+    parent: int | None = Field(validation_alias="parent_id")
+    """The run whose step started it; null: none."""
+    children: dict[str, int]
+    """How many runs its steps started, by status."""
 
     @staticmethod
     def resolve_ending(run: Run) -> str | None:
@@ -83,20 +96,20 @@ class RunSummary(Schema):
 class RunPage(Page):
     """Some runs, newest first."""
 
-    items: list[RunSummary] = Field(description="The runs.")
+    items: list[RunSummary]
+    """The runs."""
 
 
 class RunFilter(Paging):
     """A filter of runs."""
 
-    status: Annotated[str, known("", *Run.Status.values)] = Field(
-        "",
-        description="Only runs with this status.",
-        examples=["waiting"],
-        json_schema_extra=optional(*Run.Status.values),
-    )
+    example: ClassVar = {"status": "waiting", "thread": "chat-1207"}
 
-    thread: str = Field("", description="Only runs of this thread.", max_length=200, examples=["chat-1207"])
+    status: Annotated[str, known("", *Run.Status.values)] = Field("", json_schema_extra=optional(*Run.Status.values))
+    """Only runs with this status."""
+
+    thread: str = Field("", max_length=200)
+    """Only runs of this thread."""
 
 
 @router.get("", response=RunPage, summary="List runs")
@@ -119,28 +132,35 @@ def get_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     return answer(summed_up(run_or_404(request, run_id)))
 
 
-class ChildAnswer(Schema):
+class ChildAnswer(ApiSchema):
     """A run that a step of another started."""
 
-    id: int = Field(validation_alias="run_id", description="The run's number.", examples=[8])
-    title: str = Field(validation_alias="run.title", description="What it is about.", examples=["Look up A-1"])
-    agent: str = Field(description="Its agent's name.", examples=["research"])
-    status: Annotated[str, one_of(Run.Status)] = Field(
-        validation_alias="run.status", description="Its status.", examples=["waiting"]
-    )
-    reason: str = Field(validation_alias="run.reason", description="Why it ended or waits.", examples=[""])
-    step: str = Field(description="The step of its parent that started it.", examples=["look_up"])
-    held: bool = Field(description="It waits until fewer runs of its parent are at work.", examples=[False])
-    stands: bool = Field(
-        description="The parent's path counts on it. If not, an equal start takes it over, and what it did is undone "
-        "before the parent ends, unless a fork counts on it.",
-        examples=[True],
-    )
-    ordered: Annotated[str | None, one_of(("cancel", "undo", None))] = Field(
-        description="What its parent decided: that it ends, or that what it did is undone; null: nothing.",
-        examples=[None],
-    )
-    gates: list[int] = Field(description="The gates it waits at now, by id.", examples=[[42]])
+    example: ClassVar = {
+        "id": 8, "title": "Look up A-1", "agent": "research", "status": "waiting", "reason": "", "step": "look_up",
+        "held": False, "stands": True, "ordered": None, "gates": [42],
+    }  # fmt: skip
+
+    id: int = Field(validation_alias="run_id")
+    """The run's number."""
+    title: str = Field(validation_alias="run.title")
+    """What it is about."""
+    agent: str
+    """Its agent's name."""
+    status: Annotated[str, one_of(Run.Status)] = Field(validation_alias="run.status")
+    """Its status."""
+    reason: str = Field(validation_alias="run.reason")
+    """Why it ended or waits."""
+    step: str
+    """The step of its parent that started it."""
+    held: bool
+    """It waits until fewer runs of its parent are at work."""
+    stands: bool
+    """The parent's path counts on it. If not, an equal start takes it over, and what it did is undone before the parent
+    ends, unless a fork counts on it."""
+    ordered: Annotated[str | None, one_of(("cancel", "undo", None))]
+    """What its parent decided: that it ends, or that what it did is undone; null: nothing."""
+    gates: list[int]
+    """The gates it waits at now, by id."""
 
     @staticmethod
     def resolve_ordered(row: ChildLink) -> str | None:
@@ -150,7 +170,8 @@ class ChildAnswer(Schema):
 class ChildPage(Page):
     """Some of a run's children, newest first."""
 
-    items: list[ChildAnswer] = Field(description="The children.")
+    items: list[ChildAnswer]
+    """The children."""
 
 
 @router.get("/{int:run_id}/children", response=ChildPage, summary="List a run's children")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from django.http import HttpResponse
-from ninja import Schema
-from pydantic import Field
 
-from agents.api.protocol import exact_json, gate_page, one_of
+from agents.api.protocol import ApiSchema, exact_json, gate_page, one_of
 from agents.models import Effect
 from agents.remote.turns import RemoteTurn
 from checkpoints.models import Run
@@ -17,14 +15,21 @@ from checkpoints.models import Run
 KEY = "3f0a1b2c4d5e6f708192a3b4c5d6e75c0e1f2a3b4d5e6f708192a3b4c5d6e7ff"
 
 
-class Begun(Schema):
+class Begun(ApiSchema):
     """An effect whose intent is written: it is done once, under this key."""
 
-    id: int = Field(description="The effect's number; report its result under it.", examples=[12])
-    key: str = Field(description="The idempotency key, in hex: pass it to the provider.", examples=[KEY])
-    grant: int | None = Field(description="The grant that it used; null if it needs none.", examples=[5])
-    action: str = Field(description="The action of the gate that it performs.", examples=["wire"])
-    attempts: int = Field(description="How often it was begun under this key, including this time.", examples=[1])
+    example: ClassVar = {"id": 12, "key": KEY, "grant": 5, "action": "wire", "attempts": 1}
+
+    id: int
+    """The effect's number; report its result under it."""
+    key: str
+    """The idempotency key, in hex: pass it to the provider."""
+    grant: int | None
+    """The grant that it used; null if it needs none."""
+    action: str
+    """The action of the gate that it performs."""
+    attempts: int
+    """How often it was begun under this key, including this time."""
 
     @classmethod
     def of(cls, row: Effect) -> Self:
@@ -33,46 +38,62 @@ class Begun(Schema):
         return cls(id=row.pk, key=row.key, grant=row.grant_id, action=row.action or granted, attempts=row.attempts)
 
 
-class Undone(Schema):
+class Undone(ApiSchema):
     """An effect that is to be undone."""
 
-    id: int = Field(description="Its number.", examples=[12])
-    key: str = Field(description="The key under which it was performed, in hex.", examples=[KEY])
-    undo: str = Field(description="What undoes it, as the plan names it.", examples=["cancel_wire"])
+    example: ClassVar = {"id": 12, "key": KEY, "undo": "cancel_wire"}
+
+    id: int
+    """Its number."""
+    key: str
+    """The key under which it was performed, in hex."""
+    undo: str
+    """What undoes it, as the plan names it."""
 
 
-class Next(Schema):
+class Next(ApiSchema):
     """The next thing to do."""
 
-    kind: Annotated[str, one_of(("step", "gate", "effect", "undo"))] = Field(
-        description="step: run it and save what it wrote. gate: open it. effect: begin it, perform it, report it. "
-        "undo: the same for undoing an effect.",
-        examples=["effect"],
-    )
-    step: str = Field(description="The step of the plan.", examples=["wire"])
-    effect: Begun | None = Field(description="The effect, once it has begun.", examples=[None])
-    undoes: Undone | None = Field(description="The effect to undo.", examples=[None])
+    example: ClassVar = {"kind": "effect", "step": "wire", "effect": None, "undoes": None}
+
+    kind: Annotated[str, one_of(("step", "gate", "effect", "undo"))]
+    """step: run it and save what it wrote. gate: open it. effect: begin it, perform it, report it. undo: the same for
+    undoing an effect."""
+    step: str
+    """The step of the plan."""
+    effect: Begun | None
+    """The effect, once it has begun."""
+    undoes: Undone | None
+    """The effect to undo."""
 
 
-class TurnAnswer(Schema):
+class TurnAnswer(ApiSchema):
     """The status of the run, and the next piece of work."""
 
-    run: int = Field(description="The run.", examples=[7])
-    status: Annotated[str, one_of(Run.Status)] = Field(description="Its status.", examples=["running"])
-    reason: str = Field(description="Why it ended or waits.", examples=[""])
-    token: int = Field(description="The claim token: send it with every request.", examples=[3])
-    seq: int = Field(description="The number of its newest checkpoint.", examples=[4])
-    lease_until: datetime | None = Field(
-        description="Until when nobody else may claim it; null: nobody has claimed it.",
-        examples=["2026-03-02T09:16:05.104112Z"],
-    )
-    gate: int | None = Field(
-        description="The gate for which it waits; one of them, if it waits for several.", examples=[None]
-    )
-    gate_url: str | None = Field(
-        description="The page on which people decide that gate.", examples=["https://holdpoint.example.com/gates/42/"]
-    )
-    next: Next | None = Field(description="What to do next; null: nothing now.")
+    example: ClassVar = {
+        "run": 7, "status": "running", "reason": "", "token": 3, "seq": 4,
+        "lease_until": "2026-03-02T09:16:05.104112Z", "gate": None,
+        "gate_url": "https://holdpoint.example.com/gates/42/",
+    }  # fmt: skip
+
+    run: int
+    """The run."""
+    status: Annotated[str, one_of(Run.Status)]
+    """Its status."""
+    reason: str
+    """Why it ended or waits."""
+    token: int
+    """The claim token: send it with every request."""
+    seq: int
+    """The number of its newest checkpoint."""
+    lease_until: datetime | None
+    """Until when nobody else may claim it; null: nobody has claimed it."""
+    gate: int | None
+    """The gate for which it waits; one of them, if it waits for several."""
+    gate_url: str | None
+    """The page on which people decide that gate."""
+    next: Next | None
+    """What to do next; null: nothing now."""
 
     @classmethod
     def of(cls, turn: RemoteTurn) -> TurnAnswer:
@@ -94,11 +115,10 @@ class TurnAnswer(Schema):
 class TurnWithState(TurnAnswer):
     """The same, with the state to work on."""
 
-    state: dict[str, Any] | None = Field(
-        description="The state as canonical JSON, with its secrets, since it is for the program. Null: there is "
-        "nothing to do.",
-        examples=[{"invoice": 7, "wire": {"amount": "120.00"}}],
-    )
+    example: ClassVar = {"state": {"invoice": 7, "wire": {"amount": "120.00"}}}
+
+    state: dict[str, Any] | None
+    """The state as canonical JSON, with its secrets, since it is for the program. Null: there is nothing to do."""
 
 
 def answer(turn: RemoteTurn, *, state: bool = False) -> HttpResponse:

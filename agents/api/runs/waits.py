@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Path, Query, Router, Schema
+from ninja import Path, Query, Router
 from pydantic import Field, StringConstraints
 
-from agents.api.protocol import Key, Page, Paging, RunId, actor_of, answer, exact_json, needs, once, token_of
+from agents.api.protocol import ApiSchema, Key, Page, Paging, RunId, actor_of, answer, exact_json, needs, once, token_of
 from agents.api.protocol.waiting import AWAITS, LONGEST
 from agents.models import Signal, TokenScope
 from agents.queries.access import reader_of, run_or_404
@@ -38,32 +38,42 @@ OwnKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{0,200}$")]
 class SignalOrder(Order):
     """Send a signal."""
 
-    value: Any = Field(
-        None, description="Its value, as the agent's schema for this signal says.", examples=[{"by": "ops"}]
-    )
-    key: OwnKey = Field(
-        "",
-        description="Your own name for this signal: under the same one it is kept once, whoever sends it again. Empty: "
-        "each request is a signal of its own.",
-        examples=["deploy-812"],
-    )
+    example: ClassVar = {"value": {"by": "ops"}, "key": "deploy-812"}
+
+    value: Any = None
+    """Its value, as the agent's schema for this signal says."""
+    key: OwnKey = ""
+    """Your own name for this signal: under the same one it is kept once, whoever sends it again. Empty: each request is
+    a signal of its own."""
 
 
-class SignalAnswer(Schema):
+class SignalAnswer(ApiSchema):
     """A signal that the run has."""
 
-    id: int = Field(description="Its number.", examples=[5])
-    run: int = Field(validation_alias="run_id", description="The run's number.", examples=[7])
-    name: str = Field(description="Its name.", examples=["go"])
-    key: str = Field(description="Its sender's name for it.", examples=["deploy-812"])
-    by: str = Field(description="Who sent it.", examples=["agent:deployer"])
-    at: datetime = Field(description="When it came.", examples=["2026-03-02T09:15:04.120931Z"])
+    example: ClassVar = {
+        "id": 5, "run": 7, "name": "go", "key": "deploy-812", "by": "agent:deployer",
+        "at": "2026-03-02T09:15:04.120931Z",
+    }  # fmt: skip
+
+    id: int
+    """Its number."""
+    run: int = Field(validation_alias="run_id")
+    """The run's number."""
+    name: str
+    """Its name."""
+    key: str
+    """Its sender's name for it."""
+    by: str
+    """Who sent it."""
+    at: datetime
+    """When it came."""
 
 
 class SignalPage(Page):
     """Some of a run's signals, newest first."""
 
-    items: list[SignalAnswer] = Field(description="The signals, without their values.")
+    items: list[SignalAnswer]
+    """The signals, without their values."""
 
 
 @router.get("/{int:run_id}/signals", auth=needs(TokenScope.READ), response=SignalPage, summary="List a run's signals")
@@ -75,28 +85,34 @@ def list_signals(request: HttpRequest, run_id: RunId, asked: Query[Paging]) -> H
     return SignalPage.of(found, asked)
 
 
-class SignalQuery(Schema):
+class SignalQuery(ApiSchema):
     """The place after which to read, and the time to wait for a signal."""
 
-    after: int = Field(0, description="The number of the last signal that you have read.", ge=0, lt=2**63, examples=[5])
-    wait: float = Field(0, description="How many seconds to wait while there is none.", ge=0, le=LONGEST, examples=[25])
+    example: ClassVar = {"after": 5, "wait": 25}
+
+    after: int = Field(0, ge=0, lt=2**63)
+    """The number of the last signal that you have read."""
+    wait: float = Field(0, ge=0, le=LONGEST)
+    """How many seconds to wait while there is none."""
 
 
 class SentValue(SignalAnswer):
     """A signal with its value."""
 
-    masked: list[str] = Field(
-        description="JSON Pointers to the secrets in the value, each of which a placeholder replaces; none for a token "
-        "of the run's agent, which gets them.",
-        examples=[[]],
-    )
-    value: Any = Field(description="Its value, as canonical JSON.", examples=[{"by": "ops"}])
+    example: ClassVar = {"masked": [], "value": {"by": "ops"}}
+
+    masked: list[str]
+    """JSON Pointers to the secrets in the value, each of which a placeholder replaces; none for a token of the run's
+    agent, which gets them."""
+    value: Any
+    """Its value, as canonical JSON."""
 
 
-class SentValues(Schema):
+class SentValues(ApiSchema):
     """The signals of one name after the given one, oldest first: a hundred at most, and fewer if they are large."""
 
-    items: list[SentValue] = Field(description="The signals.")
+    items: list[SentValue]
+    """The signals."""
 
 
 @router.get(

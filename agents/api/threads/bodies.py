@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from ninja import Schema
 from pydantic import Field
 
 from agents.api.programs.starting import NAME
+from agents.api.protocol import ApiSchema
 from agents.api.runs.moves import Order
 
 AGENT = Field(
@@ -42,71 +42,89 @@ class ThreadOrder(Order):
 class PutCheckpoint(ThreadOrder):
     """Save a checkpoint of a graph after its parent. Members that name fields change the parent's state."""
 
+    example: ClassVar = {
+        "parent": PARENT, "set": STATE, "append": {"messages": ["Pay it."]}, "drop": [], "whole": False,
+        "invocation": "",
+    }  # fmt: skip
+
     thread: str = THREAD
     namespace: str = NAMESPACE
     id: str = ID
-    parent: str | None = Field(
-        None, description="The checkpoint that it follows; null: it begins the thread.", max_length=100,
-        examples=[PARENT],
-    )  # fmt: skip
-    set: dict[str, Any] = Field({}, description="Fields with their new values.", examples=[STATE])
-    append: dict[str, list[Any]] = Field(
-        {}, description="Lists with the items at their end.", examples=[{"messages": ["Pay it."]}]
-    )
-    drop: list[str] = Field([], description="Fields that the state has no more.", max_length=1000, examples=[[]])
-    whole: bool = Field(False, description="Whether `set` is the whole state.", examples=[False])
-    invocation: str = Field(
-        "", description="LangGraph's `run_id` of the invocation, if it has one.", max_length=200, examples=[""]
-    )
+    parent: str | None = Field(None, max_length=100)
+    """The checkpoint that it follows; null: it begins the thread."""  # fmt: skip
+    set: dict[str, Any] = {}
+    """Fields with their new values."""
+    append: dict[str, list[Any]] = {}
+    """Lists with the items at their end."""
+    drop: list[str] = Field([], max_length=1000)
+    """Fields that the state has no more."""
+    whole: bool = False
+    """Whether `set` is the whole state."""
+    invocation: str = Field("", max_length=200)
+    """LangGraph's `run_id` of the invocation, if it has one."""
     seen: Known | None = Field(
         None, description=f"{SEEN} If it is something else by now, 409 `thread_moved`; null: whatever is there.",
         examples=[[3, PARENT]],
     )  # fmt: skip
 
 
-class Saved(Schema):
+class Saved(ApiSchema):
     """A checkpoint was saved."""
 
-    seen: Known = Field(description="What to send with the next one.", examples=[[3, PARENT]])
+    example: ClassVar = {"seen": [3, PARENT]}
+
+    seen: Known
+    """What to send with the next one."""
 
 
 class PendingWrite(Order):
     """A write of a task to a channel."""
 
-    number: int = Field(
-        description="Its number among the task's writes; below 0 for a special channel.", ge=-100, le=10_000,
-        examples=[0],
-    )  # fmt: skip
-    channel: str = Field(description="The channel.", max_length=1000, examples=["answer"])
-    value: Any = Field(None, description="The value.", examples=["Paid."])
+    example: ClassVar = {"number": 0, "channel": "answer", "value": "Paid."}
+
+    number: int = Field(ge=-100, le=10_000)
+    """Its number among the task's writes; below 0 for a special channel."""  # fmt: skip
+    channel: str = Field(max_length=1000)
+    """The channel."""
+    value: Any = None
+    """The value."""
 
 
 class PutWrites(ThreadOrder):
     """Keep what a task wrote before the next checkpoint is saved."""
 
+    example: ClassVar = {"task": "6c1b8b7e", "path": "~__pregel_pull"}
+
     thread: str = THREAD
     namespace: str = NAMESPACE
     id: str = ID
-    task: str = Field(description="The task's id.", min_length=1, max_length=200, examples=["6c1b8b7e"])
-    path: str = Field("", description="The task's path in its graph.", max_length=4000, examples=["~__pregel_pull"])
-    writes: list[PendingWrite] = Field(description="The writes.", min_length=1, max_length=10_000)
+    task: str = Field(min_length=1, max_length=200)
+    """The task's id."""
+    path: str = Field("", max_length=4000)
+    """The task's path in its graph."""
+    writes: list[PendingWrite] = Field(min_length=1, max_length=10_000)
+    """The writes."""
 
 
 class Deletion(ThreadOrder):
     """Remove a thread's checkpoints, or those that invocations saved."""
 
-    thread: str = Field("", description="The thread; empty: `invocations`.", max_length=200, examples=["chat-1207"])
-    invocations: list[str] = Field(
-        [], description="LangGraph's `run_id`s; empty: `thread`.", max_length=1000, examples=[[]]
-    )
+    example: ClassVar = {"thread": "chat-1207", "invocations": []}
+
+    thread: str = Field("", max_length=200)
+    """The thread; empty: `invocations`."""
+    invocations: list[str] = Field([], max_length=1000)
+    """LangGraph's `run_id`s; empty: `thread`."""
 
 
 class ThreadCopy(ThreadOrder):
     """Copy a thread with its checkpoints and writes."""
 
+    example: ClassVar = {"to": "chat-1208"}
+
     thread: str = THREAD
-    to: str = Field(description="The thread to copy to, without checkpoints.", min_length=1, max_length=200,
-                    examples=["chat-1208"])  # fmt: skip
+    to: str = Field(min_length=1, max_length=200)
+    """The thread to copy to, without checkpoints."""  # fmt: skip
 
 
 class ThreadPrune(ThreadOrder):
@@ -115,60 +133,85 @@ class ThreadPrune(ThreadOrder):
     thread: str = THREAD
 
 
-class ThreadDone(Schema):
+class ThreadDone(ApiSchema):
     """It was done."""
 
-    done: bool = Field(True, description="Always true.", examples=[True])
+    example: ClassVar = {"done": True}
+
+    done: bool = True
+    """Always true."""
 
 
-class ReadWrite(Schema):
+class ReadWrite(ApiSchema):
     """A pending write."""
 
-    task: str = Field(description="The task's id.", examples=["6c1b8b7e"])
-    channel: str = Field(description="The channel.", examples=["answer"])
-    value: Any = Field(description="The value.", examples=["Paid."])
+    example: ClassVar = {"task": "6c1b8b7e", "channel": "answer", "value": "Paid."}
+
+    task: str
+    """The task's id."""
+    channel: str
+    """The channel."""
+    value: Any
+    """The value."""
 
 
-class ReadCheckpoint(Schema):
+class ReadCheckpoint(ApiSchema):
     """A checkpoint of a graph."""
 
-    thread: str = Field(description="The thread's id.", examples=["chat-1207"])
-    namespace: str = Field(description="The namespace.", examples=[""])
-    id: str = Field(description="The checkpoint's id.", examples=[PARENT])
-    parent: str | None = Field(description="The id of its parent; null: it has none.", examples=[None])
-    fields: dict[str, Any] = Field(
-        description="The state: each channel under its name, and in `langgraph` the versions and the metadata.",
-        examples=[STATE],
-    )
-    writes: list[ReadWrite] = Field(description="The writes pending at it, in LangGraph's order.")
-    edited: list[str] = Field(
-        description="The fields that a person has changed since the graph saved them.", examples=[[]]
-    )
+    example: ClassVar = {
+        "thread": "chat-1207", "namespace": "", "id": PARENT, "parent": None, "fields": STATE, "edited": [],
+    }  # fmt: skip
+
+    thread: str
+    """The thread's id."""
+    namespace: str
+    """The namespace."""
+    id: str
+    """The checkpoint's id."""
+    parent: str | None
+    """The id of its parent; null: it has none."""
+    fields: dict[str, Any]
+    """The state: each channel under its name, and in `langgraph` the versions and the metadata."""
+    writes: list[ReadWrite]
+    """The writes pending at it, in LangGraph's order."""
+    edited: list[str]
+    """The fields that a person has changed since the graph saved them."""
 
 
-class ReadThread(Schema):
+class ReadThread(ApiSchema):
     """The checkpoint that was asked for; null where there is none."""
 
+    example: ClassVar = {"seen": [3, PARENT]}
+
     found: ReadCheckpoint | None
-    seen: Known = Field(description="What to send with a put that follows.", examples=[[3, PARENT]])
+    seen: Known
+    """What to send with a put that follows."""
 
 
-class CheckpointList(Schema):
+class CheckpointList(ApiSchema):
     """Checkpoints, the newest first."""
 
+    example: ClassVar = {"next": None}
+
     items: list[ReadCheckpoint]
-    next: str | None = Field(description="The `cursor` of the next page; null at the end.", examples=[None])
+    next: str | None
+    """The `cursor` of the next page; null at the end."""
 
 
-class ReadHistory(Schema):
+class ReadHistory(ApiSchema):
     """The writes and the value from which a DeltaChannel is rebuilt."""
 
-    writes: list[ReadWrite] = Field(description="The writes to the channel, oldest first.")
-    stored: bool = Field(description="Whether a stored value comes before them.", examples=[True])
-    value: Any = Field(description="That value.", examples=[[]])
+    example: ClassVar = {"stored": True, "value": []}
+
+    writes: list[ReadWrite]
+    """The writes to the channel, oldest first."""
+    stored: bool
+    """Whether a stored value comes before them."""
+    value: Any
+    """That value."""
 
 
-class ReadHistories(Schema):
+class ReadHistories(ApiSchema):
     """The histories by channel."""
 
     channels: dict[str, ReadHistory]

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
 from agents.api.programs.starting import agent_of, team_of
-from agents.api.protocol import Key, actor_of, needs, once
+from agents.api.protocol import ApiSchema, Key, actor_of, needs, once
 from agents.api.protocol.exact_json import of_state
 from agents.errors import FieldError
 from agents.models import TokenScope
@@ -42,7 +42,7 @@ MOST = 200
 WRONG_CURSOR = "must be the `next` of the page before"
 
 
-class Asked(Schema):
+class Asked(ApiSchema):
     """The agent whose threads are read."""
 
     agent: str = AGENT
@@ -52,35 +52,45 @@ class Asked(Schema):
 class AskedCheckpoint(Asked):
     """A thread, and the checkpoint in it; the newest without an id."""
 
+    example: ClassVar = {"id": ""}
+
     thread: str = THREAD
     namespace: str = NAMESPACE
-    id: str = Field("", description="The checkpoint's id; empty: the newest.", max_length=100, examples=[""])
+    id: str = Field("", max_length=100)
+    """The checkpoint's id; empty: the newest."""
 
 
 class AskedList(Asked):
     """The checkpoints to list."""
 
-    thread: str = Field("", description="The thread; empty: all threads.", max_length=200, examples=["chat-1207"])
-    namespace: str | None = Field(None, description="The namespace; without it, all.", max_length=2000, examples=[""])
-    before: str = Field("", description="Only those before the checkpoint with this id.", max_length=100, examples=[""])
-    only: str = Field(
-        "", description="What their metadata hold, as a JSON object.", max_length=10_000,
-        examples=['{"source":"loop"}'],
-    )  # fmt: skip
-    cursor: str = Field("", description="The `next` of the previous page.", max_length=200, examples=[""])
-    limit: int = Field(50, description="The largest number of items.", ge=1, le=MOST, examples=[50])
+    example: ClassVar = {
+        "thread": "chat-1207", "namespace": "", "before": "", "only": '{"source":"loop"}', "cursor": "", "limit": 50,
+    }  # fmt: skip
+
+    thread: str = Field("", max_length=200)
+    """The thread; empty: all threads."""
+    namespace: str | None = Field(None, max_length=2000)
+    """The namespace; without it, all."""
+    before: str = Field("", max_length=100)
+    """Only those before the checkpoint with this id."""
+    only: str = Field("", max_length=10_000)
+    """What their metadata hold, as a JSON object."""  # fmt: skip
+    cursor: str = Field("", max_length=200)
+    """The `next` of the previous page."""
+    limit: int = Field(50, ge=1, le=MOST)
+    """The largest number of items."""
 
 
 class AskedHistory(Asked):
     """The channels whose histories lead to a checkpoint."""
 
+    example: ClassVar = {"channels": '{"messages":"messages"}'}
+
     thread: str = THREAD
     namespace: str = NAMESPACE
     id: str = ID
-    channels: str = Field(
-        description="The channels with their fields, as a JSON object.", max_length=100_000,
-        examples=['{"messages":"messages"}'],
-    )  # fmt: skip
+    channels: str = Field(max_length=100_000)
+    """The channels with their fields, as a JSON object."""  # fmt: skip
 
 
 @router.get("/checkpoint", auth=SCOPE, response=bodies.ReadThread, summary="Read a checkpoint of a thread")
