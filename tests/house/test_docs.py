@@ -14,7 +14,9 @@ import pytest
 
 from tests.harness.session import ROOT
 
-DOCS = (*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md")
+ADR = ROOT / "docs" / "adr"
+DOCS = (*sorted((ROOT / "docs").glob("*.md")), *sorted(ADR.glob("*.md")), ROOT / "README.md")
+PARTS = ["Context", "Decision", "Consequences", "Alternatives"]  # of a decision's page
 TOPS = ("agents", "approvals", "benchmarks", "checkpoints", "clients", "config", "docs", "static", "templates", "tests")
 PATH = re.compile(r"(?:[\w@-]+(?:\.[\w-]+)*/)*(?:[\w@-]+/|[\w@.-]*\w\.(?:py|js|csv)(?:::\w+)?)")
 MEMBER = re.compile(r"([A-Z]\w+)((?:\.\w+)+)(?:\(.*\))?")
@@ -78,9 +80,24 @@ def _modules() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("doc", DOCS, ids=lambda path: path.name)
+@pytest.mark.parametrize("doc", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_the_docs_name_is_there(doc: Path) -> None:
     assert list(faults(doc.read_text())) == []
+
+
+@pytest.mark.parametrize("doc", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_the_docs_link_to_is_there(doc: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", doc.read_text())
+    assert [link for link in links if not (doc.parent / link).exists()] == []
+
+
+def test_every_decision_is_in_the_index_and_has_its_parts() -> None:
+    index = (ADR / "README.md").read_text()
+    for page in ADR.glob("0*.md"):
+        [(number, title)] = re.findall(r"\A# (\d{4})\. (.+)", page.read_text())
+        assert f"- [{number}]({page.name}) {title}\n" in index
+        assert page.name.startswith(number)
+        assert re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE) == PARTS, page.name
 
 
 def test_the_table_of_frameworks_leads_to_every_page() -> None:
