@@ -71,7 +71,7 @@ pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the
 bench: browser ## print the figures, with this machine's floor from the same run
 	@$(PY) -m benchmarks $(ARGS)
 
-screenshots: browser ## take the pictures in docs/screenshots and look for faults, on a stack of their own
+screenshots: browser ## take pictures of every page into .screenshots and look for faults, on a stack of their own
 	@exec $(PY) -m docs.pictures
 
 frameworks:

@@ -1,15 +1,16 @@
 """`make screenshots`: takes pictures of every page at three widths, light and dark, and reports the pages' faults.
 
-Starts its own stack with the first inbox, lets ann and the administrator work, and saves the pictures in
-docs/screenshots/ with a report: axe-core's findings on each page, complaints of the browser's console and of the
-content policy, pages that are wider than their window, and how much a first visit loads. A mail that the stack sent is
-drawn as strict mail clients do.
+Starts its own stack with the first inbox, lets ann and the administrator work, and saves the pictures in .screenshots/
+with a report: axe-core's findings on each page, complaints of the browser's console and of the content policy, pages
+that are wider than their window, and how much a first visit loads. A mail that the stack sent is drawn as strict mail
+clients do. The few pictures of docs/screenshots/, which the documents show, are replaced by the new ones.
 """
 
 from __future__ import annotations
 
 import email
 import io
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -24,11 +25,13 @@ from tests.config.local.started_stack import Stack
 from tests.harness import chromium
 from tests.harness.browser_checks import by_axe, too_wide, watched
 from tests.harness.mail_client import drawn
+from tests.harness.session import ROOT
 
 from . import acting, outside, pages, people, story
 from .story import History
 
-FOLDER = Path(__file__).parent.parent / "screenshots"
+SHOWN = ROOT / "docs" / "screenshots"
+FOLDER = ROOT / ".screenshots"
 WIDTHS = (390, 820, 1440)
 SCHEMES = ("light", "dark")
 QUALITY = 80
@@ -36,7 +39,7 @@ POLICY = "Content Security Policy"  # in each complaint of a browser about it
 # Compressed, without headers, of all that a page has loaded, whether it was in the browser's cache or not.
 WEIGHT = """() => {
   const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
-  return [all.reduce((sum, each) => sum + each.encodedBodySize, 0) / 1000, all.length];
+  return [all.reduce((sum, load) => sum + load.encodedBodySize, 0) / 1000, all.length];
 }"""
 KINDS = ("axe", "content policy", "console", "width")
 Faults = list[tuple[str, str, str, str]]  # page, look, kind, words
@@ -72,6 +75,9 @@ def main(folder: Path = FOLDER) -> int:
         finally:
             stack.interrupt()
     (folder / "report.md").write_text(report(faults, weights))
+    if folder == FOLDER:
+        for picture in SHOWN.iterdir():
+            shutil.copyfile(folder / picture.name, picture)
     return int(bool(faults))
 
 
@@ -85,25 +91,25 @@ def take(
 ) -> Faults:
     """Save one person's pages at one size and scheme; return their faults, and note the weight of each."""
     page = context.new_page()
-    said = watched(page)
+    complaints = watched(page)
     faults: Faults = []
     for name, show in shown.items():
         part = show(page, history)
         keep(page, folder / f"{name}-{look}.webp", part)
         kilobytes, requests = page.evaluate(WEIGHT)
         weights[name] = max(weights.get(name, (0.0, 0)), (kilobytes, requests))
-        complaints = [words for words in said if not _expected(name, words)]
-        faults += [(name, look, "content policy" if POLICY in words else "console", words) for words in complaints]
+        unexpected = [words for words in complaints if not _expected(name, words)]
+        faults += [(name, look, "content policy" if POLICY in words else "console", words) for words in unexpected]
         faults += [(name, look, "axe", words) for words in by_axe(page)]
         faults += [(name, look, "width", words) for words in too_wide(page)]
-        said.clear()
+        complaints.clear()
     return faults
 
 
 def take_mail(browser: Browser, sent: Path, folder: Path) -> Faults:
     """Save a mail that asks for a decision, as clients draw it that run and load nothing; it must ask for nothing."""
-    mails = [email.message_from_bytes(each.read_bytes(), policy=policy.default) for each in sorted(sent.iterdir())]
-    mail = next(each for each in mails if isinstance(each, EmailMessage) and " · gate " in str(each["Subject"]))
+    mails = [email.message_from_bytes(file.read_bytes(), policy=policy.default) for file in sorted(sent.iterdir())]
+    mail = next(mail for mail in mails if isinstance(mail, EmailMessage) and " · gate " in str(mail["Subject"]))
 
     def look(page: Page, width: int, scheme: str) -> None:
         save(page.screenshot(full_page=True), folder / f"mail-{width}-{scheme}.webp")
@@ -138,9 +144,9 @@ def report(faults: Faults, weights: Weights) -> str:
     """Format the faults and the weight, page by page."""
     rows = []
     for name, (kilobytes, requests) in weights.items():
-        counts = [sum((page, kind) == (name, each) for page, _, each, _ in faults) for kind in KINDS]
+        counts = [sum((page, kind) == (name, column) for page, _, kind, _ in faults) for column in KINDS]
         rows.append(f"| {name} | {kilobytes:.0f} | {requests} | {' | '.join(map(str, counts))} |")
-    found = [f"- {page}, {look}, {kind}: {words}" for page, look, kind, words in faults]
+    listed = [f"- {page}, {look}, {kind}: {words}" for page, look, kind, words in faults]
     looks = len(WIDTHS) * len(SCHEMES)
     return "\n".join(
         [
@@ -155,7 +161,7 @@ def report(faults: Faults, weights: Weights) -> str:
             "|---|" + "---:|" * (2 + len(KINDS)),
             *rows,
             "",
-            *(found or [f"No fault on {len(weights)} pages."]),
+            *(listed or [f"No fault on {len(weights)} pages."]),
             "",
         ]
     )

@@ -58,8 +58,8 @@ def confirm(page: Page) -> None:
 
 def run_of(page: Page) -> str:
     """Return the address of the run that waits at the gate on the page."""
-    found = page.locator("main a[href^='/runs/']").first.get_attribute("href") or ""
-    return found.partition("?")[0]
+    address = page.locator("main a[href^='/runs/']").first.get_attribute("href") or ""
+    return address.partition("?")[0]
 
 
 def until(page: Page, run: str, words: str) -> None:

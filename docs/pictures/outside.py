@@ -57,7 +57,7 @@ class Outside:
     receipt: str
     asking: str
     large: str
-    held: str
+    undoable: str
     together: str
     assistant: str
 
@@ -89,24 +89,24 @@ def make(browser: Browser, stack: Stack) -> Outside:
         asking = _ask(program, title="Pay invoice 1017 of ACME", to="ACME Ltd", amount="1120.00")
         _answered(program, ann, asking["gate"])
         large = _ask(program, title="Pay invoice 1020 of Nordlys", to="Nordlys AS", amount="48000.00", policy=LARGE)
-        held = _ask(program, title="Pay invoice 1021 of Bergen", to="Bergen Print", amount="75.00", policy=HELD)
-        ann.goto(f"/gates/{held['gate']}/")
+        undoable = _ask(program, title="Pay invoice 1021 of Bergen", to="Bergen Print", amount="75.00", policy=HELD)
+        ann.goto(f"/gates/{undoable['gate']}/")
         decide(ann, "approve")
         two = _ask(program, title="Pay invoice 1022 of ACME", to="ACME Ltd", amount="1180.00", policy=TOGETHER)
-    at = [f"/gates/{each['gate']}/" for each in (asking, large, held, two)]
-    found = Outside(paid, receipt, at[0], at[1], at[2], at[3], _assistant(bob))
+    gates = [f"/gates/{posted['gate']}/" for posted in (asking, large, undoable, two)]
+    played = Outside(paid, receipt, gates[0], gates[1], gates[2], gates[3], _assistant(bob))
     for page in (ann, bob, admin):
         page.context.close()
-    return found
+    return played
 
 
 def _bearing(stack: Stack) -> dict[str, str]:
     """Return the header with a token for bob's payouts, made as an operator makes one."""
     command = [sys.executable, "manage.py", "token", "payouts", "--owner", "bob", "--team", "Support"]
-    told = subprocess.run(
+    printed = subprocess.run(
         command, env=environment(stack.home, stack.port), check=True, capture_output=True, text=True
     ).stdout  # fmt: skip
-    return {"Authorization": f"Bearer {told.split()[-1]}"}
+    return {"Authorization": f"Bearer {printed.split()[-1]}"}
 
 
 def _answered(program: httpx.Client, ann: Page, gate: int) -> None:
@@ -153,8 +153,8 @@ def _paid(program: httpx.Client, ann: Page) -> tuple[str, str]:
 
 def _ok(answer: httpx.Response) -> dict[str, Any]:
     answer.raise_for_status()
-    told: dict[str, Any] = answer.json()
-    return told
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def _policy(admin: Page, name: str, *, step_up: bool = False, undo_window: str = "", stages: str = "") -> None:

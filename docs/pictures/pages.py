@@ -21,7 +21,7 @@ def _at(address: str, part: str = "body") -> Show:
     return show
 
 
-def _of(address: Callable[[History], str]) -> Show:
+def _recorded(address: Callable[[History], str]) -> Show:
     """Show a page whose address is in the history."""
 
     def show(page: Page, history: History) -> str:
@@ -207,7 +207,7 @@ ANN: dict[str, Show] = {
     "gate": _gate("Marit Ellery"),
     "actions": _gate("Restock"),
     "schedules": _gate("Machine 14 is down"),
-    "run": _of(lambda history: history.rewound),
+    "run": _recorded(lambda history: history.rewound),
     "comparison": _comparison,
     "rewind": _rewind,
     "edit": _edit,
@@ -215,15 +215,15 @@ ANN: dict[str, Show] = {
     "runs": _at("/runs/"),
     "agents": _at("/agents/"),
     "agent": _at("/agents/refunds/"),
-    "program-gate": _of(lambda history: history.outside.asking),
-    "program-run": _of(lambda history: history.outside.paid),
+    "program-gate": _recorded(lambda history: history.outside.asking),
+    "program-run": _recorded(lambda history: history.outside.paid),
     "password-gate": _password,
-    "assistant-gate": _of(lambda history: history.outside.assistant),
-    "asked-gate": _of(lambda history: history.outside.asking),
-    "undo-gate": _of(lambda history: history.outside.held),
-    "receipt-gate": _of(lambda history: history.outside.receipt),
-    "receipt": _of(lambda history: f"{history.outside.receipt}receipt/"),
-    "hand-over": _of(lambda history: f"{history.outside.asking}hand-over/"),
+    "assistant-gate": _recorded(lambda history: history.outside.assistant),
+    "asked-gate": _recorded(lambda history: history.outside.asking),
+    "undo-gate": _recorded(lambda history: history.outside.undoable),
+    "receipt-gate": _recorded(lambda history: history.outside.receipt),
+    "receipt": _recorded(lambda history: f"{history.outside.receipt}receipt/"),
+    "hand-over": _recorded(lambda history: f"{history.outside.asking}hand-over/"),
     "inbox-all": _at("/?queue=all", ""),
     "inbox-decided": _at("/?queue=by_me", ""),
     "inbox-empty": _at("/?queue=snoozed", ""),
@@ -245,11 +245,11 @@ ANN: dict[str, Show] = {
     "offline": _at("/offline/", ""),
     "palette": _palette,
     "keys": _keys,
-    "bulk-result": _of(lambda history: history.people.bulk),
-    "claimed-gate": _of(lambda history: history.people.claimed),
+    "bulk-result": _recorded(lambda history: history.people.bulk),
+    "claimed-gate": _recorded(lambda history: history.people.claimed),
     "takeover": _takeover,
-    "taken-over-gate": _of(lambda history: history.people.taken_over),
-    "merged-gate": _of(lambda history: history.people.merged),
+    "taken-over-gate": _recorded(lambda history: history.people.taken_over),
+    "merged-gate": _recorded(lambda history: history.people.merged),
     "missing": _at("/gates/999999/"),
     "forbidden": _posted("/audit/events/1/erasures/"),
     "form-expired": _posted("/account/changes/", "x" * 64),
@@ -278,14 +278,14 @@ ADMIN: dict[str, Show] = {
     "account-of-another": _first("/admin/auth/user/"),
     "webhook": _first("/admin/approvals/webhook/"),
     "retention": _at("/admin/checkpoints/retentionpolicy/"),
-    "dry-run": _of(lambda history: history.dry_run),
+    "dry-run": _recorded(lambda history: history.dry_run),
     "webhooks": _at("/admin/approvals/webhook/"),
     "deliveries": _at("/admin/approvals/delivery/"),
     "sign-in": _sign_in,  # it signs out, as those after it need
     "forgotten": _at("/accounts/password/reset/"),
     "forgotten-sent": _at("/accounts/password/reset/done/"),
     "too-many-tries": _too_many,
-    "new-password": _of(lambda history: history.people.new_password),
+    "new-password": _recorded(lambda history: history.people.new_password),
     "provider-away": _provider,
     "second-step": _second_step,
 }

@@ -172,14 +172,14 @@ def _forgotten(browser: Browser, stack: Stack) -> str:
     page.wait_for_url("**/done/")
     page.close()
     link = re.compile(r"(/accounts/password/reset/key/\S+)")
-    found: list[str] = []
+    links: list[str] = []
 
     def came() -> bool:
-        found[:] = [hit for each in Path(stack.home, "mail").iterdir() for hit in link.findall(each.read_text())]
-        return bool(found)
+        links[:] = [hit for mail in Path(stack.home, "mail").iterdir() for hit in link.findall(mail.read_text())]
+        return bool(links)
 
     wait_until(came, what="the mail with the link came")
-    return found[0]
+    return links[0]
 
 
 def _factors(mira: Page) -> None:
