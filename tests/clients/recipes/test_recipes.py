@@ -54,11 +54,13 @@ print(asyncio.run(ActivityEnvironment().run(refund, "7", "20.00")))
 
 
 def recipe(heading: str) -> str:
-    """The program under a heading."""
-    text = (ROOT / "docs" / "frameworks" / "recipes.md").read_text()
-    section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    """The program under a heading, or that of the file which stands there."""
+    section = (PAGES / "recipes.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     found = re.search(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    assert found is not None
+    if found is None:
+        found = re.search(r"\]\((\S+\.py)\)", section)
+        assert found is not None
+        return (PAGES / found.group(1)).read_text()
     return found.group(1)
 
 
