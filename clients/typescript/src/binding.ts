@@ -8,6 +8,7 @@ import type { Read } from "./api.js";
 import type { Edit, Gate } from "./endings.js";
 import { Altered } from "./errors.js";
 import { digestOf, parse, stringify, textAt } from "./exact.js";
+import { tokensOf } from "./json-pointer.js";
 
 /** What a program asks about, as JSON text, and people's changes to it. */
 export interface Question {
@@ -62,10 +63,6 @@ function edited(value: unknown, edits: Edit[]): unknown {
     else (holder as Record<string, unknown>)[last] = put;
   }
   return root[""];
-}
-
-function tokensOf(pointer: string): string[] {
-  return pointer.split("/").map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 /** Return a JSON text without the values at some pointers. */

@@ -1,6 +1,7 @@
 /** How a gate ended: the decision, people's changes, and the error for a refusal. */
 import { Answered, Expired, type Place, type Refused, Rejected, Withdrawn } from "./errors.js";
 import { stringify } from "./exact.js";
+import { tokensOf } from "./json-pointer.js";
 import type { components } from "./openapi.js";
 
 export type Gate = components["schemas"]["GateDetail"];
@@ -83,8 +84,7 @@ export function decisionOf(gate: Gate, action: string): Decision {
 /** Return people's changes, one line each. */
 export function inWords(edits: Edit[]): string[] {
   return edits.map(({ op, path, value }) => {
-    const tokens = path.split("/").slice(1).map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
-    const place = tokens.join(".") || "all of it";
+    const place = tokensOf(path).slice(1).join(".") || "all of it";
     if (op === "remove") return `${place} was taken out`;
     return `${place} ${op === "add" ? "was added:" : "is now"} ${stringify(value)}`;
   });

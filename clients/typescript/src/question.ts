@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { Body } from "./api.js";
 import { stringify } from "./exact.js";
+import { pointerTo } from "./json-pointer.js";
 import type { components } from "./openapi.js";
 import { type Undo, nameOf } from "./undoing.js";
 import type { Waiting } from "./way.js";
@@ -134,5 +135,5 @@ function action({ name, arguments: given = {}, title, pinned = [], respond, sche
 }
 
 function pointer(name: string): string {
-  return name.startsWith("/") ? name : `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  return name.startsWith("/") ? name : pointerTo(name);
 }

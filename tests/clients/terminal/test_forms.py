@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from holdpoint.terminal import pointers
+from holdpoint import json_pointer
+from holdpoint.json_pointer import MISSING, Change, changes
 from holdpoint.terminal.forms import NotValid, fields_of, filled
-from holdpoint.terminal.pointers import MISSING, Change, changes
 
 ORDER: dict[str, Any] = {
     "to": {"name": "ACME", "street": "Quay 7"},
@@ -104,6 +104,6 @@ def test_differences_tell_one_number_from_another_of_the_same_value() -> None:
 
 def test_a_value_is_replaced_in_a_copy() -> None:
     before = {"a": [{"b": 1}]}
-    assert pointers.replaced(before, "/a/0/b", 2) == {"a": [{"b": 2}]}
-    assert pointers.replaced(before, "/a/0", MISSING) == {"a": []}
+    assert json_pointer.replaced(before, "/a/0/b", 2) == {"a": [{"b": 2}]}
+    assert json_pointer.replaced(before, "/a/0", MISSING) == {"a": []}
     assert before == {"a": [{"b": 1}]}

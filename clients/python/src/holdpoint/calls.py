@@ -18,6 +18,7 @@ from .drivers import Awaiting, Blocking, operation
 from .errors import HoldpointError, NotDone, ReportedBefore, Unreachable
 from .exchange import Op
 from .holding import Held
+from .json_pointer import parts_of
 from .sending import encoded, plain
 
 T = TypeVar("T")
@@ -293,8 +294,7 @@ def in_words(edits: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _in_words(op: dict[str, Any]) -> str:
-    tokens = str(op["path"]).split("/")[1:]
-    place = ".".join(token.replace("~1", "/").replace("~0", "~") for token in tokens) or "all of it"
+    place = ".".join(parts_of(str(op["path"]))) or "all of it"
     if op["op"] == "remove":
         return f"{place} was taken out"
     verb = "was added:" if op["op"] == "add" else "is now"

@@ -10,6 +10,7 @@ from typing import Any
 
 from .answers import Gate
 from .errors import Altered, NotJson
+from .json_pointer import parts_of
 
 VALUE = b"holdpoint value\n"  # the server's digests of values begin with it
 
@@ -44,7 +45,7 @@ def approved(
     """
     number = next((at for at, each in enumerate(gate.card.get("actions", [])) if each["id"] == action), None)
     place = f"/actions/{number}/arguments"
-    hidden = [each.removeprefix(place) for each in gate.masked if each.startswith(place)]
+    hidden = [each.removeprefix(place) for each in gate.masked if each == place or each.startswith(f"{place}/")]
     card = VALUE + canonical(gate.card)
     # Digests are of the true values, so that of a card with masked ones cannot be computed.
     known = bool(gate.masked) or hashlib.sha256(card).hexdigest() == gate.digest
@@ -78,7 +79,7 @@ def _without(value: Any, places: Sequence[str]) -> bytes:
     """Return the canonical JSON of a value without what is at some places."""
     found: Any = {"": copy.deepcopy(value)}
     for place in places:
-        *way, last = _tokens(place)
+        *way, last = ["", *parts_of(place)]
         holder: Any = found
         for token in way:
             holder = holder.get(token) if isinstance(holder, dict) else _item(holder, token)
@@ -93,16 +94,12 @@ def _item(value: Any, token: str) -> Any:
     return value[int(token)] if isinstance(value, list) and token.isdigit() and int(token) < len(value) else None
 
 
-def _tokens(pointer: str) -> list[str]:
-    return [each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")]
-
-
 def _apply(holder: dict[str, Any], edit: Mapping[str, Any]) -> None:
     place: Any = holder
-    tokens = _tokens(str(edit["path"]))
-    for token in tokens[:-1]:
+    *way, name = ["", *parts_of(str(edit["path"]))]
+    for token in way:
         place = place[int(token)] if isinstance(place, list) else place[token]
-    kind, name = edit["op"], tokens[-1]
+    kind = edit["op"]
     if kind not in ("add", "remove", "replace"):
         raise ValueError(kind)
     if isinstance(place, list):

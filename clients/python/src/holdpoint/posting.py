@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from .answers import Turn, Turns
 from .errors import BadAnswer
 from .exchange import Op
+from .json_pointer import pointer_to
 from .plans import Quote, Risk
 from .sending import Api, plain
 from .signatures import Schemas
@@ -201,4 +202,4 @@ def post_all(api: Api, postings: Sequence[Posting], *, key: str, ask_only: bool 
 
 
 def _pointer(name: str) -> str:
-    return name if name.startswith("/") else "/" + name.replace("~", "~0").replace("/", "~1")
+    return name if name.startswith("/") else pointer_to(name)

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from ..json_pointer import pointer_to
+
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
 FORMS = BATCHED, PER_CALL, INBOX, INBOXES, ANSWER, BREAKPOINT = (
     "batched", "per_call", "inbox", "inboxes", "answer", "breakpoint",
@@ -196,7 +198,7 @@ def _answer(asked: Pending) -> GraphQuestion:
     if schema is not None and schema.get("type") == "object" and schema.get("properties"):
         begun = {name: _begun(_resolved(part, schema)) for name, part in schema["properties"].items()}
         arguments = {name: value for name, value in begun.items() if value is not None}
-        missing = [_pointer(name) for name in schema.get("required", []) if _is_empty(begun.get(name))]
+        missing = [pointer_to(name) for name in schema.get("required", []) if _is_empty(begun.get(name))]
     else:
         shown = {name: part for name, part in (schema or TEXT).items() if name != "$defs"}
         arguments = {"answer": _begun(shown)}
@@ -217,10 +219,6 @@ def _begun(schema: Mapping[str, Any]) -> Any:
 
 def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})
-
-
-def _pointer(name: str) -> str:
-    return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
 def _told(value: Any) -> tuple[str, str]:

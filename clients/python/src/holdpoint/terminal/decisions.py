@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import pointers
-from .pointers import Change
+from .. import json_pointer
+from ..json_pointer import Change
 
 Json = dict[str, Any]
 APPROVE, EDIT, REJECT, RESPOND, ANSWER = "approve", "edit", "reject", "respond", "answer"
@@ -72,7 +72,7 @@ def edits_of(gate: Mapping[str, Any], decision: Mapping[str, Any]) -> list[Chang
 
 
 def _edits(before: Any, after: Any, name: str) -> list[Change]:
-    return list(pointers.changes(before, after, pointers.join("", name)))
+    return list(json_pointer.changes(before, after, json_pointer.pointer_to(name)))
 
 
 def takes(gate: Mapping[str, Any], verdict: str) -> bool:

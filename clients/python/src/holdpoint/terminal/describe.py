@@ -8,9 +8,10 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
 
-from . import diffs, pointers
+from .. import json_pointer
+from ..json_pointer import MISSING, Change
+from . import diffs
 from .lines import BOLD, GO, HOLD, PEN, PLAIN, QUOTE, SOFT, STOP, Line, Span, line, quoted, said, value
-from .pointers import MISSING, Change
 from .safe import as_it_runs
 
 Json = Mapping[str, Any]
@@ -124,7 +125,7 @@ def action(found: Json, marks: Mapping[str, str] = NONE) -> list[Line]:
         told += diffs.draw_diff(each, arguments, marks.get(f"/draws/{at}", ""))
     told += marked(next((marks[at] for at in marks if at.startswith("/arguments/")), ""), ":")
     for place in pinned:
-        if (there := pointers.get(arguments, place)) is not MISSING:
+        if (there := json_pointer.get(arguments, place)) is not MISSING:
             told += labelled(place, there, BOLD)
     for place, there in leaves(arguments):
         if not any(place == each or place.startswith(each + "/") for each in pinned):
@@ -140,7 +141,7 @@ def action(found: Json, marks: Mapping[str, str] = NONE) -> list[Line]:
 
 def labelled(place: str, there: Any, style: str = PLAIN) -> list[Line]:
     """Return a value behind its place; a long text on lines of its own."""
-    label = ".".join(pointers.parts_of(place)) or "value"
+    label = ".".join(json_pointer.parts_of(place)) or "value"
     if isinstance(there, str) and ("\n" in there or len(there) > LONG):
         return [line("  ", said(label, SOFT), ":"), *quoted(as_it_runs(there), indent="    ", style=style)]
     return [line("  ", said(label, SOFT), ": ", value(there, style))]
@@ -150,10 +151,10 @@ def leaves(found: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each value that is no object or list, and each empty one, with its pointer."""
     if isinstance(found, dict) and found:
         for name, each in found.items():
-            yield from leaves(each, pointers.join(place, name))
+            yield from leaves(each, place + json_pointer.pointer_to(name))
     elif isinstance(found, list) and found:
         for at, each in enumerate(found):
-            yield from leaves(each, pointers.join(place, at))
+            yield from leaves(each, place + json_pointer.pointer_to(at))
     elif found is not None or place:
         yield place, found
 
@@ -214,7 +215,7 @@ def changed(found: Iterable[Change]) -> list[Line]:
     """Describe differences: what was, and what is instead."""
     told: list[Line] = []
     for each in found:
-        told.append(line("  ", said(".".join(pointers.parts_of(each.pointer)) or "value", SOFT)))
+        told.append(line("  ", said(".".join(json_pointer.parts_of(each.pointer)) or "value", SOFT)))
         if each.before is not MISSING:
             told += [line("    ", Span("- ", STOP), value(each.before, STOP))]
         if each.after is not MISSING:
@@ -248,7 +249,7 @@ def _within(marks: Mapping[str, str], place: str) -> dict[str, str]:
 
 
 def _quote(found: Json, state: Json | None, mark: str) -> list[Line]:
-    words = pointers.get(state, str(found["pointer"])) if state is not None else MISSING
+    words = json_pointer.get(state, str(found["pointer"])) if state is not None else MISSING
     head = line(Span(f"{said(found['label']).text}, {said(found.get('role') or 'quoted').text}:", SOFT))
     shown = quoted(words) if isinstance(words, str) else [line(Span("  the text is on the gate's page", SOFT))]
     return [line(), *marked(mark), head, *shown]

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any
 
-from . import pointers
+from .. import json_pointer
 from .lines import GO, HOLD, PLAIN, SOFT, STOP, Line, Span, line, said
 from .safe import spell_unseen
 
@@ -21,8 +21,8 @@ def draw_diff(drawing: Mapping[str, Any], arguments: Any, mark: str = "") -> Ite
 
     `mark`: who says what was there, where that is only what a program says.
     """
-    old = pointers.get(arguments, drawing["before"]) if drawing.get("before") else drawing.get("was", "")
-    new = pointers.get(arguments, drawing["at"])
+    old = json_pointer.get(arguments, drawing["before"]) if drawing.get("before") else drawing.get("was", "")
+    new = json_pointer.get(arguments, drawing["at"])
     if drawing["kind"] != "diff" or not isinstance(old, str) or not isinstance(new, str):
         return
     was, now = old.split("\n"), new.split("\n")

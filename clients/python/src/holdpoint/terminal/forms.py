@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import pointers
-from .pointers import MISSING
+from .. import json_pointer
+from ..json_pointer import MISSING
 from .safe import visible
 
 DEEPEST, MOST = 12, 200  # levels, and fields
@@ -88,7 +88,7 @@ def filled(value: Any, fields: Sequence[Field], typed: Mapping[str, str]) -> Any
         if field.pointer in typed:
             new = field.read(typed[field.pointer])
             if new is not field.value:
-                value = pointers.replaced(value, field.pointer, new)
+                value = json_pointer.replaced(value, field.pointer, new)
     return value
 
 
@@ -101,13 +101,14 @@ def _walk(
         needed = told.get("required") or ()
         for name in [*value, *(each for each in known if each not in value)]:
             inner = known.get(name) if isinstance(known.get(name), Mapping) else {}
-            _walk(value.get(name, MISSING), inner or {}, root, pointers.join(place, name), name in needed, found)
+            at = place + json_pointer.pointer_to(name)
+            _walk(value.get(name, MISSING), inner or {}, root, at, name in needed, found)
         return
     if value is MISSING and told.get("type") == "object":
         return  # an optional part that is not there: the browser's form makes those
     options = tuple(told["enum"]) if isinstance(told.get("enum"), list) else ()
     kind = CHOICE if options else _kind(value, told)
-    label = str(told.get("title") or pointers.parts_of(place)[-1] if place else told.get("title") or "value")
+    label = str(told.get("title") or json_pointer.parts_of(place)[-1] if place else told.get("title") or "value")
     found.append(Field(place, label, kind, value, str(told.get("description") or ""), options, required))
 
 
@@ -129,7 +130,7 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#"):
             return schema
-        target = pointers.get(root, reference[1:])
+        target = json_pointer.get(root, reference[1:])
         if not isinstance(target, Mapping):
             return {}
         schema = {**target, **{name: each for name, each in schema.items() if name != "$ref"}}

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from .unseen_characters import unseen
-
-MARKS = 3  # of one letter; more pile up over the lines around it
+from .unseen_characters import PILE, unseen
 
 
 def visible(text: object, *, lines: bool = False) -> str:
@@ -30,7 +28,7 @@ def visible(text: object, *, lines: bool = False) -> str:
         elif character == "\t" or kind == "Zs":
             told.append(" ")
         else:
-            told.append(_point(character) if marks > MARKS else character)
+            told.append(_point(character) if marks > PILE else character)
     return "".join(told)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from .. import exact_calls
 from ..endings import sentence
 from ..errors import CannotAsk, NotJson
+from ..json_pointer import pointer_to
 from ..plans import Action, Card, Risk, Step
 from ..sending import plain
 
@@ -169,5 +170,6 @@ def _action(number: int, call: ToolCall, pinned: Sequence[str]) -> Action:
     known: dict[str, Any] = {"schema": dict(call.schema)} if call.schema else {}
     return Action(
         id=call.id, title=f"{title} ({call.agent})" if call.agent else title, tool=tool, effect="call",
-        pointer=f"/calls/{number}/arguments", pinned=[f"/{each}" for each in pinned if each in call.arguments], **known,
+        pointer=f"/calls/{number}/arguments",
+        pinned=[pointer_to(each) for each in pinned if each in call.arguments], **known,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ..calls import in_words
 from ..endings import not_done
 from ..errors import CannotResume
+from ..json_pointer import pointer_to
 from .plan import digest
 
 Kind = Literal["approve", "edit", "reject", "expired"]
@@ -111,7 +112,7 @@ def _patch(before: Any, after: Any, at: str = "") -> list[dict[str, Any]]:
         return [] if digest("", before) == digest("", after) else [{"op": "replace", "path": at, "value": after}]
     found: list[dict[str, Any]] = []
     for name in dict.fromkeys([*before, *after]):
-        place = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
+        place = at + pointer_to(name)
         if name not in after:
             found.append({"op": "remove", "path": place})
         elif name not in before:

@@ -16,6 +16,7 @@ from typing import Any
 from mcp_types import Implementation, Tool
 
 from ... import exact_calls
+from ...json_pointer import pointer_to
 
 MEMBERS = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
 WORDS = {"name", "title", "description"}  # of the server; its version is another one after each update
@@ -71,7 +72,7 @@ class Pin:
         """Return how a difference is drawn: each text beside the one that was let through."""
         before = {"/server": self.words} if "server" in difference else {}
         for kind in ("changed", "new"):
-            before |= {f"/{kind}/{_token(name)}": self.tools.get(name, {}) for name in difference.get(kind, {})}
+            before |= {pointer_to(kind, name): self.tools.get(name, {}) for name in difference.get(kind, {})}
         drawings = [
             {"kind": "diff", "at": at} | ({"was": write_words(words)} if words else {})
             for at, words in before.items()
@@ -111,7 +112,3 @@ def write_words(words: Mapping[str, Any]) -> str:
     """Return a tool, or a server's words, as people read them line by line: JSON with a long text as its lines."""
     lines = {name: text.split("\n") if isinstance(text, str) and "\n" in text else text for name, text in words.items()}
     return json.dumps(lines, indent=2, ensure_ascii=False, sort_keys=True)
-
-
-def _token(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")

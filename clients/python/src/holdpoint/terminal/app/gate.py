@@ -9,8 +9,9 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Footer
 
+from ... import json_pointer
 from ...errors import HoldpointError
-from .. import decisions, describe, pointers, reviewing
+from .. import decisions, describe, reviewing
 from ..commands.show import CHOICES, state_of
 from ..lines import BOLD, GO, HOLD, STOP, Line, Span, line, said
 from .base import ReviewScreen, begin
@@ -157,4 +158,4 @@ def told_of(before: dict[str, Any], now: dict[str, Any]) -> list[Line]:
         return [line(Span("Somebody voted; see below.", GO))]
     was, new = decisions.arguments_of(before), decisions.arguments_of(now)
     return [line(Span("The proposal changed since you opened it:", HOLD)),
-            *describe.changed(pointers.changes(was, new))]  # fmt: skip
+            *describe.changed(json_pointer.changes(was, new))]  # fmt: skip

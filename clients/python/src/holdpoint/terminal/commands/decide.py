@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import decisions, describe, exits, forms, pointers, reviewing
+from ... import json_pointer
+from .. import decisions, describe, exits, forms, reviewing
 from ..lines import BOLD, Span, line, plain, said
 from .common import Wrong, as_json, asks, parser, read_json, run, talking
 from .show import state_of
@@ -131,10 +132,10 @@ def _arguments(given: argparse.Namespace, gate: Mapping[str, Any]) -> dict[str, 
     schemas = {str(each["id"]): each.get("schema") or {} for each in gate["card"].get("actions") or ()}
     for each in given.set:
         pointer, equals, typed = each.partition("=")
-        name, *rest = pointers.parts_of(pointer) or [""]
+        name, *rest = json_pointer.parts_of(pointer) if pointer.startswith("/") else [""]
         if not equals or name not in now:
             raise Wrong(f"--set takes /ACTION/PLACE=VALUE, with an action out of {', '.join(now)}; unlike {each!r}")
-        place = "".join(pointers.join("", part) for part in rest)
+        place = json_pointer.pointer_to(*rest)
         fields = forms.fields_of(new.get(name, now[name]), schemas[name])
         if place not in {field.pointer for field in fields}:
             raise Wrong(f"there is no value at {place or '/'} of {name}; give --arguments for all of them")

@@ -19,19 +19,26 @@ class Change:
     after: Any
 
 
+def pointer_to(*parts: object) -> str:
+    """Return the pointer to which names and positions lead; "" is the whole value."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
 def parts_of(pointer: str) -> list[str]:
-    """Return the names and positions that lead there."""
-    return [each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:]]
-
-
-def join(pointer: str, part: object) -> str:
-    """Return the pointer to a part of what is there."""
-    return f"{pointer}/{str(part).replace('~', '~0').replace('/', '~1')}"
+    """Return the names and positions that lead there. Raises ValueError where it is no pointer."""
+    whole, *parts = pointer.split("/")
+    if whole:
+        raise ValueError(f"{pointer!r} is no JSON Pointer")
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
 
 
 def get(value: Any, pointer: str) -> Any:
     """Return what is there, or MISSING."""
-    for part in parts_of(pointer):
+    try:
+        parts = parts_of(pointer)
+    except ValueError:
+        return MISSING
+    for part in parts:
         if isinstance(value, dict) and part in value:
             value = value[part]
         elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
@@ -47,7 +54,7 @@ def replaced(value: Any, pointer: str, new: Any) -> Any:
     if not parts:
         return new
     made = copy.deepcopy(value)
-    parent = get(made, "".join(join("", each) for each in parts[:-1]))
+    parent = get(made, pointer_to(*parts[:-1]))
     name: Any = int(parts[-1]) if isinstance(parent, list) else parts[-1]
     if new is not MISSING:
         parent[name] = new
@@ -60,9 +67,9 @@ def changes(before: Any, after: Any, pointer: str = "") -> Iterator[Change]:
     """Yield each place that differs. Lists of another length differ as a whole, and so do `1` and `1.0`."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in [*before, *(each for each in after if each not in before)]:
-            yield from changes(before.get(name, MISSING), after.get(name, MISSING), join(pointer, name))
+            yield from changes(before.get(name, MISSING), after.get(name, MISSING), pointer + pointer_to(name))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for at, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from changes(one, other, join(pointer, at))
+            yield from changes(one, other, pointer + pointer_to(at))
     elif type(before) is not type(after) or before != after:
         yield Change(pointer, before, after)
