@@ -1,6 +1,8 @@
 """All settings, from the environment; junk is refused at start, in plain words.
 
-A name is in .env.example if a deployment may set it, else in a table of docs/operations.md.
+A comment that begins with `#:` is for whoever runs Holdpoint: `make generated` writes docs/settings.md and .env.example
+from them. It stands above the call that reads the variable. `## …` in it begins a section or goes on with one;
+`Example: …` is the value in .env.example, where that is not the default.
 """
 
 from __future__ import annotations
@@ -19,18 +21,31 @@ from config.web import csp
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = EnvironmentReader(os.environ)
 
-# Who and where
+#: ## Only for `make run`, the examples and the tests
+#: 1: error pages show code and settings.
 DEBUG = env.boolean("HOLDPOINT_DEBUG", False)
+#: ## Who and where
+#: Signs sessions, and derives the secrets of webhooks and chat channels: `openssl rand -base64 48`.
+#: Example: change-me-to-the-output-of-openssl-rand-base64-48
 SECRET_KEY = env.key("HOLDPOINT_SECRET_KEY", required="it signs sessions; make one with `openssl rand -base64 48`")
+#: Earlier keys, as long as sessions and webhooks of their time are valid.
 SECRET_KEY_FALLBACKS = env.keys("HOLDPOINT_OLD_SECRET_KEYS")
+#: What the embedded servers keep, artifacts, mail as files, the job shop's board, beat's memory. Default: `.holdpoint`.
+#: Where web and workers run on several machines, they share its folders `artifacts` and `shop-floor`.
 HOME = Path(env.text("HOLDPOINT_HOME", str(BASE_DIR / ".holdpoint"))).resolve()
 LOCAL_HOSTS = ["localhost", "127.0.0.1"]
+#: Names of this server. Any but localhost and 127.0.0.1 turns HOLDPOINT_HTTPS on. Default: those two.
+#: Example: localhost,127.0.0.1
 ALLOWED_HOSTS = env.words("HOLDPOINT_ALLOWED_HOSTS", LOCAL_HOSTS)
+#: The port of `make run` and of the published web service.
 PORT = env.whole("PORT", 8000, least=1, most=65535)
-# Full origins, for cross-site checks of forms and of the live socket; the first one begins the links that are sent.
+#: Full origins, for cross-site checks of forms and of the live socket; the first one begins the links that are sent.
+#: Default: this machine, at PORT.
+#: Example: http://localhost:8000,http://127.0.0.1:8000
 HOLDPOINT_ORIGINS = env.origins("HOLDPOINT_ORIGINS", [f"http://{host}:{PORT}" for host in LOCAL_HOSTS])
 CSRF_TRUSTED_ORIGINS = HOLDPOINT_ORIGINS
-# Off by itself only where nobody but this machine is served.
+#: 1: secure cookies, redirect to https, HSTS. A proxy that ends TLS must send X-Forwarded-Proto. Default: 1 unless
+#: HOLDPOINT_ALLOWED_HOSTS names this machine alone.
 HTTPS = env.boolean("HOLDPOINT_HTTPS", not set(ALLOWED_HOSTS) <= set(LOCAL_HOSTS))
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # of one form: a gate with several long actions has thousands
 
@@ -101,11 +116,15 @@ TEMPLATES = [
 # Attempts to connect begin anew after `reconnect_timeout` seconds, since the pauses between them double.
 POOL = {
     "min_size": 1,
+    #: ## Servers
+    #: Connections to PostgreSQL per process, at most.
     "max_size": env.whole("HOLDPOINT_POOL_SIZE", 20, least=1, most=1000),
     "timeout": 10,
     "reconnect_timeout": 5,
 }
+#: Seconds that a statement, and an idle transaction, may take; 0: no bound.
 STATEMENT_TIMEOUT = env.number("HOLDPOINT_STATEMENT_TIMEOUT", 30.0)
+#: Seconds that a transaction may take, with PostgreSQL 17 or later; an open one holds back every reader of events.
 TRANSACTION_TIMEOUT = env.number("HOLDPOINT_TRANSACTION_TIMEOUT", 60.0)
 BOUNDS = {
     "statement_timeout": STATEMENT_TIMEOUT,
@@ -115,6 +134,9 @@ BOUNDS = {
 # Queues are indexes that are read from their beginning, on disks that do not turn: at the server's defaults the planner
 # would rather read and sort all that a team has. What is asked for is small, and would only wait for a compiler.
 PLANNER = {"random_page_cost": "1.1", "jit": "off"}
+#: The application's role, which owns nothing; PostgreSQL 15 or later, directly or through a pooler in session mode.
+#: `make run` starts a server where this is empty. Write passwords in letters and digits: `openssl rand -hex 24`.
+#: Example: postgres://holdpoint_app:change-me@postgres/holdpoint
 DATABASES = {"default": env.database("DATABASE_URL", required="`make run` starts a server and sets it")}
 DATABASES["default"] |= {
     "CONN_HEALTH_CHECKS": True,
@@ -132,11 +154,13 @@ DATABASES["default"] |= {
         "session": {name: str(int(bound * 1000)) for name, bound in BOUNDS.items()} | PLANNER,
     },
 }
-# The role that the migration grants the application's rights to.
+#: The role to which `manage.py migrate` grants the application's rights; `config.migrate` takes that of DATABASE_URL.
 HOLDPOINT_DB_APP_ROLE = env.text("HOLDPOINT_DB_APP_ROLE", "holdpoint_app")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Redis: doorbells. The channel layer lives in each web process, which reads events from PostgreSQL itself.
+#: Redis 6.2 or later. That of docker compose takes its password from here, and does not start without one.
+#: Example: redis://:change-me-as-well@redis:6379/0
 REDIS_URL = env.url("REDIS_URL", ("redis", "rediss", "unix"), required="`make run` starts a server and sets it")
 CHANNEL_LAYERS = {"default": {"BACKEND": "approvals.live.channel_layer.PageLayer"}}
 CACHES = {"default": shared_counts.in_redis(REDIS_URL)}
@@ -164,6 +188,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_DISABLE_PREFETCH = True
 CELERY_WORKER_ENABLE_PREFETCH_COUNT_REDUCTION = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+#: ## The audit and what is kept
+#: The hour (UTC) at which checkpoints are pruned by the retention policies; 24: only when somebody orders it.
 CELERY_BEAT_SCHEDULE = scheduled(prune_hour=env.whole("HOLDPOINT_PRUNE_HOUR", 2, least=0, most=24))
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 
@@ -180,24 +206,26 @@ SESSION_ENGINE = "approvals.sessions"
 SESSION_COOKIE_AGE = 12 * 60 * 60
 PASSWORD_RESET_TIMEOUT = 60 * 60
 
-# How long a confirmation of who one is counts for deciding, where a policy asks for it, in minutes.
+#: ## People
+#: Minutes for which a confirmation of who one is counts for deciding, where a policy asks for it.
 HOLDPOINT_STEP_UP_MINUTES = env.number("HOLDPOINT_STEP_UP_MINUTES", 15.0, least=0.01, most=24 * 60)
 ACCOUNT_REAUTHENTICATION_TIMEOUT = HOLDPOINT_STEP_UP_MINUTES * 60
 
-# Who must have a second factor: nobody, or staff, those who may decide and staff, everybody.
+#: Who must sign in with a second factor: `staff`, `deciders` (and staff), `everybody`. Empty: nobody has to.
 HOLDPOINT_MFA_REQUIRED = env.choice("HOLDPOINT_MFA_REQUIRED", "", ("", "staff", "deciders", "everybody"))
 
 # Single sign-on by OpenID Connect.
 HOLDPOINT_OIDC = providers.read(env)
 SOCIALACCOUNT_PROVIDERS = providers.as_settings(HOLDPOINT_OIDC)
 
-# Seconds after an approval by which something that it lets run has begun, or people are told that nothing has.
+#: ## People
+#: Seconds after an approval by which something that it lets run has begun, or people are told that nothing has.
 HOLDPOINT_NOT_RUN_AFTER = env.number("HOLDPOINT_NOT_RUN_AFTER", 240.0, least=5, most=7 * 24 * 3600)
-# How long a claim of a gate lasts after its holder last had the page in sight, in minutes.
+#: Minutes for which a claim of a gate lasts after its holder last had the page in sight.
 HOLDPOINT_CLAIM_MINUTES = env.number("HOLDPOINT_CLAIM_MINUTES", 10.0, least=1, most=24 * 60)
-
-# After so many approvals of one person, half of them faster than so many seconds, the next needs a second look.
+#: After so many approvals of one person, half of them too fast, the next one needs a second look.
 HOLDPOINT_STREAK = env.whole("HOLDPOINT_STREAK", 10, least=2, most=1000)
+#: Fewer seconds than these after the one before: too fast.
 HOLDPOINT_STREAK_SECONDS = env.number("HOLDPOINT_STREAK_SECONDS", 5.0, most=3600)
 
 # Security headers, beside those that Django sends by itself
@@ -218,6 +246,8 @@ USE_I18N = False
 FORMAT_MODULE_PATH = ["config.formats"]
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+#: ## Who and where
+#: Where static files are collected. Default: `static` in HOLDPOINT_HOME.
 STATIC_ROOT = Path(env.text("HOLDPOINT_STATIC_ROOT", str(HOME / "static"))).resolve()
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(HOME / "files")}},
@@ -234,15 +264,21 @@ STORAGES = {
     "staticfiles": {"BACKEND": "config.web.static.Storage"},
 }
 LOGGING = logging.configuration(
+    #: ## Logs and metrics
+    #: How a line is written. Default: text with HOLDPOINT_DEBUG, else json.
     env.choice("HOLDPOINT_LOG_FORMAT", "text" if DEBUG else "json", ("json", "text")),
+    #: The least level that is written.
     env.choice("HOLDPOINT_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")),
 )
 
-# Who may read /metrics: by a bearer token, or from these networks; where neither is set, this machine alone.
+#: Clients that send this bearer token may read /metrics (`openssl rand -base64 48`). Where neither this nor the next
+#: is set, only this machine may.
 HOLDPOINT_METRICS_TOKEN = env.key("HOLDPOINT_METRICS_TOKEN")
+#: Clients from these networks may read /metrics, too: 10.20.0.0/16.
 HOLDPOINT_METRICS_NETWORKS = env.networks("HOLDPOINT_METRICS_NETWORKS")
 
-# E-mail: into files, until a server is named.
+#: ## Reaching people
+#: The mail server: smtp://user:password@host:587 (STARTTLS) or smtps://…; `file:` writes into HOLDPOINT_HOME/mail.
 MAIL = urlsplit(env.url("EMAIL_URL", ("smtp", "smtps", "file"), "file:"))
 EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if MAIL.scheme == 'file' else 'smtp'}.EmailBackend"
 EMAIL_FILE_PATH = str(HOME / "mail")
@@ -253,80 +289,126 @@ EMAIL_HOST_PASSWORD = MAIL.password or ""
 EMAIL_USE_SSL = MAIL.scheme == "smtps"
 EMAIL_USE_TLS = MAIL.scheme == "smtp" and bool(MAIL.username)
 EMAIL_TIMEOUT = 20
+#: The sender of e-mails.
 DEFAULT_FROM_EMAIL = env.text("HOLDPOINT_MAIL_FROM", "holdpoint@localhost")
 
-# A run's lease: how long a worker that went silent keeps others waiting, in seconds.
+#: ## Agents, runs and the API
+#: Seconds for which a worker that went silent keeps a run from others.
 HOLDPOINT_LEASE = env.number("HOLDPOINT_LEASE", 10.0, least=0.1, most=3600)
-# How long one worker may go on with one run before others get a turn, in seconds.
+#: Seconds for which a worker goes on with one run before others get a turn.
 HOLDPOINT_TIME_SLICE = env.number("HOLDPOINT_TIME_SLICE", 10.0, least=0.0, most=3600)
-# The largest state, in bytes of canonical JSON.
+#: The largest state of a run, and the most that `once` or one `gather` keeps, in bytes of canonical JSON.
 HOLDPOINT_STATE_LIMIT = env.whole("HOLDPOINT_STATE_LIMIT", 16 * 1024 * 1024, least=1024)
-# The largest body that the API takes, in bytes: room for the largest state and what comes with it.
+#: The largest body that the API takes, in bytes. Default: HOLDPOINT_STATE_LIMIT and one mebibyte.
 HOLDPOINT_API_BODY_LIMIT = env.whole(
     "HOLDPOINT_API_BODY_LIMIT", HOLDPOINT_STATE_LIMIT + 1024 * 1024, least=1024, most=1024**3
 )
-# Seconds until a request is whole, its body included; a body that keeps coming gets more (config/web/wire.py).
+#: Seconds until a request is complete, its body included; one second more for each 16 KB received.
 HOLDPOINT_REQUEST_TIMEOUT = env.number("HOLDPOINT_REQUEST_TIMEOUT", 30.0, least=0.1, most=3600)
-# Seconds that a call of an MCP tool waits for people, below the clients' own limits: Claude Code's is 30.
+#: Seconds that a call of an MCP tool waits for people, below the clients' own limits: Claude Code's is 30.
 HOLDPOINT_MCP_WAIT = env.number("HOLDPOINT_MCP_WAIT", 25.0, least=0.1, most=3600)
-# How many requests a minute the API takes of one person or token, and how many tokens that open nothing of one address.
+#: Requests a minute that the API takes of one person, or of one token.
 HOLDPOINT_API_RATE = env.whole("HOLDPOINT_API_RATE", 30_000, least=1)
+#: Invalid tokens from one address in a minute, before unknown tokens from there are refused, for up to a minute. Behind
+#: a proxy FORWARDED_ALLOW_IPS has to name it, or all clients have one address.
 HOLDPOINT_API_FAILURES = env.whole("HOLDPOINT_API_FAILURES", 60, least=1)
-# The largest file that a reviewer may put into an edit, in bytes.
+#: The largest file that a reviewer may put into an edit, in bytes.
 HOLDPOINT_UPLOAD_LIMIT = env.whole("HOLDPOINT_UPLOAD_LIMIT", 25 * 1024 * 1024, least=1)
-# How much the files may take, in bytes, that one person uploaded and that a gate or a run may still need.
+#: The total size, in bytes, of one person's uploaded files that an open gate or a live run may need. A file counts as
+#: 4 KB at least.
 HOLDPOINT_UPLOAD_QUOTA = env.whole("HOLDPOINT_UPLOAD_QUOTA", 500 * 1024 * 1024, least=1)
-# Dotted names of the modules in which agents are declared; by default the examples whose libraries are installed.
+#: Dotted names of the modules in which agents are declared. Default: the examples whose libraries are installed.
 HOLDPOINT_AGENTS = env.words("HOLDPOINT_AGENTS", examples.AGENTS)
-# While agents are being written: code that changed under runs of its version is served, and those runs wait.
+#: ## Only for `make run`, the examples and the tests
+#: 1, as `make run AGENTS=…` sets it: if code changes while its version has runs, it is served at once, and those runs
+#: wait to be cancelled or taken over.
 HOLDPOINT_DEVELOPMENT = env.boolean("HOLDPOINT_DEVELOPMENT", False)
-# A key for the audit's seals and the proofs of its events; without one seals are plain SHA-256. Those before it.
+#: ## The audit and what is kept
+#: The key of the audit's seals and of the proofs of its events (HMAC-SHA-256): `openssl rand -base64 48`. Without one
+#: seals are plain SHA-256, and whoever can write the database can forge an approval.
 HOLDPOINT_SEAL_KEY = env.key("HOLDPOINT_SEAL_KEY")
+#: Earlier seal keys: proofs made with them stay valid.
 HOLDPOINT_OLD_SEAL_KEYS = env.keys("HOLDPOINT_OLD_SEAL_KEYS")
-# Web Push: the key by which push services know this installation, and their hosts. Slack: a bot's token, and its API.
+#: ## Reaching people
+#: The key by which browsers' push services know this installation: `python manage.py vapid` makes one. Empty: no Web
+#: Push. Browsers that subscribed under another key must subscribe again.
 HOLDPOINT_VAPID_KEY = env.vapid_key("HOLDPOINT_VAPID_KEY")
+#: The hosts of the browsers' push services, with all below them: a browser of any other one is refused.
 HOLDPOINT_PUSH_SERVICES = env.words(
     "HOLDPOINT_PUSH_SERVICES",
     ["fcm.googleapis.com", "push.services.mozilla.com", "push.apple.com", "notify.windows.com"],
 )
+#: The token of a Slack app's bot (xoxb-…), for messages to people and channels. Empty: only teams' incoming webhooks.
 HOLDPOINT_SLACK_TOKEN = env.text("HOLDPOINT_SLACK_TOKEN")
+#: Slack's API; GovSlack has another one.
 HOLDPOINT_SLACK_API = env.url("HOLDPOINT_SLACK_API", ("https", "http"), "https://slack.com/api/")
-# Webhooks: seconds that one message may take, seconds between its tries, how long they are kept and may all fail.
+#: ## Webhooks
+#: Seconds that one message may take, with the answer.
 HOLDPOINT_WEBHOOKS_TIMEOUT = env.number("HOLDPOINT_WEBHOOKS_TIMEOUT", 15.0, least=0.1, most=120)
+#: Seconds between the tries of a message that did not arrive; after the last of them it has failed.
 HOLDPOINT_WEBHOOKS_RETRIES = env.numbers(
     "HOLDPOINT_WEBHOOKS_RETRIES", [5, 30, 300, 1800, 3600, 7200, 14400, 21600, 36000]
 )
+#: Days for which messages and their attempts are kept.
 HOLDPOINT_WEBHOOKS_KEEP_DAYS = env.number("HOLDPOINT_WEBHOOKS_KEEP_DAYS", 30.0, least=1, most=3660)
+#: Days without a delivery after which a failing webhook is disabled.
 HOLDPOINT_WEBHOOKS_FAILING_DAYS = env.number("HOLDPOINT_WEBHOOKS_FAILING_DAYS", 5.0, least=0.1, most=3660)
-# Networks beside the public internet that they may go to, there without https too; more certificates to trust.
+#: Private networks that webhooks may be sent to: 10.20.0.0/16. They may use http.
 HOLDPOINT_WEBHOOKS_PRIVATE = env.networks("HOLDPOINT_WEBHOOKS_PRIVATE")
+#: Further certificates (PEM) that are trusted for webhooks.
 HOLDPOINT_WEBHOOKS_CA = env.file("HOLDPOINT_WEBHOOKS_CA")
-# Messages to people: seconds that one may take, between its tries, connections of one channel, days they are kept.
+#: ## Reaching people
+#: Seconds that one message may take.
 HOLDPOINT_NOTICES_TIMEOUT = env.number("HOLDPOINT_NOTICES_TIMEOUT", 15.0, least=0.1, most=60)
+#: Seconds between the tries of a message that did not arrive; after the last of them it has failed.
 HOLDPOINT_NOTICES_RETRIES = env.numbers("HOLDPOINT_NOTICES_RETRIES", [10, 60, 300, 900, 3600, 7200, 14400])
+#: Connections by which one channel sends at the same time.
 HOLDPOINT_NOTICES_CONNECTIONS = env.whole("HOLDPOINT_NOTICES_CONNECTIONS", 4, least=1, most=50)
+#: Days for which messages are kept, in people's logs too.
 HOLDPOINT_NOTICES_KEEP_DAYS = env.number("HOLDPOINT_NOTICES_KEEP_DAYS", 90.0, least=1, most=3660)
-# The example agent's outside world: the payment sandbox, and the orders that it looks up.
+#: ## Only for `make run`, the examples and the tests
+#: The examples' payment sandbox; docker compose names its service.
 SANDBOX_URL = env.url("SANDBOX_URL", ("http", "https"), "http://127.0.0.1:8001")
+#: A CSV of orders for `refunds`. Empty: the example's own.
 HOLDPOINT_REFUNDS_ORDERS = env.text("HOLDPOINT_REFUNDS_ORDERS")
-# The assistant: the model's endpoint, the folder it works in, and how far it may go by itself.
+#: The `assistant`'s endpoint, any that speaks Chat Completions.
 OPENAI_BASE_URL = env.url("OPENAI_BASE_URL", ("http", "https"), "https://api.openai.com/v1")
+#: Its key.
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
+#: The model's name there.
 HOLDPOINT_ASSISTANT_MODEL = env.text("HOLDPOINT_ASSISTANT_MODEL", "gpt-5-mini")
+#: The folder it works in, shared by workers on several machines. Default: `assistant` in HOLDPOINT_HOME.
 HOLDPOINT_ASSISTANT_FOLDER = env.text("HOLDPOINT_ASSISTANT_FOLDER", str(HOME / "assistant"))
+#: Tokens of the conversation, counted at four characters each, before its oldest turns are left out.
 HOLDPOINT_ASSISTANT_CONTEXT = env.whole("HOLDPOINT_ASSISTANT_CONTEXT", 64_000, least=1_000)
+#: Hosts that it may ask by GET without a gate, and send anything that the model has read.
 HOLDPOINT_ASSISTANT_HOSTS = env.words("HOLDPOINT_ASSISTANT_HOSTS")
+#: Private networks that it may ask with a gate's approval: 10.0.0.0/8.
 HOLDPOINT_ASSISTANT_NETWORKS = env.networks("HOLDPOINT_ASSISTANT_NETWORKS")
+#: US dollars for a million tokens that the model reads; without both prices no cost is shown.
 HOLDPOINT_ASSISTANT_PRICE_IN = env.number("HOLDPOINT_ASSISTANT_PRICE_IN", 0.0)
+#: US dollars for a million tokens that it writes.
 HOLDPOINT_ASSISTANT_PRICE_OUT = env.number("HOLDPOINT_ASSISTANT_PRICE_OUT", 0.0)
-# What worker, sweeper and beat touch while they work, for a health check.
+#: ## Logs and metrics
+#: A file that worker, sweeper or beat touches while it works, for a health check: a different one for each process.
 HOLDPOINT_HEARTBEAT = env.text("HOLDPOINT_HEARTBEAT")
-# Tests turn a named point of the runner into a crash; never set otherwise.
+#: ## Only for `make run`, the examples and the tests
+#: Tests only: a named point of the runner at which to crash.
 HOLDPOINT_CRASH = env.text("HOLDPOINT_CRASH")
-# Read by `make run` and the migration, not by Django: the owner's role, and the password of the first accounts.
-env.url("DATABASE_OWNER_URL", ("postgres", "postgresql"))
+# Read elsewhere, and declared here.
+#: The password of the first accounts of `make run`. Default: made once, printed at every start.
 env.text("HOLDPOINT_DEMO_PASSWORD")
-# Read by config.web: whose X-Forwarded- headers are believed.
+#: ## Servers
+#: The role that owns the tables, for `make run` and the migration alone; best a direct connection.
+#: Example: postgres://holdpoint_owner:change-me-too@postgres/holdpoint
+env.url("DATABASE_OWNER_URL", ("postgres", "postgresql"))
+#: docker compose only: the superuser of its PostgreSQL, which makes the two roles above.
+env.text("POSTGRES_PASSWORD")
+#: ## Who and where
+#: Addresses of proxies whose X-Forwarded- headers the web server trusts. Empty: none, not even this machine.
 env.proxies("FORWARDED_ALLOW_IPS")
+#: ## Agents, runs and the API
+#: docker compose only: what the image installs. `requirements-examples.txt`: the libraries of the examples, too.
+env.text("IMAGE_REQUIREMENTS", "requirements.txt")
 
 env.refuse_junk()

@@ -42,6 +42,9 @@ class Provider:
 def read(env: EnvironmentReader) -> dict[str, Provider]:
     """Read the providers named in HOLDPOINT_OIDC; complains of what cannot work."""
     found = {}
+    #: ## People
+    #: Names of providers of single sign-on, in small letters. Each has variables of its own, which begin with its name;
+    #: docs/accounts.md lists them.
     for name in env.words("HOLDPOINT_OIDC"):
         if NAME.fullmatch(name):
             found[name] = _read(env, name, f"HOLDPOINT_OIDC_{name.upper()}_")

@@ -9,11 +9,10 @@ import sys
 import pytest
 
 from config.environment import EnvironmentReader
+from docs.settings_page import NOT_DEPLOYED, list_settings, read_declarations, write_example, write_page
 from tests.harness.services import run
 from tests.harness.session import ROOT
 
-# What docker compose reads besides.
-NOT_DJANGOS = {"POSTGRES_PASSWORD", "IMAGE_REQUIREMENTS"}
 GOOD = {
     "HOLDPOINT_SECRET_KEY": "a long and random value for a test of settings: q7Wd2-Zr9Lx4-Vb8Kt1",
     "DATABASE_URL": "postgres://holdpoint_app:secret@db.example/holdpoint",
@@ -38,9 +37,7 @@ def of_deployments() -> list[str]:
 
 def of_the_rest() -> list[str]:
     """What only `make run`, examples or tests read."""
-    table = (ROOT / "docs" / "operations.md").read_text().split("\n| setting | default | is |\n")[1].split("\n\n")[0]
-    heads = re.findall(r"(?m)^\| (`[A-Z_`, ]+`) \|", table)
-    return [name for head in heads for name in re.findall(r"[A-Z_]{3,}", head)]
+    return [setting.name for setting in list_settings() if setting.section == NOT_DEPLOYED]
 
 
 def described() -> set[str]:
@@ -51,7 +48,27 @@ def test_every_variable_that_is_read_is_described_in_one_place_and_none_besides(
     """Whoever deployed read through the settings of `make run`, the examples and the tests."""
     code, said = python("from config.settings import env; print(' '.join(env.known))", **GOOD)
     assert code == 0, said
-    assert sorted([*of_deployments(), *of_the_rest()]) == sorted({*said.split(), *NOT_DJANGOS})
+    assert sorted([*of_deployments(), *of_the_rest()]) == sorted(said.split())
+    assert sorted(setting.name for setting in list_settings()) == sorted(said.split())
+
+
+def test_the_page_and_the_example_are_as_the_code_that_declares_the_settings_has_them() -> None:
+    assert (ROOT / "docs" / "settings.md").read_text() == write_page(list_settings()), "run `make generated`"
+    assert (ROOT / ".env.example").read_text() == write_example(list_settings()), "run `make generated`"
+
+
+def test_each_setting_is_explained_in_a_section() -> None:
+    for setting in list_settings():
+        assert re.fullmatch(r"\S.*\.", setting.words), setting.name
+        assert setting.section, setting.name
+
+
+def test_a_default_that_is_computed_is_said_in_words() -> None:
+    source = '#: ## Who\n#: Where things lie.{}\nHOME = env.text("HOLDPOINT_HOME", str(BASE_DIR))'
+    [setting] = read_declarations(source.format(" Default: here."))
+    assert (setting.default, setting.words) == ("", "Where things lie. Default: here.")
+    with pytest.raises(ValueError, match="The default of HOLDPOINT_HOME is computed"):
+        list(read_declarations(source.format("")))
 
 
 def test_a_deployment_is_shown_nothing_of_examples_and_tests() -> None:
