@@ -10,7 +10,7 @@ from checkpoints.actors import of_user
 
 from . import permissions as may
 
-# Permission -> what it allows in its holder's teams, as the box on a team's page says. See docs/operations.md.
+# Permission -> what it allows in its holder's teams, as the box on a team's page says. See docs/run.md.
 IN_TEAMS: dict[str, str] = {
     may.VIEW_RUN: "read the team's runs, their states and events",
     may.START_RUN: "start runs",

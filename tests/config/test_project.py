@@ -74,8 +74,9 @@ def test_the_checks_look_at_all_that_is_kept_and_at_nothing_that_an_author_puts_
     assert {path.split("/")[0] for path in kept} == set(ours[1].split())
 
 
-def test_every_command_of_the_readme_and_the_operations_page_exists() -> None:
-    for document in ("README.md", "docs/operations.md", "docs/agents.md"):
+def test_every_command_of_the_readme_and_the_operators_pages_exists() -> None:
+    pages = ("install", "run", "watch", "restore", "reliability", "accounts", "agents")
+    for document in ("README.md", *(f"docs/{page}.md" for page in pages)):
         text = (ROOT / document).read_text()
         assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets(), document
         assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document

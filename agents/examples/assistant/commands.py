@@ -5,7 +5,7 @@ whole group is killed at the time limit and at its end; and no input. Output bey
 that it never waits for a full pipe. When the worker dies it is killed too, where `setpriv` can tie it.
 
 It runs as the worker's own account, and may read all that this account may. To prevent that, give the assistant's
-workers an account, or a container, of their own: docs/operations.md says how.
+workers an account, or a container, of their own: docs/run.md says how.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Command(BaseCommand):
         pools = (
             "prefork (the default): a process for each run at work; threads, gevent: all in one process, for steps "
             "that mostly wait; solo: one run, in the process that reports health: a step of more than 30 s fails its "
-            "health check. docs/operations.md says which to choose"
+            "health check. docs/run.md says which to choose"
         )
         parser.add_argument(
             "--pool", "-P", default="prefork", choices=["prefork", "threads", "gevent", "solo"], help=pools

@@ -29,14 +29,13 @@ def address(user: User) -> str:
     return reverse("admin:auth_user_change", args=[user.pk])
 
 
-def test_an_account_is_offered_the_permissions_of_the_operations_page_and_no_others(root: Any) -> None:
+def test_an_account_is_offered_the_permissions_of_the_operators_page_and_no_others(root: Any) -> None:
     """150 were offered, "Can delete log entry" among them, and the eight that count were somewhere between."""
     page = BeautifulSoup(root.get(address(make_user("Sam"))).content.decode(), "html.parser")
     offered = {str(each["value"]) for each in page.select("input[name=may]")}
     assert not page.select("[name=user_permissions]")
-    told = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text().split("## People")[1].split("\n## ")[0]
-    rows = [line.split("|")[1] for line in told.split("\n") if line.startswith("|")]
-    listed = set(re.findall(r"`(\w+\.\w+)`", "\n".join(rows)))
+    page_of_people = (Path(settings.BASE_DIR) / "docs" / "run.md").read_text().split("\n## People\n")[1]
+    listed = set(re.findall(r"`((?:agents|approvals|auth|checkpoints)\.\w+)`", page_of_people.split("\n## ")[0]))
     assert offered == IN_TEAMS.keys() | EVERYWHERE.keys()
     assert listed == offered | {each for more in TOGETHER.values() for each in more}
     assert len(permissions(tuple(listed))) == len(listed)

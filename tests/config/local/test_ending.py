@@ -110,7 +110,7 @@ def test_nothing_starts_the_web_process_but_by_its_own_command() -> None:
     """Its arguments stood in five places, and one of them alone bounded its end."""
     starts: dict[str, Any] = {"docker-compose.yml": COMPOSE["web"]["command"]}
     assert starts["docker-compose.yml"][:3] == ["python", "-m", "config.web"]
-    for path in ("Dockerfile", "docker-compose.yml", "config/local/stack.py", "docs/operations.md"):
+    for path in ("Dockerfile", "docker-compose.yml", "config/local/stack.py", "docs/install.md"):
         text = (ROOT / path).read_text()
         assert "uvicorn" not in text, path  # which would be without the bounds of config.web.wire
         assert "config.web" in text, path
