@@ -106,6 +106,16 @@ class EnvironmentReader:
         """Return a list written with commas."""
         return [word.strip() for word in self.text(name).split(",") if word.strip()] or list(default)
 
+    def pairs(self, name: str) -> dict[str, str]:
+        """Return pairs written `value=Team,value=Team`."""
+        pairs = {}
+        for word in self.words(name):
+            value, equals, team = (part.strip() for part in word.partition("="))
+            if not (value and equals and team):
+                self.complaints.append(f"{name} holds {word!r}; write pairs like finance=Finance, with commas.")
+            pairs[value] = team
+        return pairs
+
     def numbers(self, name: str, default: Sequence[float], *, most: float = 1e6) -> list[float]:
         """Return a list of numbers written with commas, each above 0."""
         values = []

@@ -20,11 +20,12 @@ ROOT = Path(__file__).parents[1]
 DECLARED_IN = ("config/settings.py", "config/sign_in/providers.py")
 ROOMS = ("agents", "approvals", "checkpoints", "config")
 NOT_DEPLOYED = "Only for `make run`, the examples and the tests"
+OF_EACH = "HOLDPOINT_OIDC_<NAME>_"  # the prefix of what each provider of single sign-on has
 # What a variable holds, by the method that reads it. Numbers have bounds beside, URLs schemes, choices their words.
 HOLDS = {
     "boolean": "1 or 0", "file": "a path", "key": "a key", "keys": "keys", "networks": "networks", "number": "a number",
-    "numbers": "numbers above 0", "origins": "origins", "proxies": "addresses or networks", "text": "text",
-    "vapid_key": "a key", "whole": "a whole number", "words": "words",
+    "numbers": "numbers above 0", "origins": "origins", "pairs": "pairs", "proxies": "addresses or networks",
+    "text": "text", "vapid_key": "a key", "whole": "a whole number", "words": "words",
 }  # fmt: skip
 HEAD = """# Settings
 
@@ -88,7 +89,7 @@ def read_declarations(source: str) -> Iterator[Setting]:
         section = next((line.removeprefix("## ") for line in comment if line.startswith("## ")), section)
         given = next((line.removeprefix("Example: ") for line in comment if line.startswith("Example: ")), "")
         words = " ".join(line for line in comment if not line.startswith(("## ", "Example: ")))
-        name, default = str(ast.literal_eval(call.args[0])), _default(call)
+        name, default = _name(call.args[0]), _default(call)
         if default is None and "Default: " not in words:
             raise ValueError(f"The default of {name} is computed. Say it in words, after “Default:”.")
         readers = _readers(name, targets.get(call, name))
@@ -96,12 +97,16 @@ def read_declarations(source: str) -> Iterator[Setting]:
 
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls that read a variable by its name."""
+    """Yield the calls that read a variable by its name, which may have a provider's before it."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not ast.unparse(node.func).startswith("env."):
+        if not isinstance(node, ast.Call) or not node.args or ast.unparse(node.func).rpartition(".")[0] != "env":
             continue
-        if node.args and isinstance(node.args[0], ast.Constant):
+        if isinstance(node.args[0], ast.Constant | ast.JoinedStr):
             yield node
+
+
+def _name(node: ast.expr) -> str:
+    return str(ast.literal_eval(ast.unparse(node).removeprefix("f").replace("{prefix}", OF_EACH)))
 
 
 def _comment_above(lines: list[str], number: int) -> list[str]:
@@ -147,7 +152,8 @@ def _holds(call: ast.Call) -> str:
 
 def _readers(name: str, target: str) -> str:
     """Return the rooms whose code reads a setting; where none does, Django or a library of ours reads it."""
-    rooms = [room for room, read in _read_in().items() if target in read or name in read]
+    names = {target, name, name.partition("_<")[0]}
+    rooms = [room for room, read in _read_in().items() if names & read]
     return ", ".join(rooms) or "Django"
 
 
@@ -174,9 +180,9 @@ def write_page(settings: Iterable[Setting]) -> str:
 def write_example(settings: Iterable[Setting]) -> str:
     """Return .env.example: what a deployment may set, without what is for examples and tests."""
     parts = [EXAMPLE_HEAD]
-    for section, members in groupby(settings, lambda setting: setting.section):
-        if section != NOT_DEPLOYED:
-            parts += [f"\n## {section}\n", *(setting.lines for setting in members)]
+    deployed = [each for each in settings if each.section != NOT_DEPLOYED and not each.name.startswith(OF_EACH)]
+    for section, members in groupby(deployed, lambda setting: setting.section):
+        parts += [f"\n## {section}\n", *(setting.lines for setting in members)]
     return "".join(parts)
 
 

@@ -43,8 +43,7 @@ def read(env: EnvironmentReader) -> dict[str, Provider]:
     """Read the providers named in HOLDPOINT_OIDC; complains of what cannot work."""
     found = {}
     #: ## People
-    #: Names of providers of single sign-on, in small letters. Each has variables of its own, which begin with its name;
-    #: docs/accounts.md lists them.
+    #: Names of providers of single sign-on, in small letters. docs/settings.md lists the variables that each has.
     for name in env.words("HOLDPOINT_OIDC"):
         if NAME.fullmatch(name):
             found[name] = _read(env, name, f"HOLDPOINT_OIDC_{name.upper()}_")
@@ -54,35 +53,37 @@ def read(env: EnvironmentReader) -> dict[str, Provider]:
 
 
 def _read(env: EnvironmentReader, name: str, prefix: str) -> Provider:
+    #: ## Each provider of single sign-on
+    #: Its address: HOLDPOINT_OIDC_CORP_ISSUER=https://login.example.org for a provider that HOLDPOINT_OIDC calls corp.
     issuer = env.url(f"{prefix}ISSUER", ("https", "http"), required=f"it is the address of {name}")
     if issuer.startswith("http://") and not issuer.startswith(LOOPBACK):
         env.complaints.append(f"{prefix}ISSUER must start with https://: what it says is believed.")
     return Provider(
         name=name,
+        #: What the button says. Default: its name.
         label=env.text(f"{prefix}LABEL", name.capitalize()),
         issuer=issuer,
+        #: The name by which it knows Holdpoint.
         client_id=env.text(f"{prefix}CLIENT_ID", required=f"{name} gave it to Holdpoint"),
+        #: What it gave to Holdpoint with that.
         secret=env.text(f"{prefix}CLIENT_SECRET", required=f"{name} gave it to Holdpoint"),
+        #: What is asked for. Default: openid,profile,email. Some providers send groups only for a scope of their own.
         scopes=tuple(env.words(f"{prefix}SCOPES", SCOPES)),
+        #: The claim that lists a person's groups.
         claim=env.text(f"{prefix}CLAIM", "groups"),
-        groups=_pairs(env, f"{prefix}GROUPS"),
+        #: Which value of the claim is which team here: finance=Finance,legal=Legal.
+        groups=env.pairs(f"{prefix}GROUPS"),
+        #: Values that make staff.
         staff=frozenset(env.words(f"{prefix}STAFF")),
+        #: Values that make superusers.
         superusers=frozenset(env.words(f"{prefix}SUPERUSERS")),
+        #: 1: make an account for somebody who has none.
         creates=env.boolean(f"{prefix}CREATES", False),
+        #: 1: link an account that has the same, verified e-mail address.
         links=env.boolean(f"{prefix}LINKS", False),
+        #: 1: it asks for a second factor itself, so its word counts as one.
         vouches=env.boolean(f"{prefix}SECOND_FACTOR", False),
     )
-
-
-def _pairs(env: EnvironmentReader, name: str) -> dict[str, str]:
-    """Read `value=Team,value=Team`."""
-    pairs = {}
-    for word in env.words(name):
-        value, equals, team = (part.strip() for part in word.partition("="))
-        if not (value and equals and team):
-            env.complaints.append(f"{name} holds {word!r}; write pairs like finance=Finance, with commas.")
-        pairs[value] = team
-    return pairs
 
 
 def as_settings(found: Mapping[str, Provider]) -> dict[str, Any]:
