@@ -72,9 +72,9 @@ def test_every_direct_requirement_is_pinned(name: str) -> None:
 
 
 def test_every_direct_requirement_is_explained_and_nothing_that_is_none() -> None:
-    explained = re.findall(r"(?m)^\| (\S+) \| ([\d.post]+) \| .+ \|$", (ROOT / "docs" / "dependencies.md").read_text())
-    assert dict(explained) == direct("requirements-dev")
-    assert len(dict(explained)) == len(explained)
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    rows = re.findall(r"(?m)^\| (?!package )(\S[^|]*) \| \S[^|]* \| \S.* \|$", text)
+    assert sorted(name for row in rows for name in row.split(", ")) == sorted(direct("requirements-dev"))
 
 
 @pytest.mark.parametrize("name", LISTS)
