@@ -15,6 +15,7 @@ from django.utils import timezone
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
+from agents.definition import registry
 from agents.models import SweeperPass
 from approvals.live import consumer  # noqa: F401 - a web process has the tailer's
 from approvals.models import ChannelState, Unrun
@@ -33,6 +34,7 @@ def told() -> dict[str, set[str]]:
     ChannelState.objects.get_or_create(channel="email")
     SweeperPass.beat()
     tailer.EVENTS.labels("gate.opened", "refunds").inc(0)
+    registry.names()  # read as a web process starts, which takes longer than a scrape may
     Client().get("/healthz")
     answer = Client().get("/metrics").content.decode()
     found: dict[str, set[str]] = {}
