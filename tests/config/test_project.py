@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import socket
 import sys
 import tomllib
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from django.core.management import get_commands
+from django.core.management import get_commands, load_command_class
 
 from config.local.single_instance import needs_nothing
 from tests.config.test_settings import described
@@ -20,6 +21,7 @@ from tests.harness.session import ROOT
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = {"postgres", "redis", "migrate", "web", "worker", "beat", "sweeper", "sandbox"}
 OURS = SERVICES - {"postgres", "redis"}
+OPERATORS_PAGES = [f"docs/{page}.md" for page in ("install", "run", "watch", "restore", "reliability", "accounts")]
 
 
 def targets() -> set[str]:
@@ -75,13 +77,21 @@ def test_the_checks_look_at_all_that_is_kept_and_at_nothing_that_an_author_puts_
 
 
 def test_every_command_of_the_readme_and_the_operators_pages_exists() -> None:
-    pages = ("install", "run", "watch", "restore", "reliability", "accounts", "agents")
-    for document in ("README.md", *(f"docs/{page}.md" for page in pages)):
+    for document in ("README.md", "docs/agents.md", *OPERATORS_PAGES):
         text = (ROOT / document).read_text()
         assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets(), document
         assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document
         for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
             assert (ROOT / document).parent.joinpath(link).exists(), f"{document} links to {link}"
+
+
+@pytest.mark.parametrize("page", OPERATORS_PAGES)
+def test_a_command_takes_the_arguments_that_the_page_shows(page: str) -> None:
+    shown = re.findall(r"manage\.py ([a-z_]+[^`\n#|;]*)", (ROOT / page).read_text())
+    for name, *arguments in map(shlex.split, shown):
+        if "…" not in arguments:
+            load_command_class(get_commands()[name], name).create_parser("manage.py", name).parse_args(arguments)
+    assert shown or page == "docs/watch.md"
 
 
 def test_help_lists_every_command() -> None:
