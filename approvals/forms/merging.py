@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
 
-from merge3 import Merge3
-
 from checkpoints.values import json_pointer
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.list_alignment import shared_ends
@@ -25,6 +23,7 @@ from checkpoints.values.patch import same
 from . import names
 from .build import Form
 from .nodes import MISSING, FormField, FormNode, ItemRows, ShapeChoice
+from .three_way import Stretch, stretches
 
 LINES = 2_000  # of a text that is merged by lines; a longer one that both changed is a conflict
 PROSE = ("text", "long")
@@ -81,13 +80,11 @@ def three_ways(base: str, mine: str, theirs: str, *, lines: bool = False) -> tup
         return theirs, False
     if theirs == base:
         return mine, False
-    was, one, two = (_lines(each) for each in (base, mine, theirs))
-    if not lines or max(map(len, (was, one, two))) > LINES:
+    versions = [_lines(text) for text in (base, mine, theirs)]
+    if not lines or max(map(len, versions)) > LINES:
         return None, True
-    found = list(Merge3(was, one, two).merge_groups())
-    if any(group[0] == "conflict" for group in found):
-        return None, True
-    return "".join(line for group in found for line in group[1]), False
+    merged = [stretch.merged for stretch in stretches(*versions)]
+    return (None, True) if None in merged else ("".join(line for part in merged for line in part or ()), False)
 
 
 def values(base: Any, mine: Any, theirs: Any, at: str = "") -> tuple[Any, list[str]]:
@@ -127,13 +124,12 @@ def order(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> tu
     """
     ids: list[str] = []
     opposed = False
-    for group in Merge3(list(base), list(mine), list(theirs)).merge_groups():
-        if group[0] == "conflict":
-            _, was, one, two = group
-            opposed = opposed or _opposed(was, one, two)
-            ids += [*one, *(each for each in two if each not in one)]
+    for stretch in stretches(base, mine, theirs):
+        if stretch.merged is None:
+            opposed = opposed or _opposed(stretch)
+            ids += [*stretch.mine, *(number for number in stretch.theirs if number not in stretch.mine)]
         else:
-            ids += group[1]
+            ids += stretch.merged
     whole = [*ids, *(each for each in mine if names.is_new(each) and each not in ids)]
     return names.order_of(list(dict.fromkeys(whole))), opposed
 
@@ -237,10 +233,10 @@ def _everything(name: str, text: str, now: Mapping[str, str]) -> str:
     return names.order_of([*names.ids_of(now.get(name, "")), *mine])
 
 
-def _opposed(was: Sequence[str], one: Sequence[str], two: Sequence[str]) -> bool:
+def _opposed(stretch: Stretch) -> bool:
     """Tell whether two changes of the same stretch differ in what they keep of it, or in its order."""
-    kept = [[each for each in side if each in was] for side in (one, two)]
-    return kept[0] != kept[1]
+    mine, theirs = ([item for item in side if item in stretch.was] for side in (stretch.mine, stretch.theirs))
+    return mine != theirs
 
 
 def _lines(text: str) -> list[str]:

@@ -1,0 +1,93 @@
+"""Finds names that `git grep` cannot lead by, outside the cores that are yet to be rewritten.
+
+A function that another module calls by its bare name has a verb and its object; `module.verb` may be one word. Some
+words name nothing, wherever they stand.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.house.code_lines import ROOT, modules
+
+CORES = (
+    "agents/children", "agents/compatibility", "agents/effects", "agents/models", "agents/moves", "agents/questions",
+    "agents/runner", "agents/session", "agents/steps", "agents/waits", "approvals/assignments", "approvals/cards",
+    "approvals/channels", "approvals/consequences", "approvals/decisions", "approvals/engine_rules", "approvals/gates",
+    "approvals/impact", "approvals/models", "approvals/notifications", "approvals/policy", "approvals/policy_changes",
+    "approvals/presentation", "approvals/templatetags", "approvals/views", "approvals/webhooks", "approvals/live",
+)  # fmt: skip
+NOTHING = frozenset("told said found made drawn kept left held there of one each beside anew ahead".split())
+NO_LOCAL = frozenset("told said one each".split())
+
+
+class Fault(NamedTuple):
+    """One name to replace."""
+
+    path: str
+    line: int
+    name: str
+    kind: str  # function, parameter, field, local, bare
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.kind} “{self.name}”"
+
+
+def faults_in(path: str, source: str) -> Iterator[Fault]:
+    """Yield the names of a module that name nothing."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if not isinstance(node, ast.Lambda) and node.name.strip("_") in NOTHING:
+                yield Fault(path, node.lineno, node.name, "function")
+            arguments = node.args
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+                if argument.arg in NOTHING:
+                    yield Fault(path, argument.lineno, argument.arg, "parameter")
+        elif isinstance(node, ast.ClassDef):
+            for statement in node.body:
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    if statement.target.id in NOTHING:
+                        yield Fault(path, statement.lineno, statement.target.id, "field")
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in NO_LOCAL:
+            yield Fault(path, node.lineno, node.id, "local")
+
+
+def bare_words(sources: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield the functions of one word that another module imports by name."""
+    functions = {
+        (path.removesuffix(".py").removesuffix("/__init__").replace("/", "."), node.name): (path, node.lineno)
+        for path, source in sources.items()
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and "_" not in node.name
+        and not any("fixture" in ast.unparse(each) for each in node.decorator_list)
+    }
+    taken: set[tuple[str, str]] = set()
+    for path, source in sources.items():
+        package = path.removesuffix(".py").replace("/", ".").rpartition(".")[0]
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                module = ".".join([*above, *filter(None, [node.module])])
+                taken |= {(module, alias.name) for alias in node.names}
+    for key in sorted(taken & functions.keys()):
+        path, line = functions[key]
+        yield Fault(path, line, key[1], "bare")
+
+
+def faults() -> list[Fault]:
+    """List the names outside the cores that are to be replaced."""
+    sources = {str(path.relative_to(ROOT)): path.read_text() for path in modules()}
+    every = [fault for path, source in sources.items() for fault in faults_in(path, source)]
+    every += bare_words(sources)
+    return [fault for fault in every if not fault.path.startswith(CORES)]
+
+
+if __name__ == "__main__":
+    listed = faults()
+    sys.stdout.writelines(f"{fault}\n" for fault in listed)
+    sys.exit(bool(listed))
