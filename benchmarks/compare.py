@@ -1,45 +1,77 @@
-"""Puts the marks of several runs beside each other, as the Markdown table of docs/performance.md.
+"""Puts the printed tables of two states of the code beside each other.
 
-    python -m benchmarks.compare FILE FILE FILE
+    python -m benchmarks.compare OLD NEW
 
-Each file is what `python -m benchmarks --json FILE` wrote: a row shows each run's figure and the median.
+Each file is what `make bench` printed, once or several times (`>>`): of several, the median counts. A row is worse or
+better where it differs by more than a twentieth.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import statistics
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.marks import Mark, read, shown, table
+from benchmarks.figures import digits, format_table
+
+# A mark's name with its section, its figure and unit, what stands beside it, and its aim.
+ROW = re.compile(r"\| (\w+: [^|]+?) +\| (-?[\d,.]+(?:e[+-]\d+)?) ?([^|]*?) *\|[^|]*\| (<=|>=)?")
+NOISE = 0.05
 
 
-def main(files: Sequence[str]) -> None:
+class Row(NamedTuple):
+    """A figure of one printed table."""
+
+    name: str
+    measured: float
+    unit: str
+    sign: str
+
+    @property
+    def grows(self) -> bool:
+        """Tell whether more is better."""
+        return self.sign == ">=" or (not self.sign and ("/s" in self.unit or "a second" in self.unit))
+
+
+def main(old: str, new: str) -> None:
     """Print the table."""
-    print(compared([read(json.dumps(each) for each in json.loads(Path(file).read_text())) for file in files]))
+    print(compare_tables(Path(old).read_text(), Path(new).read_text()))
 
 
-def compared(runs: Sequence[Sequence[Mark]]) -> str:
-    """Format a row for each mark that any of the runs reached."""
-    head = ["mark", *(f"run {number}" for number in range(1, len(runs) + 1)), "median", "beside it", "aim", "holds"]
-    by_name = [{(mark.section, mark.name): mark for mark in run} for run in runs]
-    names = dict.fromkeys(name for run in by_name for name in run)
-    return table([head, *(_row([run.get(name) for run in by_name]) for name in names)])
+def compare_tables(old: str, new: str) -> str:
+    """Format a row for each figure of either text, those of both with their ratio."""
+    before, after = read_rows(old), read_rows(new)
+    rows = [["mark", "old", "new", "new/old", ""]]
+    for name in before | after:
+        figures = [statistics.median(row.measured for row in state[name]) for state in (before, after) if name in state]
+        last = (after.get(name) or before[name])[-1]
+        cells = [f"{digits(figure)} {last.unit}".strip() for figure in figures]
+        if len(figures) == 2:
+            rows.append([name, *cells, *_judge(figures[0], figures[1], grows=last.grows)])
+        else:
+            rows.append([name, *(["", *cells] if name in after else [*cells, ""]), "", ""])
+    return format_table(rows)
 
 
-def _row(marks: Sequence[Mark | None]) -> list[str]:
-    found = [each for each in marks if each]
-    name, _, _, aim, _ = found[-1].cells
-    middle = statistics.median(each.measured for each in found)
-    beside = "; ".join(" / ".join(each.beside[key] for each in found if key in each.beside).join((f"{key} ", ""))
-                       for key in found[-1].beside)  # fmt: skip
-    held = sum(each.verdict == "holds" for each in found)
-    figures = [shown(each.measured) if each else "" for each in marks]
-    verdict = f"{held} of {len(found)}" if aim else ""
-    return [name, *figures, f"{shown(middle)} {found[-1].unit}".strip(), beside, aim, verdict]
+def read_rows(text: str) -> dict[str, list[Row]]:
+    """Read the rows of all tables in a text, by name."""
+    rows = defaultdict(list)
+    for name, measured, unit, sign in ROW.findall(text):
+        rows[name].append(Row(name, float(measured.replace(",", "")), unit, sign))
+    return dict(rows)
+
+
+def _judge(old: float, new: float, *, grows: bool) -> tuple[str, str]:
+    if old == new:
+        return "1", ""
+    ratio = new / old if old else float("inf")
+    if abs(ratio - 1) <= NOISE:
+        return f"{ratio:.2f}", ""
+    return f"{ratio:.2f}", "better" if (ratio > 1) == grows else "worse"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -11,24 +11,27 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.parts.scratch import ROOT, Scratch
+from benchmarks.scratch import Scratch
+from tests.harness.session import ROOT
 
 PEERS = ROOT / ".venv-bench"
 
 
 @cache
-def python() -> str:
-    """Return the Python of the peers' environment, which is made if it is missing."""
-    wanted = str(Path(__file__).with_name("requirements-peers.txt"))
-    subprocess.run([sys.executable, str(ROOT / "config/local/install.py"), str(PEERS), wanted], check=True)
-    return str(PEERS / "bin" / "python")
+def has_peers() -> bool:
+    """Make the peers' environment if it is missing; tell whether it is there."""
+    wanted = Path(__file__).with_name("requirements-peers.txt")
+    done = subprocess.run([sys.executable, str(ROOT / "config/local/install.py"), str(PEERS), str(wanted)])
+    if done.returncode:
+        print("The peers cannot be installed: their figures are left out.", flush=True)
+    return not done.returncode
 
 
-def measure(scratch: Scratch, module: str, mode: str, *numbers: int, within: float = 600.0) -> Any:
-    """Run a peer's module and return what its last line says. Raises TimeoutExpired after `within` seconds."""
-    with psycopg.connect(scratch.admin_url, autocommit=True) as raw:
-        raw.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
-        raw.execute("CREATE DATABASE peer")
-    command = [python(), "-m", f"benchmarks.peers.{module}", mode, scratch.postgres.url("peer"), *map(str, numbers)]
-    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=within)
-    return json.loads(made.stdout.splitlines()[-1])
+def measure_peer(scratch: Scratch, module: str, mode: str, *numbers: int) -> Any:
+    """Run a peer's module and return the object on its last line."""
+    with psycopg.connect(scratch.admin_url, autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS peer WITH (FORCE)")
+        admin.execute("CREATE DATABASE peer")
+    command = [str(PEERS / "bin" / "python"), "-m", f"benchmarks.peers.{module}", mode, scratch.postgres.url("peer")]
+    done = subprocess.run([*command, *map(str, numbers)], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,58 +1,96 @@
-"""Every section of the benchmarks can be read without settings; marks of several runs are compared; the flow runs."""
+"""The benchmarks: every section is there and in the page, figures are judged, and two states' tables are compared."""
 
 from __future__ import annotations
 
-import json
+import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, marks
-from benchmarks.__main__ import SECTIONS
-from benchmarks.flow.flow import PARTS
+from benchmarks import compare
+from benchmarks.figures import HEAD, Figure, format_table
+from benchmarks.sections import SECTIONS
 from tests.harness.services import run
+from tests.harness.session import ROOT
 
 
-def test_each_section_is_read_before_any_server_runs() -> None:
-    """Moved imports read models too early: most sections failed at their first line, and nothing had noticed."""
-    lines = "\n".join(f"import benchmarks.{module}" for module in SECTIONS.values() if "jobshop" not in module)
-    done = run(sys.executable, "-c", f"{lines}\nimport benchmarks.examples.jobshop", env={"DJANGO_SETTINGS_MODULE": ""})
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("name", SECTIONS)
+def test_each_section_has_its_function(name: str) -> None:
+    module, _, function = SECTIONS[name].function.partition(".")
+    assert callable(getattr(import_module(f"benchmarks.sections.{module}"), function))
 
 
-def test_marks_of_runs_stand_beside_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_page_has_a_row_of_each_section_and_of_no_other() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert set(re.findall(r"^\| (\w+): ", page, re.MULTILINE)) == set(SECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("figure", "cells"),
+    [
+        (Figure("save", 1.889, most=1.5, beside={"commit": "0.2 ms"}), ["1.89", "commit 0.2 ms", "<= 1.5", "MISSED"]),
+        (Figure("save", 1.5, "ms", most=1.5), ["1.5 ms", "", "<= 1.5", "holds"]),
+        (Figure("rate", 1234.5, "/s", least=100), ["1,234 /s", "", ">= 100", "holds"]),
+        (Figure("rate", 99.4, "/s", least=100), ["99.4 /s", "", ">= 100", "MISSED"]),
+        (Figure("weight", 0, "kB"), ["0 kB", "", "", ""]),
+    ],
+)
+def test_a_figure_is_judged_by_its_aim(figure: Figure, cells: list[str]) -> None:
+    assert figure.cells("store") == [f"store: {figure.name}", *cells]
+
+
+def printed(**measured: float) -> str:
+    """Return what `make bench` prints of these figures."""
+    shapes = {
+        "load": Figure("load, p50", 0, "ms", beside={"peer": "4.2 ms"}),
+        "rate": Figure("saves", 0, "/s"),
+        "cleared": Figure("cleared", 0, "gates a second", least=3),
+        "lost": Figure("facts lost", 0, most=0),
+        "memory": Figure("worker, after 1,000 runs", 0, "MB"),
+    }
+    rows = [Figure(**vars(shapes[name]) | {"measured": figure}).cells("store") for name, figure in measured.items()]
+    return f"\n== store\n\n{format_table([HEAD, *rows])}\n\nall of it: 0.1 min\n"
+
+
+def test_two_states_stand_beside_each_other_and_what_is_worse_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = []
-    for number, (save, rate) in enumerate([(1.4, 90), (1.7, 110), (1.5, 1200)]):
-        kept = tmp_path / f"marks-{number}"
-        monkeypatch.setenv(marks.FILE, str(kept))
-        monkeypatch.setenv(marks.SECTION, "store")
-        marks.mark("save over a commit", save, most=1.5, beside={"commit": f"0.{number} ms"})
-        if number:  # the first run was cut off
-            marks.mark("saves", rate, "/s", least=100)
-        files.append(tmp_path / f"{number}.json")
-        files[-1].write_text(json.dumps([json.loads(line) for line in kept.read_text().splitlines()]))
-    assert "save over a commit: 1.7 (aim <= 1.5; commit 0.1 ms) MISSED" in capsys.readouterr().out
-    compare.main([str(file) for file in files])
-    _, _, save_row, rate_row = (
-        [cell.strip() for cell in line.strip("|").split(" | ")] for line in capsys.readouterr().out.splitlines()
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    # Three tables in one file: the median counts.
+    old.write_text("".join(printed(load=load, rate=1000, cleared=3, memory=216) for load in (2.0, 9.0, 1.0)))
+    new.write_text(printed(load=2.5, rate=1_200, cleared=2.5, memory=220, lost=0))
+    compare.main(str(old), str(new))
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")]
+                      for line in capsys.readouterr().out.splitlines())  # fmt: skip
+    assert head == ["mark", "old", "new", "new/old", ""]
+    assert rows == [
+        ["store: load, p50", "2 ms", "2.5 ms", "1.25", "worse"],
+        ["store: saves", "1,000 /s", "1,200 /s", "1.20", "better"],
+        ["store: cleared", "3 gates a second", "2.5 gates a second", "0.83", "worse"],
+        ["store: worker, after 1,000 runs", "216 MB", "220 MB", "1.02", ""],
+        ["store: facts lost", "", "0", "", ""],
+    ]
+
+
+def test_a_figure_that_was_nothing_and_is_something_is_worse() -> None:
+    assert compare.compare_tables(printed(lost=0), printed(lost=3)).splitlines()[-1].split() == (
+        "| store: facts lost | 0 | 3 | inf | worse |".split()
     )
-    commits = "commit 0.0 ms / 0.1 ms / 0.2 ms"
-    assert save_row == ["store: save over a commit", "1.4", "1.7", "1.5", "1.5", commits, "<= 1.5", "2 of 3"]
-    assert rate_row == ["store: saves", "", "110", "1,200", "655 /s", "", ">= 100", "2 of 2"]
+
+
+def test_an_unknown_section_is_refused_with_the_names_of_all() -> None:
+    done = run(sys.executable, "-m", "benchmarks", "stores")
+    assert (done.returncode, "There is no section stores; there are store, latency" in done.stderr) == (2, True)
 
 
 @pytest.mark.long
-def test_each_part_of_the_flow_runs_at_a_small_size_and_loses_no_run(tmp_path: Path) -> None:
-    """A part fails where a run is lost, or does anything twice; its times are not looked at here."""
-    kept = tmp_path / "marks"
-    told = {marks.FILE: str(kept), marks.SECTION: "flow", "HOLDPOINT_LOG_LEVEL": "INFO"}
-    done = run(sys.executable, "-m", "benchmarks.flow.flow", "--quick", env=told, within=400)
+def test_runs_that_sleep_are_killed_and_are_edited_go_on_at_a_small_size() -> None:
+    """A section fails where a run is lost, or does anything twice; its times are not looked at here."""
+    done = run(sys.executable, "-m", "benchmarks", "--quick", "rewinds", "flow", within=400)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert [line.removeprefix("-- ") for line in done.stdout.splitlines() if line.startswith("-- ")] == list(PARTS)
-    reached = {each.name: each for each in marks.read(kept.read_text().splitlines())}
-    assert len(reached) == 16
-    flat = reached["statements of one child more, among many over among few"]
-    assert flat.verdict == "holds", flat
+    rows = compare.read_rows(done.stdout)
+    assert [name.partition(":")[0] for name in rows] == ["rewinds"] * 3 + ["flow"] * 4
+    [again] = rows["rewinds: steps that run again after an edit, of all on the path"]
+    assert 0 < again.measured < 100
