@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
+from multiprocessing import get_context
 
 from benchmarks.figures import HEAD, format_table
-from benchmarks.sections import SECTIONS
+from benchmarks.sections import SECTIONS, measure_section
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,20 +26,18 @@ def main(arguments: Sequence[str]) -> int:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     print(f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}")
-    began, rows, failed = time.monotonic(), [HEAD], []
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"BENCH_FOLDER": folder, "PYTHONUNBUFFERED": "1"}
-        for name in given.sections or SECTIONS:
-            print(f"\n== {name}", flush=True)
-            size = [str(SECTIONS[name].quick)] if given.quick else []
-            command = [sys.executable, "-m", "benchmarks.sections", name, *size]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as section:
-                for line in section.stdout or ():
-                    print(line, end="", flush=True)
-                    if line.startswith(f"| {name}: "):
-                        rows.append([cell.strip() for cell in line.strip().strip("|").split(" | ")])
-            failed += [name] if section.returncode else []
-    print(f"\n{format_table(rows)}\n\nall of it: {(time.monotonic() - began) / 60:.1f} min")
+    spawning, began, table, failed = get_context("spawn"), time.monotonic(), [HEAD], []
+    for name in given.sections or SECTIONS:
+        print(f"\n== {name}", flush=True)
+        rows = spawning.SimpleQueue()
+        size = SECTIONS[name].quick if given.quick else SECTIONS[name].size
+        process = spawning.Process(target=measure_section, args=(name, size, rows))
+        process.start()
+        process.join()
+        while not rows.empty():
+            table.append(rows.get())
+        failed += [name] if process.exitcode else []
+    print(f"\n{format_table(table)}\n\nall of it: {(time.monotonic() - began) / 60:.1f} min")
     if failed:
         print(f"failed: {', '.join(failed)}")
     return bool(failed)

@@ -22,6 +22,8 @@ from websockets.typing import Origin
 
 WAIT, SETTLE = 55, 0.15  # seconds: of a long poll, and from sending a request until it waits
 BACKOFF = (0.5, 1, 2, 4, 8, 15)  # seconds, as static/js/live.js has it
+# The server closes a connection that is idle for five seconds: one that is about to be closed is not used again.
+LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2)
 JITTER = (0.03, 0.15)  # seconds before a page fetches what is stale
 
 
@@ -62,7 +64,7 @@ class Program:
 
     def __init__(self, base: str, sent: str) -> None:
         headers = {"Authorization": f"Bearer {sent}"}
-        self.client = httpx.AsyncClient(base_url=base, headers=headers, timeout=WAIT * 2)
+        self.client = httpx.AsyncClient(base_url=base, headers=headers, timeout=WAIT * 2, limits=LIMITS)
         self.waiting: asyncio.Task[int]
 
     async def wait_for(self, gate: int, stream: bool) -> None:
@@ -132,8 +134,7 @@ class OpenPages:
     def __init__(self, base: str, subject: str, at: str, cookies: Sequence[str]) -> None:
         self.base, self.subject, self.at = base, subject, at
         self.pages = [OpenPage(self, cookie) for cookie in cookies]
-        unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        self.client = httpx.AsyncClient(base_url=base, timeout=30, limits=unlimited)
+        self.client = httpx.AsyncClient(base_url=base, timeout=30, limits=LIMITS)
         self.tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> int:
@@ -143,7 +144,7 @@ class OpenPages:
             await asyncio.sleep(0.003)
         while any(page.opened == 0 for page in self.pages):
             await asyncio.sleep(0.01)
-        return await self.refusals()
+        return await self.missed(0, -1)
 
     async def hear(self, number: int, within: float) -> list[int]:
         """Return when each page received event `number`, once all have; fewer if `within` seconds were too short."""
@@ -152,12 +153,10 @@ class OpenPages:
             await asyncio.sleep(0.005)
         return [page.facts[number] for page in self.pages if number in page.facts]
 
-    async def lost(self, first: int, last: int) -> int:
-        """Count the facts of these numbers that pages missed, summed over the pages."""
-        return sum(number not in page.facts for page in self.pages for number in range(first, last + 1))
-
-    async def refusals(self) -> int:
-        return sum(page.refused for page in self.pages)
+    async def missed(self, first: int, last: int) -> int:
+        """Count the facts of these numbers that pages missed and the handshakes refused so far, over all pages."""
+        lost = sum(number not in page.facts for page in self.pages for number in range(first, last + 1))
+        return lost + sum(page.refused for page in self.pages)
 
     async def fetch(self, address: str, number: int, viewers: int) -> list[int]:
         """Fetch a fragment for some pages after they received event `number`; return when each had read it."""

@@ -13,27 +13,13 @@ import statistics
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks.figures import digits, format_table
 
 # A mark's name with its section, its figure and unit, what stands beside it, and its aim.
 ROW = re.compile(r"\| (\w+: [^|]+?) +\| (-?[\d,.]+(?:e[+-]\d+)?) ?([^|]*?) *\|[^|]*\| (<=|>=)?")
 NOISE = 0.05
-
-
-class Row(NamedTuple):
-    """A figure of one printed table."""
-
-    name: str
-    measured: float
-    unit: str
-    sign: str
-
-    @property
-    def grows(self) -> bool:
-        """Tell whether more is better."""
-        return self.sign == ">=" or (not self.sign and ("/s" in self.unit or "a second" in self.unit))
+Row = tuple[float, str, bool]  # the figure, its unit, and whether more is better
 
 
 def main(old: str, new: str) -> None:
@@ -46,13 +32,11 @@ def compare_tables(old: str, new: str) -> str:
     before, after = read_rows(old), read_rows(new)
     rows = [["mark", "old", "new", "new/old", ""]]
     for name in before | after:
-        figures = [statistics.median(row.measured for row in state[name]) for state in (before, after) if name in state]
-        last = (after.get(name) or before[name])[-1]
-        cells = [f"{digits(figure)} {last.unit}".strip() for figure in figures]
-        if len(figures) == 2:
-            rows.append([name, *cells, *_judge(figures[0], figures[1], grows=last.grows)])
-        else:
-            rows.append([name, *(["", *cells] if name in after else [*cells, ""]), "", ""])
+        _, unit, grows = (after.get(name) or before[name])[-1]
+        figures = [statistics.median(row[0] for row in state[name]) if name in state else None
+                   for state in (before, after)]  # fmt: skip
+        cells = ["" if figure is None else f"{digits(figure)} {unit}".strip() for figure in figures]
+        rows.append([name, *cells, *_judge(*figures, grows=grows)])
     return format_table(rows)
 
 
@@ -60,17 +44,17 @@ def read_rows(text: str) -> dict[str, list[Row]]:
     """Read the rows of all tables in a text, by name."""
     rows = defaultdict(list)
     for name, measured, unit, sign in ROW.findall(text):
-        rows[name].append(Row(name, float(measured.replace(",", "")), unit, sign))
+        grows = sign == ">=" or (not sign and ("/s" in unit or "a second" in unit))
+        rows[name].append((float(measured.replace(",", "")), unit, grows))
     return dict(rows)
 
 
-def _judge(old: float, new: float, *, grows: bool) -> tuple[str, str]:
-    if old == new:
-        return "1", ""
-    ratio = new / old if old else float("inf")
-    if abs(ratio - 1) <= NOISE:
-        return f"{ratio:.2f}", ""
-    return f"{ratio:.2f}", "better" if (ratio > 1) == grows else "worse"
+def _judge(old: float | None, new: float | None, *, grows: bool) -> tuple[str, str]:
+    if old is None or new is None:
+        return "", ""
+    ratio = 1.0 if old == new else new / old if old else float("inf")
+    changed = "" if abs(ratio - 1) <= NOISE else "better" if (ratio > 1) == grows else "worse"
+    return f"{ratio:.2f}", changed
 
 
 if __name__ == "__main__":

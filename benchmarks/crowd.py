@@ -1,7 +1,6 @@
 """Fills the database like a large deployment's: ended and waiting runs, open gates of many teams, and events.
 
-The rows are for lists, filters, counts and indexes. They have no checkpoints: the pages of single runs and gates are
-measured on runs that a real worker brought to their gates, among these rows. PostgreSQL makes them itself, without
+The rows are for lists, filters, counts and indexes, and have no checkpoints. PostgreSQL makes them itself, without
 triggers, and builds a table's indexes again once the rows are there, which takes a fraction of keeping them up.
 """
 
@@ -55,8 +54,8 @@ def _filling(scratch: Scratch, *tables: str) -> Iterator[psycopg.Connection[Any]
         yield connection
         for _, definition in indexes:
             connection.execute(definition)
-    with psycopg.connect(scratch.environment["DATABASE_OWNER_URL"], autocommit=True) as owner:
-        owner.execute("VACUUM ANALYZE")
+    with psycopg.connect(scratch.admin_url, autocommit=True) as admin:
+        admin.execute("VACUUM ANALYZE")
 
 
 # Those that hold no constraint.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import uuid
 from collections.abc import Iterable
 from functools import cache
@@ -33,36 +35,17 @@ def make_team() -> Group:
 
 
 def make_ann() -> User:
-    """Make Ann, who reviews, in a team of her own."""
     return people.ann(make_team())
 
 
 @cache
 def team_of(person: User) -> Group:
-    """Return the person's only team."""
     return person.groups.get()
 
 
 def start_agent(agent: str, ann: User, **values: Any) -> int:
     """Start a run in Ann's team; return its id."""
     return start_run(agent, values, by=SYSTEM, team=team_of(ann)).pk
-
-
-def wait_for_gate(run_id: int) -> Gate:
-    """Wait for a run's open gate."""
-    return until(lambda: Gate.objects.filter(run_id=run_id, status="open").first())  # type: ignore[return-value]
-
-
-def approve_gate(gate: int, ann: User) -> None:
-    """Approve what the gate asks now, read as its page reads it."""
-    read = reading.read(gate)
-    submission = Submission(verdict="approve", seen=bytes(read.proposal.digest), key=uuid.uuid4().hex)
-    deciding.decide(read.gate, submission, by=ann)
-
-
-def completed_runs(ids: Iterable[int]) -> set[int]:
-    """Return those of the runs that are completed."""
-    return set(Run.objects.filter(pk__in=ids, status="completed").values_list("pk", flat=True))
 
 
 def wait_for_gates(runs: list[int]) -> dict[int, int]:
@@ -75,6 +58,17 @@ def wait_for_gates(runs: list[int]) -> dict[int, int]:
     return until(open_gates, within=300)
 
 
+def approve_gate(gate: int, ann: User) -> None:
+    """Approve what the gate asks now, read as its page reads it."""
+    read = reading.read(gate)
+    submission = Submission(verdict="approve", seen=bytes(read.proposal.digest), key=uuid.uuid4().hex)
+    deciding.decide(read.gate, submission, by=ann)
+
+
+def completed_runs(ids: Iterable[int]) -> set[int]:
+    return set(Run.objects.filter(pk__in=ids, status="completed").values_list("pk", flat=True))
+
+
 def relay_runs(ann: User, count: int) -> None:
     """Start relays, approve each at its gate, and wait for their ends."""
     runs = [start_agent("relay", ann) for _ in range(count)]
@@ -85,7 +79,9 @@ def relay_runs(ann: User, count: int) -> None:
 
 def bring_refunds_to_gates(scratch: Scratch, ann: User, count: int) -> list[tuple[int, int]]:
     """Have a real worker bring runs of the refunds agent to their gates; return (run, gate) for each."""
-    scratch.start_sandbox()
+    port = os.environ["SANDBOX_URL"].rpartition(":")[2]
+    sandbox = [sys.executable, "-m", "agents.examples.sandbox", "--data", str(scratch.disk / "sandbox")]
+    scratch.start_service("sandbox", [*sandbox, "--port", port])  # which takes the payments
     scratch.start_worker()
     mail = registry.named("refunds").agent.inputs_from(MAIL)[0]["mail"]
     # No two are alike: the agent asks about a mail that it has seen before.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 from unittest import mock
 
 import psutil
@@ -49,14 +50,12 @@ def record_commits() -> Iterator[list[int]]:
 
 
 def wait_for_word(name: str, *, within: float = 60.0) -> str:
-    """Wait, without polling the database, for the next word that a worker passes on under this name.
-
-    In short waits: the client ends a connection that is silent for long, and loses what it was about to get.
-    """
+    """Wait for the next word that a worker passes on: in short waits, since a silent connection ends and loses it."""
     from benchmarks.agents import times
 
     end = time.monotonic() + within
     while time.monotonic() < end:
-        if (word := times().blpop([name], timeout=1)) is not None:
-            return bytes(word[1]).decode()  # type: ignore[index]
+        word: Any = times().blpop([name], timeout=1)
+        if word is not None:
+            return str(word[1].decode())
     raise TimeoutError(f"no worker passed on {name}; is the worker alive?")

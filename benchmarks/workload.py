@@ -41,22 +41,22 @@ def prose(rng: random.Random, known: list[str], size: int) -> str:
 class Workload:
     """The work: `document`, and for each of `steps` steps one of `messages` and one of `cursors`."""
 
-    def __init__(self, steps: int, seed: int = 1, message: int = MESSAGE) -> None:
-        rng, known = random.Random(seed), phrases()
-        self.steps, self.size = steps, message
+    def __init__(self, steps: int) -> None:
+        rng, known = random.Random(1), phrases()
+        self.steps = steps
         self.document = {"name": "handbook", "text": prose(rng, known, DOCUMENT)}
-        self.messages = [self._message(rng, known, n) for n in range(steps)]
-        self.cursors = [self._cursor(rng, n) for n in range(steps)]
-
-    def _message(self, rng: random.Random, known: list[str], n: int) -> dict[str, Any]:
-        return {
-            "id": str(uuid.UUID(int=rng.getrandbits(128))),
-            "from": SPEAKERS[n % 3],
-            "at": 1_760_000_000 + n * 7.25,
-            "text": prose(rng, known, self.size),
-            "tokens": rng.randrange(100, 400),
-        }
-
-    def _cursor(self, rng: random.Random, n: int) -> dict[str, Any]:
-        call = {"tool": "search", "id": str(uuid.UUID(int=rng.getrandbits(128))), "took": rng.randrange(900)}
-        return {"step": n, "phase": "collecting what is known", "left": 100_000 - n * 31, "call": call, "score": n / 7}
+        self.messages = [
+            {
+                "id": str(uuid.UUID(int=rng.getrandbits(128))),
+                "from": SPEAKERS[n % 3],
+                "at": 1_760_000_000 + n * 7.25,
+                "text": prose(rng, known, MESSAGE),
+                "tokens": rng.randrange(100, 400),
+            }
+            for n in range(steps)
+        ]
+        self.cursors: list[dict[str, Any]] = []
+        for n in range(steps):
+            call = {"tool": "search", "id": str(uuid.UUID(int=rng.getrandbits(128))), "took": rng.randrange(900)}
+            cursor = {"step": n, "phase": "collecting what is known", "left": 100_000 - n * 31}
+            self.cursors.append({**cursor, "call": call, "score": n / 7})

@@ -1,9 +1,8 @@
 """Measures the same wait through DBOS: workflows that stop until a message comes. A process in its own environment:
 
-    python -m benchmarks.peers.dbos_workflows starts|words|whole URL NUMBER...
+    python -m benchmarks.peers.dbos_workflows words|whole URL NUMBER...
 
-`starts COUNT AT_ONCE` starts waiting workflows in its own process, which is the cheapest way: {"starts": [ms],
-"seconds": of all}. `words COUNT` sends a message to each of the workflows of another process: {"words": [ms until the
+`words COUNT` sends a message to each of the workflows of another process: {"words": [ms until the
 workflow has it]}. `whole COUNT AT_ONCE PROCESSES` runs workflows of two steps, a message and a step in other processes,
 and sends each its message once it asks: {"seconds": of all}.
 """
@@ -33,7 +32,7 @@ def print_line(*values: Any) -> None:
 
 
 @DBOS.workflow()  # type: ignore[untyped-decorator]
-def ask(number: int, card: dict[str, Any]) -> int:
+def ask(number: int) -> int:
     """Wait for a message, and print when it came."""
     sent = DBOS.recv(TOPIC, timeout_seconds=600)
     print_line(time.monotonic_ns(), sent)
@@ -56,27 +55,9 @@ def errand(number: int) -> dict[str, Any]:
 
 
 def launch(url: str) -> None:
-    """Start running workflows on this database."""
     logging.getLogger("dbos").setLevel(logging.ERROR)
     DBOS(config={"name": "bench", "system_database_url": url, "log_level": "ERROR", "run_admin_server": False})
     DBOS.launch()
-
-
-def start(number: int) -> float:
-    """Start one workflow; return the milliseconds that it took."""
-    began = time.perf_counter()
-    with SetWorkflowID(f"w{number}"):
-        DBOS.start_workflow(ask, number, CARD)
-    return (time.perf_counter() - began) * 1000
-
-
-def starts(url: str, count: int, at_once: int) -> dict[str, Any]:
-    launch(url)
-    start(-1)
-    began = time.perf_counter()
-    with ThreadPoolExecutor(at_once) as pool:
-        waits = list(pool.map(start, range(count)))
-    return {"starts": waits, "seconds": time.perf_counter() - began}
 
 
 def begin_process(mode: str, url: str, *numbers: int) -> subprocess.Popen[str]:
@@ -92,7 +73,8 @@ def work(url: str, count: int) -> None:
     """Run the other process: its workflows wait, and each ends when it has its message."""
     launch(url)
     for number in range(count):
-        start(number)
+        with SetWorkflowID(f"w{number}"):
+            DBOS.start_workflow(ask, number)
     time.sleep(SETTLE)
     print_line("ready")
     sys.stdin.read()
@@ -143,7 +125,7 @@ def whole(url: str, count: int, at_once: int, processes: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     mode, url, *given = sys.argv[1:]
-    modes = {"starts": starts, "words": words, "work": work, "errands": errands, "whole": whole}
+    modes = {"words": words, "work": work, "errands": errands, "whole": whole}
     if result := modes[mode](url, *map(int, given)):  # type: ignore[operator]
         print(json.dumps(result), flush=True)
     os._exit(0)  # workflows that still wait would keep the process alive

@@ -24,15 +24,14 @@ from benchmarks.workload import Workload
 THREAD = {"configurable": {"thread_id": "bench", "checkpoint_ns": ""}}
 
 
-def extend(messages: list[Any], writes: list[list[Any]]) -> list[Any]:
+def extend(messages: Any, writes: Any) -> Any:
     """Reduce the writes of a DeltaChannel."""
     return [*messages, *(message for written in writes for message in written)]
 
 
-reduce: Any = extend
 CHANNELS: dict[str, Any] = {
     "saver": Annotated[list, operator.add],
-    "delta": Annotated[list, DeltaChannel(reduce, snapshot_frequency=100)],
+    "delta": Annotated[list, DeltaChannel(extend, snapshot_frequency=100)],
 }
 
 

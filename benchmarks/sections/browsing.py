@@ -1,8 +1,7 @@
 """Measures pages in a real browser: the bytes of a first load, and how fast people clear their inbox.
 
-The keyboard session opens the first gate and goes on to the next one by itself after each decision. It approves with
-`a`, rejects every tenth with `r` and a reason, ticks the second look where it is asked, and sends with Ctrl Enter. The
-bulk decision is sent as its page sends it: the list of gates first, then the order.
+The keyboard session opens the first gate; each decision leads to the next one. It approves with `a`, rejects every
+tenth with `r` and a reason, and sends with Ctrl Enter. The bulk decision is sent as its page sends it.
 """
 
 from __future__ import annotations
@@ -14,34 +13,25 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from approvals.models import Decision
 from benchmarks.driving import bring_refunds_to_gates, make_ann, team_of
 from benchmarks.figures import Figure
-from benchmarks.measuring import processor_seconds
 from benchmarks.scratch import Scratch
+from benchmarks.sections.pages import sign_in
 from tests.factories import make_card, make_gate, make_run
 from tests.factories.runs import make_plan, make_spec
 from tests.harness import chromium
-from tests.harness.services import Service
 from tests.harness.signed_in_clients import session_of
 
 SETTLED = 1500  # milliseconds after the load event, for the socket and for fragments
 REJECTED = 10  # every tenth
-SHIFTS = """
-  window.shifted = 0;
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
-  }).observe({ type: "layout-shift", buffered: true });
-"""
 
 
 @contextmanager
 def _open_browser() -> Iterator[Browser]:
-    """Open the browser that the tests use."""
     path = chromium.find()  # it may ask Playwright, of which one runs at a time
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=chromium.flags())
@@ -61,44 +51,43 @@ def measure_weight(scratch: Scratch, gates: int) -> Iterator[Figure]:
     run, gate = bring_refunds_to_gates(scratch, ann, gates)[0]
     _, base = scratch.start_web()
     addresses = {"inbox": "/", "gate": f"/gates/{gate}/", "run": f"/runs/{run}/", "audit": "/audit/"}
-    session, shift, weights = session_of(ann), 0.0, dict[str, float]()
+    session, weights = session_of(ann), dict[str, float]()
     with _open_browser() as browser:
         for name, address in addresses.items():
             for width in (390, 1440):
-                weight, moved = _load_page(_open_page(browser, base, session, width), base + address)
-                weights[name], shift = max(weight, weights.get(name, 0.0)), max(shift, moved)
+                weight = _load_page(_open_page(browser, base, session, width), base + address)
+                weights[name] = max(weight, weights.get(name, 0.0))
     parts = {name: f"{weight:.1f} kB" for name, weight in weights.items()}
     yield Figure("heaviest first load", max(weights.values()), "kB", most=100, beside=parts)
-    yield Figure("largest shift of a layout", shift, most=0)
 
 
-def _load_page(page: Page, url: str) -> tuple[float, float]:
-    """Return the kB of a page's load, and its layout shift."""
-    page.add_init_script(SHIFTS)
+def _load_page(page: Page, url: str) -> float:
+    """Return the kB of a page's load."""
     wire, sizes = page.context.new_cdp_session(page), list[float]()
     wire.send("Network.enable")
     wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"] / 1000))
     page.goto(url)
     page.wait_for_timeout(SETTLED)
-    shift = float(page.evaluate("window.shifted"))
     page.context.close()
-    return sum(sizes), shift
+    return sum(sizes)
 
 
 def measure_clearing(scratch: Scratch, count: int) -> Iterator[Figure]:
     """Measure a bulk decision of twice as many gates, and so many gates cleared one by one with the keyboard."""
     ann = make_ann()
-    web, base = scratch.start_web()
-    yield _decide_together(ann, web, base, _make_gates(ann, count * 2, risks=("low",)))
-    gates = _make_gates(ann, count, risks=("low", "medium", "high", "critical"))
+    _, base = scratch.start_web()
+    many, gates = _make_gates(ann, count * 2, ("low",)), _make_gates(ann, count, ("low", "medium", "high", "critical"))
+    yield Figure("bulk decision", _decide_together(ann, base, many), "s", most=2, beside={"gates": str(len(many))})
+    session = session_of(ann)
     with _open_browser() as browser:
-        took, slowest = _clear_gates(_open_page(browser, base, session_of(ann), 1440), base, count)
-    _check_decisions(gates)
+        took, slowest = _clear_gates(_open_page(browser, base, session, 1440), base, count)
+    decided = Decision.objects.filter(gate__in=many + gates).values_list("gate", flat=True)
+    assert sorted(decided) == sorted(many + gates), "a gate has no decision, or two"
     parts = {"gates": str(count), "slowest": f"{slowest * 1000:.0f} ms"}
     yield Figure("cleared with the keyboard", count / took, "gates a second", least=3, beside=parts)
 
 
-def _make_gates(ann: User, count: int, *, risks: Sequence[str]) -> list[int]:
+def _make_gates(ann: User, count: int, risks: Sequence[str]) -> list[int]:
     """Open so many gates in Ann's team, of one agent for each risk."""
     team, gates, plans = team_of(ann), [], [make_plan(make_spec()) for _ in risks]
     for number in range(count):
@@ -135,28 +124,15 @@ def _clear_gates(page: Page, base: str, count: int) -> tuple[float, float]:
     return time.perf_counter() - began, max(times)
 
 
-def _decide_together(ann: User, web: Service, base: str, gates: list[int]) -> Figure:
-    """List the gates, decide them together, and send the same again."""
-    cookies = {"sessionid": session_of(ann), "csrftoken": "c" * 32}
-    with httpx.Client(base_url=base, cookies=cookies, timeout=60) as client:
-        client.headers.update({"accept": "text/html", "referer": base, "origin": base, "x-csrftoken": "c" * 32})
-        began = time.perf_counter()
-        page = client.post("/inbox/bulk/", data={"gate": gates, "verdict": "approve"}).raise_for_status().text
-        listed = time.perf_counter() - began
+def _decide_together(ann: User, base: str, gates: list[int]) -> float:
+    """List the gates, decide them together, and return the seconds of the decision."""
+    with sign_in(ann, base) as browser:
+        page = browser.post("/inbox/bulk/", data={"gate": gates, "verdict": "approve"}).raise_for_status().text
         form: dict[str, Any] = dict(re.findall(r'name="(key)" value="([^"]+)"', page))
         form |= {"verdict": "approve", "comment": "Checked.", "second_look": "yes"}
         form["choice"] = re.findall(r'name="choice" value="([^"]+)"', page)
-        assert len(form["choice"]) == len(gates), "some of the gates may not be decided together"
-        began, before = time.perf_counter(), processor_seconds(web.pid)
-        answer = client.post("/inbox/bulk/decisions/", data=form)
-        took, spent = time.perf_counter() - began, processor_seconds(web.pid) - before
-        again = client.post("/inbox/bulk/decisions/", data=form)
-        assert answer.status_code == again.status_code == 303, f"answered {answer.status_code}, {again.status_code}"
-    _check_decisions(gates)
-    parts = {"gates": str(len(gates)), "of the web's processor": f"{spent:.1f} s", "the list": f"{listed:.2f} s"}
-    return Figure("bulk decision", took, "s", most=2, beside=parts)
-
-
-def _check_decisions(gates: list[int]) -> None:
-    """Fail unless each of these gates has one decision."""
-    assert sorted(Decision.objects.filter(gate__in=gates).values_list("gate", flat=True)) == sorted(gates)
+        began = time.perf_counter()
+        answer = browser.post("/inbox/bulk/decisions/", data=form)
+        took = time.perf_counter() - began
+    assert answer.status_code == 303, f"answered {answer.status_code}"
+    return took

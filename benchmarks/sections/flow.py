@@ -1,9 +1,8 @@
 """Measures how runs go on after a timer is due, and after their worker was killed, by real sweepers and workers.
 
-The sleeping runs are started as always, and are put to sleep by SQL: with the row of a wait each, as their step would
-leave them. A run's lateness is from the moment that was due to its event that it is queued, which is the sweeper's
-part, and to the first line after the sleep, which is the worker's too. A killed worker has a run in each of its
-processes, inside a step; its lease runs out by itself, and the sweeper looks every second.
+The sleeping runs are put to sleep by SQL: with the row of a wait each, as their step would leave them. A run's lateness
+is from the moment that was due to its event that it is queued, which is the sweeper's part, and to the first line after
+the sleep. A killed worker has a run in each of its processes, inside a step, and its lease runs out by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from benchmarks.figures import Figure
 from benchmarks.measuring import percentile, wait_for_word
 from benchmarks.scratch import Scratch
 from checkpoints.postgresql.sql import run_sql
-from tests.harness.services import Service
 from tests.harness.waiting import until
 
 MINUTE, LEAD = 60.0, 3.0  # seconds over which the timers are spread, and before the first
@@ -54,11 +52,11 @@ QUEUED = "SELECT run_id, at FROM checkpoints_event WHERE kind = 'run.queued' AND
 
 def measure_flow(scratch: Scratch, timers: int) -> Iterator[Figure]:
     """Measure `timers` timers, and killed workers."""
-    ann, sweeper = make_ann(), scratch.start_sweeper()
+    ann = make_ann()
+    scratch.start_sweeper()
     yield from _measure_timers(scratch, ann, timers)
     full = timers >= FULL
     yield from _measure_kills(scratch, ann, KILLED if full else 1, PROCESSES if full else 2)
-    scratch.stop_service(sweeper)
 
 
 def _measure_timers(scratch: Scratch, ann: User, count: int) -> Iterator[Figure]:
@@ -69,7 +67,7 @@ def _measure_timers(scratch: Scratch, ann: User, count: int) -> Iterator[Figure]
     scratch.analyze()
     due: dict[int, datetime] = dict(run_sql(SPREAD, [runs, LEAD, seconds]))
     until(lambda: len(completed_runs(runs)) == count, within=LEAD + seconds + 120)
-    scratch.stop_service(worker)
+    worker.stop()
     queued = [(at - due[run]).total_seconds() for run, at in run_sql(QUEUED, [runs])]
     lines = (line.split() for line in times().lrange(WOKEN, 0, -1))
     resumed = [int(at) / 1e9 - due[int(run)].timestamp() for run, at in lines]
@@ -81,20 +79,19 @@ def _measure_timers(scratch: Scratch, ann: User, count: int) -> Iterator[Figure]
 
 
 def _measure_kills(scratch: Scratch, ann: User, kills: int, runs: int) -> Iterator[Figure]:
-    """Kill workers that have so many runs in hand: beside another one, and one that is started again at once."""
+    """Kill workers that have so many runs in hand, beside another one."""
     lease, doomed, late = settings.HOLDPOINT_LEASE, scratch.start_worker(runs), list[float]()
     for number in range(kills):
         _hold_runs(ann, runs)
         time.sleep(lease / 3 * number / kills)  # a heartbeat comes after each third of the lease
         other = scratch.start_worker(runs)
-        late += _kill_worker(scratch, doomed, runs)
+        doomed.kill()
+        killed = time.monotonic_ns()
+        late += [(int(wait_for_word(RESUMED).split()[1]) - killed) / 1e9 for _ in range(runs)]
         doomed = other
-    _hold_runs(ann, runs)
-    alone = _kill_worker(scratch, doomed, runs, replaced=True)
-    for how, waits in (("beside another", late), ("started again at once", alone)):
-        parts = {"p50": f"{percentile(waits, 50):.2f} s", "longest": f"{max(waits):.2f} s", "kills": f"{len(waits)}"}
-        name = f"worker killed -> its run goes on, a worker {how}, lease {lease:g} s, p99"
-        yield Figure(name, percentile(waits, 99), "s", most=lease + OVER, beside=parts)
+    parts = {"p50": f"{percentile(late, 50):.2f} s", "longest": f"{max(late):.2f} s", "kills": f"{len(late)}"}
+    name = f"worker killed -> its run goes on, a worker beside another, lease {lease:g} s, p99"
+    yield Figure(name, percentile(late, 99), "s", most=lease + OVER, beside=parts)
 
 
 def _hold_runs(ann: User, runs: int) -> None:
@@ -103,13 +100,3 @@ def _hold_runs(ann: User, runs: int) -> None:
     ids = {start_agent("holder", ann) for _ in range(runs)}
     while ids:
         ids.discard(int(wait_for_word(HELD)))
-
-
-def _kill_worker(scratch: Scratch, doomed: Service, runs: int, *, replaced: bool = False) -> list[float]:
-    """Kill a worker with its processes; return after how many seconds each run went on."""
-    doomed.kill()
-    killed = time.monotonic_ns()
-    scratch.services.remove(doomed)
-    if replaced:
-        scratch.start_worker(runs)
-    return [(int(wait_for_word(RESUMED).split()[1]) - killed) / 1e9 for _ in range(runs)]

@@ -1,8 +1,7 @@
 """Measures external agents: API calls per second, and the delay until they learn a gate's outcome.
 
 One web process with its PostgreSQL and Redis, and the program on the same machine; the one that waits is a process of
-its own. DBOS does the same in the same run, but without HTTP in between: waiting workflows begun in its own process,
-and a message to another process.
+its own.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from benchmarks.clients import Clients, Program
 from benchmarks.driving import approve_gate, make_ann, team_of
 from benchmarks.figures import Figure
 from benchmarks.measuring import percentile
-from benchmarks.peers.environment import has_peers, measure_peer
 from benchmarks.scratch import Scratch
 from benchmarks.workload import Workload
 from tests.factories.people import bob
@@ -46,12 +44,8 @@ def measure_outside(scratch: Scratch, gates: int) -> Iterator[Figure]:
         for _ in range(min(WARM, gates)):  # connections, plans and statements
             post("gates", CARD)
         scratch.analyze()
-        yield from _open_gates(scratch, post, gates)
+        yield from _open_gates(post, gates)
         yield from _save_checkpoints(post, gates * 9 // 4)
-        peer = {}
-        if has_peers():
-            words = measure_peer(scratch, "dbos_workflows", "words", gates * 3 // 20)["words"]
-            peer = {"DBOS": f"{percentile(words, 50):.1f} ms between processes"}
         for way, stream, most in (("long poll", False, 10), ("stream", True, 12)):
             waits = []
             with Clients(Program, base, sent) as program:
@@ -62,20 +56,15 @@ def measure_outside(scratch: Scratch, gates: int) -> Iterator[Figure]:
                     at = time.monotonic_ns()
                     waits.append((program.ask("outcome") - at) / 1e6)
             p50 = percentile(waits[FIRST:], 50)
-            yield Figure(f"outcome -> waiting client by {way}, p50", p50, "ms", most=most, beside=peer)
+            yield Figure(f"outcome -> waiting client by {way}, p50", p50, "ms", most=most)
 
 
-def _open_gates(scratch: Scratch, post: Callable[..., Any], gates: int) -> Iterator[Figure]:
+def _open_gates(post: Callable[..., Any], gates: int) -> Iterator[Figure]:
     """Open gates, each with a run, its checkpoint, its plan and its card."""
-    for at_once, count in ((1, gates // 2), (AT_ONCE, gates)):
-        waits, took = _repeat(lambda _: post("gates", CARD), count, at_once)
-        peer = measure_peer(scratch, "dbos_workflows", "starts", count, at_once) if has_peers() else None
-        if at_once == 1:
-            beside = {"DBOS in process": f"{percentile(peer['starts'], 50):.1f} ms"} if peer else {}
-            yield Figure("gates opened one at a time, p50", percentile(waits, 50), "ms", most=10, beside=beside)
-        else:
-            beside = {"DBOS in process": f"{count / peer['seconds']:.0f}/s"} if peer else {}
-            yield Figure(f"gates opened {AT_ONCE} at a time", count / took, "/s", least=150, beside=beside)
+    waits, _ = _repeat(lambda _: post("gates", CARD), gates // 2, 1)
+    yield Figure("gates opened one at a time, p50", percentile(waits, 50), "ms", most=10)
+    _, took = _repeat(lambda _: post("gates", CARD), gates, AT_ONCE)
+    yield Figure(f"gates opened {AT_ONCE} at a time", gates / took, "/s", least=150)
     body, calls = {"gates": [CARD] * BATCH}, max(1, gates // 20)
     post("gates/batches", body)
     _, took = _repeat(lambda _: post("gates/batches", body), calls, 1)

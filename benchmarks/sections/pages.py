@@ -22,8 +22,8 @@ from benchmarks.scratch import Scratch
 from tests.harness.services import Service
 from tests.harness.signed_in_clients import form_of, session_of
 
-REAL, DECIDED = 40, 120  # gates for the pages, and further ones, half of which are approved and half edited
-WARM, ASKED = 5, 100  # requests of each page
+REAL, DECIDED = 35, 120  # gates for the pages, and further ones, half of which are approved and half edited
+WARM, ASKED = 5, 105  # requests of each page
 EVENTS = 5  # for each run
 EDIT = {"verdict.refund": "edit", "args.refund/amount": "1.00", "verdict.reply": "approve"}
 
@@ -31,45 +31,46 @@ EDIT = {"verdict.refund": "edit", "args.refund/amount": "1.00", "verdict.reply":
 def measure_pages(scratch: Scratch, runs: int) -> Iterator[Figure]:
     """Measure pages among so many runs, a tenth of which wait at gates, and decisions."""
     ann = make_ann()
-    real = bring_refunds_to_gates(scratch, ann, REAL + DECIDED)
+    shown, asked = min(REAL, runs // 50), min(ASKED, runs // 20)
+    real = bring_refunds_to_gates(scratch, ann, shown + min(DECIDED, runs // 20))
     teams = [team_of(ann).pk, *(make_team().pk for _ in range(TEAMS - 1))]
     fill_runs(scratch, runs=runs, gates=runs // 10, model=real[0][1], teams=teams)
     fill_events(scratch, runs * EVENTS)
     web, base = scratch.start_web()
     pages = {
-        "inbox, half of all gates are mine": (["/"], 20.0),
-        "gate": ([f"/gates/{gate}/" for _, gate in real[:REAL]], 27.5),
-        "run": ([f"/runs/{run}/" for run, _ in real[:REAL]], 20.0),
-        "audit": (["/audit/"], None),
+        "inbox, half of all gates are mine": (["/"] * asked, 20.0),
+        "gate": ([f"/gates/{gate}/" for _, gate in real[:shown]] * 3, 27.5),
+        "run": ([f"/runs/{run}/" for run, _ in real[:shown]] * 3, 20.0),
+        "audit": (["/audit/"] * asked, None),
     }
-    with _browse(ann, base) as browser:
+    with sign_in(ann, base) as browser:
         for name, (addresses, most) in pages.items():
-            yield _read_pages(name, browser, web, addresses, most)
-        gates = [gate for _, gate in real[REAL:]]
+            yield _read_pages(f"{name}: processor time", browser, web, addresses, most)
+        gates = [gate for _, gate in real[shown:]]
         yield _decide_gates("an approval's POST, p95", browser, gates[::2], "approve", {})
         yield _decide_gates("an edit's POST, p95", browser, gates[1::2], "each", EDIT)
 
 
-def _browse(person: User, base: str) -> httpx.Client:
+def sign_in(person: User, base: str) -> httpx.Client:
     """Return a client that sends what a browser with scripts does."""
     cookies = {"sessionid": session_of(person), "hp-zone": "UTC", "csrftoken": "c" * 32}
     headers = {"accept": "text/html", "x-csrftoken": "c" * 32, "origin": base, "referer": base}
     return httpx.Client(base_url=base, cookies=cookies, headers=headers, timeout=60)
 
 
-def _read_pages(name: str, browser: httpx.Client, web: Service, addresses: Sequence[str], most: float | None) -> Figure:
+def _read_pages(name: str, browser: httpx.Client, web: Service, addresses: list[str], most: float | None) -> Figure:
     times, spent = [], 0.0
-    for number in range(WARM + ASKED):
+    for number, address in enumerate(addresses):
         if number == WARM:
             spent = processor_seconds(web.pid)
         sent = time.perf_counter()
-        answer = browser.get(addresses[number % len(addresses)])
+        answer = browser.get(address)
         times.append((time.perf_counter() - sent) * 1000)
         answer.raise_for_status()
-    spent = (processor_seconds(web.pid) - spent) * 1000 / ASKED  # to a tenth: the kernel counts hundredths of a second
+    spent = (processor_seconds(web.pid) - spent) * 1000 / (len(times) - WARM)
     p50, p95 = percentile(times[WARM:], 50), percentile(times[WARM:], 95)
     parts = {"p50": f"{p50:.1f} ms", "p95": f"{p95:.1f} ms", "page": f"{len(answer.content) / 1000:.0f} kB"}
-    return Figure(f"{name}: processor time", spent, "ms", most=most, beside=parts)
+    return Figure(name, spent, "ms", most=most, beside=parts)
 
 
 def _decide_gates(

@@ -42,8 +42,7 @@ def measure_rewinds(scratch: Scratch, agents: int) -> Iterator[Figure]:
         before = {"a restart from the checkpoint before": f"{counts[f'{what} since'] / counts[what]:.0%}"}
         name = f"{what} that run again after an edit, of all on the path"
         yield Figure(name, counts[f"{what} again"] / counts[what] * 100, "%", beside=before)
-    longest = {"longest": f"{max(times):.1f} ms", "edits": f"{agents}"}
-    yield Figure("an edit of a run's input, p50", percentile(times, 50), "ms", beside=longest)
+    yield Figure("an edit of a run's input, p50", percentile(times, 50), "ms", beside={"edits": f"{agents}"})
 
 
 def _edit_input(folder: Path, number: int, size: int, ann: User, counts: Counter[str]) -> float:
@@ -58,7 +57,7 @@ def _edit_input(folder: Path, number: int, size: int, ann: User, counts: Counter
     steps = registry.named(agent.name).spec.steps
     readers = {name: [at for at, step in enumerate(steps) if name in step.reads] for name in INPUTS}
     edited = random.Random(number).choice([name for name, at in readers.items() if at] or ["x0"])
-    run = advance_to_rest(make_run(agent.name, team=team_of(ann), **dict.fromkeys(INPUTS, 1)), turns=TURNS)
+    run = advance_to_rest(make_run(agent.name, team=team_of(ann), x0=1, x1=1, x2=1), turns=TURNS)
     end, began = run.seq, time.perf_counter()
     rewind.edit(run, at=1, patch=[{"op": "replace", "path": f"/{edited}", "value": 7}], by=ann)
     took = (time.perf_counter() - began) * 1e3

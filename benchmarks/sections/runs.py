@@ -18,23 +18,20 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from agents.definition.registry import named
-from benchmarks import crowd
+from approvals.models import Gate
 from benchmarks.agents import hop
-from benchmarks.driving import approve_gate, completed_runs, make_ann, make_team, relay_runs, start_agent, wait_for_gate
+from benchmarks.driving import approve_gate, completed_runs, make_ann, relay_runs, start_agent, wait_for_gates
 from benchmarks.figures import Figure
 from benchmarks.measuring import percentile, processor_seconds, record_commits, resident_megabytes, wait_for_word
 from benchmarks.peers.environment import has_peers, measure_peer
 from benchmarks.scratch import Scratch
-from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
-from tests.harness.services import Service
 from tests.harness.signed_in_clients import session_of
 from tests.harness.waiting import until
 
 FIRST_LINE = "decision committed -> next step's first line"
 WARM, BATCH = 30, 50
 IN_HAND, PROCESSES, LOOK = 40, 2, 0.02  # runs, processes, seconds between two looks for gates and ends
-STORED, FULL = 1_000_000, 1_000  # stored runs, beside a section of full size
 ASKED = "SELECT id FROM approvals_gate WHERE run_id = ANY($1) AND status = 'open' ORDER BY id"
 ENDED = "SELECT id FROM checkpoints_run WHERE id = ANY($1) AND status = 'completed'"
 
@@ -71,23 +68,22 @@ def _decide_relays(ann: User, rounds: int) -> tuple[list[float], list[float]]:
         sent = time.monotonic_ns()
         hop.apply_async(args=(number,), queue=queue)
         bare.append((int(wait_for_word(f"hop-{number}")) - sent) / 1e6)
-        gate = wait_for_gate(start_agent("relay", ann))
+        [(run, gate)] = wait_for_gates([start_agent("relay", ann)]).items()
         with record_commits() as commits:
-            approve_gate(gate.pk, ann)
-        decided.append((int(wait_for_word(f"first-line-{gate.run_id}")) - commits[-1]) / 1e6)
+            approve_gate(gate, ann)
+        decided.append((int(wait_for_word(f"first-line-{run}")) - commits[-1]) / 1e6)
     return bare, decided
 
 
 def _hear_gates(ann: User, base: str, rounds: int) -> list[float]:
     """Return the milliseconds from when a relay reached its gate, as its card says, to the fact at a socket."""
-    cookie, waits = f"{settings.SESSION_COOKIE_NAME}={session_of(ann)}", []
-    url = base.replace("http", "ws", 1) + "/ws/"
-    with connect(url, origin=Origin(base), additional_headers={"Cookie": cookie}) as socket:
+    headers, waits = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session_of(ann)}"}, []
+    with connect(f"{base.replace('http', 'ws', 1)}/ws/", origin=Origin(base), additional_headers=headers) as socket:
         for _ in range(rounds):
             run = start_agent("relay", ann)
             while json.loads(socket.recv(timeout=30))["kind"] != "gate.opened":
                 pass
-            arrived, gate = time.monotonic_ns(), wait_for_gate(run)
+            arrived, gate = time.monotonic_ns(), Gate.objects.get(run=run)
             waits.append((arrived - int(json.loads(bytes(gate.card))["summary"])) / 1e6)
             approve_gate(gate.pk, ann)
             until(partial(completed_runs, [run]))
@@ -99,37 +95,19 @@ def measure_whole_runs(scratch: Scratch, runs: int) -> Iterator[Figure]:
     worker, ann = scratch.start_worker(), make_ann()
     _run_errands(ann, runs // 16)
     scratch.analyze()
-    alone, parts = _measure_errands(scratch, worker, ann, runs)
-    peers = {}
-    if has_peers():
-        whole = measure_peer(scratch, "dbos_workflows", "whole", runs, IN_HAND, PROCESSES)
-        peers = {"DBOS": runs / whole["seconds"]}
-    beside = {name: f"{rate:.0f}/s" for name, rate in peers.items()}
-    yield Figure(f"whole runs, {IN_HAND} in hand", alone, "/s", least=100, beside=beside)
-    for name, rate in peers.items():
-        yield Figure(f"whole runs over {name}'s", alone / rate, least=1)
-    for name, spent in parts.items():
-        yield Figure(f"processor time of a whole run: {name}", spent, "ms")
-    model, stored = wait_for_gate(start_agent("relay", ann)).pk, STORED * runs // FULL
-    more = stored - Run.objects.count()
-    teams = [make_team().pk for _ in range(crowd.TEAMS)]
-    crowd.fill_runs(scratch, runs=more, gates=more // 10, model=model, teams=teams)
-    _run_errands(ann, runs // 16)
-    rate, _ = _measure_errands(scratch, worker, ann, runs // 2)
-    yield Figure(f"whole runs among {stored:,} stored ones", rate, "/s")
-
-
-def _measure_errands(scratch: Scratch, worker: Service, ann: User, runs: int) -> tuple[float, dict[str, float]]:
-    """Return the rate of so many runs, and the processor's milliseconds of each, by part."""
     assert scratch.postgres.process is not None
     pids = {"worker": worker.pid, "PostgreSQL": scratch.postgres.process.pid}
-    before = {name: processor_seconds(pid) for name, pid in pids.items()}
-    own, began = time.process_time(), time.monotonic()
+    before, began = {name: processor_seconds(pid) for name, pid in pids.items()}, time.monotonic()
     _run_errands(ann, runs)
-    took = time.monotonic() - began
-    spent = {name: processor_seconds(pid) - before[name] for name, pid in pids.items()}
-    spent["start and decide"] = time.process_time() - own
-    return runs / took, {name: seconds * 1000 / runs for name, seconds in spent.items()}
+    rate = runs / (time.monotonic() - began)
+    spent = {name: (processor_seconds(pid) - before[name]) * 1000 / runs for name, pid in pids.items()}
+    yield Figure(f"whole runs, {IN_HAND} in hand", rate, "/s", least=100)
+    if has_peers():
+        seconds = measure_peer(scratch, "dbos_workflows", "whole", runs, IN_HAND, PROCESSES)["seconds"]
+        parts = {"ours": f"{rate:.0f}/s", "DBOS": f"{runs / seconds:.0f}/s"}
+        yield Figure("whole runs over DBOS's", rate * seconds / runs, least=1, beside=parts)
+    for name, milliseconds in spent.items():
+        yield Figure(f"processor time of a whole run: {name}", milliseconds, "ms")
 
 
 def _run_errands(ann: User, runs: int) -> None:

@@ -59,14 +59,13 @@ def measure_sockets(scratch: Scratch, sockets: int) -> Iterator[Figure]:
             read = pages.ask("fetch", f"{status}?seen=1", number, VIEWERS)
             fragments += [(at - sent) / 1e6 for at in read if number > 1001]  # the first opens connections
         yield _delay_of(f"committed -> fragment for {VIEWERS} viewers", fragments, 500)
-        refused = pages.ask("refusals")
         web.kill()
         for number in range(2001, 2041):
             _record_event(run, gate, number)
         scratch.start_web(port=int(base.rpartition(":")[2]))
         back = time.monotonic_ns()
         seconds = max((at - back) / 1e9 for at in pages.ask("hear", 2040, 60.0))
-        missed = pages.ask("lost", 2001, 2040) + pages.ask("refusals") - refused
+        missed = pages.ask("missed", 2001, 2040) - refused
     yield Figure("after the process was killed: all back and caught up", seconds, "s", most=15)
     yield Figure("handshakes refused and facts lost meanwhile", missed, most=0)
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 
 import psycopg
 from django.contrib.auth.models import Group
-from django.db import connection
 
 from benchmarks.figures import Figure
 from benchmarks.measuring import percentile
@@ -24,6 +23,7 @@ from benchmarks.scratch import Scratch
 from benchmarks.workload import Workload
 from checkpoints import store
 from checkpoints.actors import SYSTEM, of_agent
+from checkpoints.postgresql.sql import run_sql
 from checkpoints.runs import plans
 from checkpoints.runs.plans import PlanSpec, StepSpec
 from checkpoints.store import Header, claims
@@ -38,7 +38,6 @@ Result = dict[str, float]
 
 
 def measure_store(scratch: Scratch, steps: int) -> Iterator[Figure]:
-    """Save and load a conversation of so many steps."""
     work, floors, ours, rounds = Workload(steps), list[float](), list[Result](), ROUNDS if steps >= FULL else 1
     peers: dict[str, list[Result]] = {"delta": [], "saver": []} if has_peers() else {}
     _save_and_load(Workload(min(steps, 100)))  # statements prepared, caches warm
@@ -111,6 +110,4 @@ def _save_and_load(work: Workload) -> Result:
 
 def _stored_bytes() -> int:
     """Return the bytes of the store's tables with their indexes and TOAST."""
-    with connection.cursor() as cursor:
-        cursor.execute(SIZE)
-        return int(cursor.fetchone()[0])
+    return int(run_sql(SIZE, [])[0][0])

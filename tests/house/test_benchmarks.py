@@ -75,9 +75,8 @@ def test_two_states_stand_beside_each_other_and_what_is_worse_says_so(
 
 
 def test_a_figure_that_was_nothing_and_is_something_is_worse() -> None:
-    assert compare.compare_tables(printed(lost=0), printed(lost=3)).splitlines()[-1].split() == (
-        "| store: facts lost | 0 | 3 | inf | worse |".split()
-    )
+    last = compare.compare_tables(printed(lost=0), printed(lost=3)).splitlines()[-1]
+    assert re.split(r" *\| *", last)[1:-1] == ["store: facts lost", "0", "3", "inf", "worse"]
 
 
 def test_an_unknown_section_is_refused_with_the_names_of_all() -> None:
