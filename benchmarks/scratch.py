@@ -29,7 +29,7 @@ class Scratch(Session):
         self.services: list[Service] = []
         own = {"DJANGO_SETTINGS_MODULE": "config.settings", "HOLDPOINT_AGENTS": agents, "HOLDPOINT_LOG_FORMAT": "json"}
         own |= {"SANDBOX_URL": f"http://127.0.0.1:{free_port()}", "MALLOC_ARENA_MAX": "2"}  # as in the image
-        os.environ |= self.environment | own | settings
+        os.environ |= self.environment | own | dict(settings)
 
     def __enter__(self) -> Scratch:
         if os.geteuid() == 0:
