@@ -10,14 +10,14 @@ HEAD = ["mark", "measured", "beside it", "aim", ""]
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure; `beside` is a floor, a peer or the parts of a ratio, measured in the same run."""
+    """One figure; `parts` are a floor, a peer or the parts of a ratio, measured in the same run."""
 
     name: str
     measured: float
     unit: str = ""
     most: float | None = None
     least: float | None = None
-    beside: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self, section: str) -> list[str]:
         """Return the figure as a row under HEAD."""
@@ -26,8 +26,8 @@ class Figure:
             if bound is not None:
                 within = self.measured <= bound if sign == "<=" else self.measured >= bound
                 aim, verdict = f"{sign} {digits(bound)}", "holds" if within else "MISSED"
-        beside = ", ".join(f"{name} {value}" for name, value in self.beside.items())
-        return [f"{section}: {self.name}", f"{digits(self.measured)} {self.unit}".strip(), beside, aim, verdict]
+        parts = ", ".join(f"{name} {value}" for name, value in self.parts.items())
+        return [f"{section}: {self.name}", f"{digits(self.measured)} {self.unit}".strip(), parts, aim, verdict]
 
 
 def digits(figure: float) -> str:

@@ -58,7 +58,7 @@ def measure_weight(scratch: Scratch, gates: int) -> Iterator[Figure]:
                 weight = _load_page(_open_page(browser, base, session, width), base + address)
                 weights[name] = max(weight, weights.get(name, 0.0))
     parts = {name: f"{weight:.1f} kB" for name, weight in weights.items()}
-    yield Figure("heaviest first load", max(weights.values()), "kB", most=100, beside=parts)
+    yield Figure("heaviest first load", max(weights.values()), "kB", most=100, parts=parts)
 
 
 def _load_page(page: Page, url: str) -> float:
@@ -77,14 +77,14 @@ def measure_clearing(scratch: Scratch, count: int) -> Iterator[Figure]:
     ann = make_ann()
     _, base = scratch.start_web()
     many, gates = _make_gates(ann, count * 2, ("low",)), _make_gates(ann, count, ("low", "medium", "high", "critical"))
-    yield Figure("bulk decision", _decide_together(ann, base, many), "s", most=2, beside={"gates": str(len(many))})
+    yield Figure("bulk decision", _decide_together(ann, base, many), "s", most=2, parts={"gates": str(len(many))})
     session = session_of(ann)
     with _open_browser() as browser:
         took, slowest = _clear_gates(_open_page(browser, base, session, 1440), base, count)
     decided = Decision.objects.filter(gate__in=many + gates).values_list("gate", flat=True)
     assert sorted(decided) == sorted(many + gates), "a gate has no decision, or two"
     parts = {"gates": str(count), "slowest": f"{slowest * 1000:.0f} ms"}
-    yield Figure("cleared with the keyboard", count / took, "gates a second", least=3, beside=parts)
+    yield Figure("cleared with the keyboard", count / took, "gates a second", least=3, parts=parts)
 
 
 def _make_gates(ann: User, count: int, risks: Sequence[str]) -> list[int]:

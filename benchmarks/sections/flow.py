@@ -75,7 +75,7 @@ def _measure_timers(scratch: Scratch, ann: User, count: int) -> Iterator[Figure]
     for what, late, most in (("queued", queued, 1.2), ("the step's first line", resumed, None)):
         parts = {"p50": f"{percentile(late, 50):.2f} s", "longest": f"{max(late):.2f} s"}
         name = f"{count:,} timers due within {seconds:.0f} s: lateness until {what}, p99"
-        yield Figure(name, percentile(late, 99), "s", most=most, beside=parts)
+        yield Figure(name, percentile(late, 99), "s", most=most, parts=parts)
 
 
 def _measure_kills(scratch: Scratch, ann: User, kills: int, runs: int) -> Iterator[Figure]:
@@ -91,7 +91,7 @@ def _measure_kills(scratch: Scratch, ann: User, kills: int, runs: int) -> Iterat
         doomed = other
     parts = {"p50": f"{percentile(late, 50):.2f} s", "longest": f"{max(late):.2f} s", "kills": f"{len(late)}"}
     name = f"worker killed -> its run goes on, a worker beside another, lease {lease:g} s, p99"
-    yield Figure(name, percentile(late, 99), "s", most=lease + OVER, beside=parts)
+    yield Figure(name, percentile(late, 99), "s", most=lease + OVER, parts=parts)
 
 
 def _hold_runs(ann: User, runs: int) -> None:

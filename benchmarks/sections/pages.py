@@ -70,7 +70,7 @@ def _read_pages(name: str, browser: httpx.Client, web: Service, addresses: list[
     spent = (processor_seconds(web.pid) - spent) * 1000 / (len(times) - WARM)
     p50, p95 = percentile(times[WARM:], 50), percentile(times[WARM:], 95)
     parts = {"p50": f"{p50:.1f} ms", "p95": f"{p95:.1f} ms", "page": f"{len(answer.content) / 1000:.0f} kB"}
-    return Figure(name, spent, "ms", most=most, beside=parts)
+    return Figure(name, spent, "ms", most=most, parts=parts)
 
 
 def _decide_gates(
@@ -89,4 +89,4 @@ def _decide_gates(
         times.append((time.perf_counter() - sent) * 1000)
         assert answer.status_code == 303, answer.status_code
     p50, p95 = percentile(times[WARM:], 50), percentile(times[WARM:], 95)
-    return Figure(name, p95, "ms", most=40, beside={"p50": f"{p50:.1f} ms", "longest": f"{max(times[WARM:]):.1f} ms"})
+    return Figure(name, p95, "ms", most=40, parts={"p50": f"{p50:.1f} ms", "longest": f"{max(times[WARM:]):.1f} ms"})

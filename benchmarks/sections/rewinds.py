@@ -41,8 +41,8 @@ def measure_rewinds(scratch: Scratch, agents: int) -> Iterator[Figure]:
     for what in ("steps", "effects"):
         before = {"a restart from the checkpoint before": f"{counts[f'{what} since'] / counts[what]:.0%}"}
         name = f"{what} that run again after an edit, of all on the path"
-        yield Figure(name, counts[f"{what} again"] / counts[what] * 100, "%", beside=before)
-    yield Figure("an edit of a run's input, p50", percentile(times, 50), "ms", beside={"edits": f"{agents}"})
+        yield Figure(name, counts[f"{what} again"] / counts[what] * 100, "%", parts=before)
+    yield Figure("an edit of a run's input, p50", percentile(times, 50), "ms", parts={"edits": f"{agents}"})
 
 
 def _edit_input(folder: Path, number: int, size: int, ann: User, counts: Counter[str]) -> float:

@@ -49,14 +49,14 @@ def measure_latency(scratch: Scratch, rounds: int) -> Iterator[Figure]:
     yield Figure(f"{FIRST_LINE}, p50", p50, "ms")
     yield Figure(f"{FIRST_LINE}, p95", p95, "ms")
     parts = {"ours": f"{p50:.2f} ms", "bare": f"{hop_p50:.2f} ms"}
-    yield Figure(f"{FIRST_LINE}, p50 over a bare message", p50 / hop_p50, most=2.6, beside=parts)
+    yield Figure(f"{FIRST_LINE}, p50 over a bare message", p50 / hop_p50, most=2.6, parts=parts)
     if has_peers():
         words = measure_peer(scratch, "dbos_workflows", "words", warm + rounds)["words"][warm:]
         for percent, ours, most in ((50, p50, 1.0), (95, p95, None)):
             theirs = percentile(words, percent)
             parts = {"ours": f"{ours:.2f} ms", "DBOS": f"{theirs:.2f} ms"}
             name = f"{FIRST_LINE}, p{percent} over DBOS's message"
-            yield Figure(name, ours / theirs, most=most, beside=parts)
+            yield Figure(name, ours / theirs, most=most, parts=parts)
     facts = _hear_gates(ann, base, warm + rounds // 3)[warm:]
     yield Figure("gate reached -> the fact at an open socket, p50", percentile(facts, 50), "ms", most=50)
 
@@ -105,7 +105,7 @@ def measure_whole_runs(scratch: Scratch, runs: int) -> Iterator[Figure]:
     if has_peers():
         seconds = measure_peer(scratch, "dbos_workflows", "whole", runs, IN_HAND, PROCESSES)["seconds"]
         parts = {"ours": f"{rate:.0f}/s", "DBOS": f"{runs / seconds:.0f}/s"}
-        yield Figure("whole runs over DBOS's", rate * seconds / runs, least=1, beside=parts)
+        yield Figure("whole runs over DBOS's", rate * seconds / runs, least=1, parts=parts)
     for name, milliseconds in spent.items():
         yield Figure(f"processor time of a whole run: {name}", milliseconds, "ms")
 
@@ -135,4 +135,4 @@ def measure_memory(scratch: Scratch, runs: int) -> Iterator[Figure]:
         relay_runs(ann, BATCH)
     for name, service in services.items():
         parts = {"before": f"{before[name]:.1f} MB"}
-        yield Figure(f"{name}, after {runs:,} runs", resident_megabytes(service.pid), "MB", beside=parts)
+        yield Figure(f"{name}, after {runs:,} runs", resident_megabytes(service.pid), "MB", parts=parts)

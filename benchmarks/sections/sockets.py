@@ -46,7 +46,7 @@ def measure_sockets(scratch: Scratch, sockets: int) -> Iterator[Figure]:
         refused = pages.ask("open")
         weight = (resident_megabytes(web.pid) - before) * 1000 / sockets
         parts = {"open": f"{sockets:,}", "refused": f"{refused}"}
-        yield Figure("memory of a socket", weight, "kB", most=120, beside=parts)
+        yield Figure("memory of a socket", weight, "kB", most=120, parts=parts)
         facts = []
         for number in range(1, EVENTS + 1):
             sent = _record_event(run, gate, number)
@@ -79,4 +79,4 @@ def _record_event(run: Run, gate: int, number: int) -> int:
 
 def _delay_of(name: str, waits: Sequence[float], most: float) -> Figure:
     parts = {"p50": f"{percentile(waits, 50):.0f} ms"}
-    return Figure(f"{name}, p99", percentile(waits, 99), "ms", most=most, beside=parts)
+    return Figure(f"{name}, p99", percentile(waits, 99), "ms", most=most, parts=parts)

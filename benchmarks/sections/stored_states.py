@@ -49,7 +49,7 @@ def measure_store(scratch: Scratch, steps: int) -> Iterator[Figure]:
             results.append(measure_peer(scratch, "langgraph_stores", kind, steps))
     mine, floor = _medians(ours), statistics.median(floors)
     parts = {"save": f"{mine['save_ms']:.3f} ms", "commit": f"{floor:.3f} ms"}
-    yield Figure("save p50 over a bare one-row commit", mine["save_ms"] / floor, most=1.5, beside=parts)
+    yield Figure("save p50 over a bare one-row commit", mine["save_ms"] / floor, most=1.5, parts=parts)
     yield Figure("last tenth's p50 over the first's", mine["last"] / mine["first"], most=1.2)
     megabytes = mine["bytes"] / 1e6 / steps * 1000
     yield Figure("for 1,000 steps, events included", megabytes, "MB", most=2.5)
@@ -59,11 +59,11 @@ def measure_store(scratch: Scratch, steps: int) -> Iterator[Figure]:
     delta, saver = _medians(peers["delta"]), _medians(peers["saver"])
     for name, peer, least in (("DeltaChannel", delta, 3), ("PostgresSaver", saver, 25)):
         parts = {"ours": f"{mine['rate']:.0f}/s", name: f"{peer['rate']:.0f}/s"}
-        yield Figure(f"saves a second over {name}'s", mine["rate"] / peer["rate"], least=least, beside=parts)
+        yield Figure(f"saves a second over {name}'s", mine["rate"] / peer["rate"], least=least, parts=parts)
     loads = {"ours": mine["load_ms"], "DeltaChannel": delta["load_ms"], "PostgresSaver": saver["load_ms"]}
     parts = {name: f"{took:.2f} ms" for name, took in loads.items()}
     ratio = mine["load_ms"] / min(delta["load_ms"], saver["load_ms"])
-    yield Figure("load of the latest over the faster peer's", ratio, most=0.6, beside=parts)
+    yield Figure("load of the latest over the faster peer's", ratio, most=0.6, parts=parts)
 
 
 def _medians(results: list[Result]) -> Result:

@@ -30,7 +30,7 @@ def test_the_page_has_a_row_of_each_section_and_of_no_other() -> None:
 @pytest.mark.parametrize(
     ("figure", "cells"),
     [
-        (Figure("save", 1.889, most=1.5, beside={"commit": "0.2 ms"}), ["1.89", "commit 0.2 ms", "<= 1.5", "MISSED"]),
+        (Figure("save", 1.889, most=1.5, parts={"commit": "0.2 ms"}), ["1.89", "commit 0.2 ms", "<= 1.5", "MISSED"]),
         (Figure("save", 1.5, "ms", most=1.5), ["1.5 ms", "", "<= 1.5", "holds"]),
         (Figure("rate", 1234.5, "/s", least=100), ["1,234 /s", "", ">= 100", "holds"]),
         (Figure("rate", 99.4, "/s", least=100), ["99.4 /s", "", ">= 100", "MISSED"]),
@@ -44,7 +44,7 @@ def test_a_figure_is_judged_by_its_aim(figure: Figure, cells: list[str]) -> None
 def printed(**measured: float) -> str:
     """Return what `make bench` prints of these figures."""
     shapes = {
-        "load": Figure("load, p50", 0, "ms", beside={"peer": "4.2 ms"}),
+        "load": Figure("load, p50", 0, "ms", parts={"peer": "4.2 ms"}),
         "rate": Figure("saves", 0, "/s"),
         "cleared": Figure("cleared", 0, "gates a second", least=3),
         "lost": Figure("facts lost", 0, most=0),
@@ -54,7 +54,7 @@ def printed(**measured: float) -> str:
     return f"\n== store\n\n{format_table([HEAD, *rows])}\n\nall of it: 0.1 min\n"
 
 
-def test_two_states_stand_beside_each_other_and_what_is_worse_says_so(
+def test_two_states_are_paired_by_name_and_what_is_worse_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = tmp_path / "old.txt", tmp_path / "new.txt"
