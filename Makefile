@@ -62,6 +62,10 @@ generated: ## write docs/settings.md and .env.example from the code that declare
 types: node ## write the TypeScript client's types from the API's description
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node types
 
+generated: ## write what docs have from the code that declares it
+	@$(INSTALL) requirements-dev.txt
+	@$(PY) -m docs.events
+
 pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin
 	@$(INSTALL) requirements-dev.txt
 	@$(PIN) $(ARGS) requirements.in -o requirements.txt

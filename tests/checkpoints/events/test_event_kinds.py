@@ -1,4 +1,4 @@
-"""Every kind of event is explained, and nothing is explained that nothing writes."""
+"""Every kind of event is declared, none that nothing writes, and the page has them as they are declared."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from agents.models import Effect
 from approvals.audit.event_words import WORDS
 from approvals.errors import DecisionRefused
 from approvals.gates import closing
+from checkpoints.events.kinds import KINDS
 from checkpoints.models import Event, Run
 from checkpoints.values.canonical_json import decode
+from docs import events
 from tests.factories import ann, bob, decide, edit_amount, eve, make_gate, make_policy, make_team
 
 ROOT = Path(__file__).parents[3]
-DOCUMENT = ROOT / "docs" / "events.md"
 WRITERS = ("record", "_record", "entry", "say", "_say", "Entry")
 FAMILIES = (
     "checkpoint run step gate decision effect policy hold plan seal worker retention audit text team token user secret "
@@ -32,20 +33,16 @@ ENDINGS = {
 }
 
 
-def documented() -> dict[str, set[str]]:
-    """Kind -> the keys of its data."""
-    rows = re.findall(r"^\| `([a-z_.]+)` \|([^|]*)\|([^|]*)\|([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE)
-    return {kind: set(re.findall(r"`(\w+)`", data)) for kind, _, _, data in rows}
+def modules() -> Iterator[ast.AST]:
+    for app in ("checkpoints", "approvals", "agents", "config"):
+        for file in (ROOT / app).rglob("*.py"):
+            if "migrations" not in file.parts:
+                yield ast.parse(file.read_text())
 
 
 def written() -> set[str]:
     """The kinds that the code writes: by the first argument of a writer, or in SQL."""
-    found: set[str] = set()
-    for app in ("checkpoints", "approvals", "agents", "config"):
-        for file in (ROOT / app).rglob("*.py"):
-            if "migrations" not in file.parts:
-                found |= set(kinds_in(ast.parse(file.read_text())))
-    return found
+    return {kind for tree in modules() for kind in kinds_in(tree)}
 
 
 def kinds_in(tree: ast.AST) -> Iterator[str]:
@@ -71,21 +68,43 @@ def kinds_of(argument: ast.expr) -> Iterator[str]:
         yield from (start + end for end in ENDINGS.get(start, ()))
 
 
+def keys_in(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The kind of each event whose data are spelt out where it is written, with each of their keys."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and name_of(node.func) in WRITERS:
+            given = [*node.args, *(named.value for named in node.keywords)]
+            data = [argument for argument in given if isinstance(argument, ast.Dict)]
+            keys = [key.value for dictionary in data for key in dictionary.keys if isinstance(key, ast.Constant)]
+            yield from ((kind, str(key)) for kind in kinds_in(node) for key in keys)
+
+
 def name_of(function: ast.expr) -> str:
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
-def test_every_kind_that_the_code_writes_is_explained_and_no_other() -> None:
+def test_every_kind_that_the_code_writes_is_declared_and_no_other() -> None:
     assert len(written()) > 20
-    assert written() == set(documented())
+    assert written() == set(KINDS)
+
+
+def test_no_key_is_written_that_is_not_declared() -> None:
+    keys = {pair for tree in modules() for pair in keys_in(tree)}
+    assert len(keys) > 20
+    assert {(kind, key) for kind, key in keys if key not in KINDS[kind].keys} == set()
+
+
+def test_the_page_is_as_it_would_be_generated() -> None:
+    page = events.PAGE.read_text()
+    assert page == events.page_with_table(page), "run `make generated`"
+    assert page.count(events.MARK) == 1
 
 
 def test_every_kind_reads_as_words_on_a_page() -> None:
     unsaid = {"checkpoint.saved", "gate.decided"}  # not shown, by verdict
-    assert set(documented()) - unsaid == set(WORDS)
+    assert set(KINDS) - unsaid == set(WORDS)
 
 
-def test_the_data_of_a_gates_events_are_those_that_are_explained() -> None:
+def test_the_data_of_a_gates_events_are_those_that_are_declared() -> None:
     team = make_team()
     gate = make_gate(policy=make_policy(team, quorum=2))
     decide(gate, ann(team), "edit", arguments=edit_amount(gate, "80.00"))
@@ -94,17 +113,18 @@ def test_the_data_of_a_gates_events_are_those_that_are_explained() -> None:
     decide(gate, bob(team))
     with contextlib.suppress(DecisionRefused):
         decide(gate, ann(team), seen=bytes(32))
-    explained = documented()
-    events = Event.objects.filter(run_id=gate.run_id)
-    assert {"gate.opened", "gate.edited", "gate.decided", "gate.closed", "decision.refused"} <= {e.kind for e in events}
-    for event in events:
+    recorded = Event.objects.filter(run_id=gate.run_id)
+    assert {"gate.opened", "gate.edited", "gate.decided", "gate.closed", "decision.refused"} <= {
+        e.kind for e in recorded
+    }
+    for event in recorded:
         keys = set(decode(bytes(event.data)))
-        assert keys <= explained[event.kind], event.kind
+        assert keys <= KINDS[event.kind].keys, event.kind
         now_and_then = {
             "dropped", "verdicts", "confirmed", "confirmed_by", "repeats", "replaces", "attempt", "second_look",
-            "on_behalf_of", "denials", "rules", "bulk", "asks",
+            "on_behalf_of", "denials", "rules", "bulk", "asks", "named",
         }  # fmt: skip
-        assert keys == explained[event.kind] - now_and_then or event.kind in (
+        assert keys == KINDS[event.kind].keys - now_and_then or event.kind in (
             "decision.refused",
             "run.started",
         ), event.kind
