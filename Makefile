@@ -65,6 +65,7 @@ types: node ## write the TypeScript client's types from the API's description
 generated: ## write what docs have from the code that declares it
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m docs.events
+	@$(PY) -m docs.reference
 
 pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin
 	@$(INSTALL) requirements-dev.txt

@@ -77,7 +77,7 @@ def test_the_checks_look_at_all_that_is_kept_and_at_nothing_that_an_author_puts_
 
 
 def test_every_command_of_the_readme_and_the_operators_pages_exists() -> None:
-    for document in ("README.md", "docs/agents.md", *OPERATORS_PAGES):
+    for document in ("README.md", "docs/agents.md", "docs/runs.md", "docs/testing.md", *OPERATORS_PAGES):
         text = (ROOT / document).read_text()
         assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets(), document
         assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands()), document

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.testing.documents import block
+from tests.agents.testing.documents import block, blocks
 from tests.config.local.started_stack import CLEARED
 from tests.harness.services import run
 from tests.harness.session import BYTECODE, ROOT
@@ -20,9 +20,9 @@ SHOWN = {
     "my_agent.py": ("README.md", "class Greeter"),
     "test_my_agent.py": ("README.md", "Trial(Greeter"),
     "payouts.py": ("docs/agents.md", "class Payouts"),
-    "test_payouts.py": ("docs/agents.md", "Trial(Payouts"),
-    "test_delivery.py": ("docs/agents.md", "Trial(Delivery"),
-    "test_discount.py": ("docs/agents.md", "Trial(Discount"),
+    "test_payouts.py": ("docs/testing.md", "Trial(Payouts"),
+    "test_delivery.py": ("docs/testing.md", "Trial(Delivery"),
+    "test_discount.py": ("docs/testing.md", "Trial(Discount"),
 }
 WARNS = """
 import warnings
@@ -90,8 +90,9 @@ def test_make_trial_runs_the_tests_that_it_is_given() -> None:
     assert 'pytest_plugins = ["config.local.trials"]' in (ROOT / "conftest.py").read_text()
 
 
-def test_every_piece_of_python_in_the_page_for_authors_can_be_read() -> None:
-    from tests.agents.testing.documents import blocks
-
-    for each in [*blocks("docs/agents.md", "python"), *blocks("README.md", "python")]:
-        compile(each, "the page", "exec")
+@pytest.mark.parametrize("page", ["README.md", "docs/agents.md", "docs/runs.md", "docs/testing.md"])
+def test_every_piece_of_python_in_the_pages_for_authors_can_be_read(page: str) -> None:
+    pieces = blocks(page, "python")
+    assert pieces
+    for each in pieces:
+        compile(each, page, "exec")
