@@ -66,6 +66,7 @@ generated: ## write what docs have from the code that declares it
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m docs.events
 	@$(PY) -m docs.reference
+	@$(CHECK_ENV) $(PY) -m docs.addresses
 
 pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin
 	@$(INSTALL) requirements-dev.txt

@@ -14,6 +14,8 @@ from django.test import Client
 from ninja import Schema
 
 from agents.api.interface import api
+from agents.models.token import FOR_AGENTS, TokenScope
+from docs import addresses
 from tests.agents.api.sent_requests import address, ask, document, looked_at, operations, paths, reader_of, takes_a_body
 from tests.factories import ann, decide, make_gate, make_team
 
@@ -43,9 +45,18 @@ def test_no_page_of_documentation_is_served() -> None:
     assert Client().get("/api/docs").status_code == 404
 
 
-def test_the_page_about_the_api_names_every_address_and_no_other() -> None:
+def test_the_page_of_addresses_names_every_one_and_is_as_it_would_be_generated() -> None:
+    text = addresses.PAGE.read_text()
+    assert set(re.findall(r"^\| `[A-Z]+ (/api/[^?`]+)", text, re.M)) == set(paths())
+    assert text == addresses.page(document()), "run `make generated`"
+
+
+def test_the_page_about_the_api_names_every_scope_and_no_address_that_is_not_there() -> None:
     text = (Path(settings.BASE_DIR) / "docs/api.md").read_text()
-    assert set(re.findall(r"^\| `(/api/[^?`]+)", text, re.M)) == set(paths())
+    scopes = dict(re.findall(r"^\| `(\w+:\w+)` \|.*\| (yes|no) \|$", text, re.M))
+    assert scopes == {str(scope): "yes" if scope in FOR_AGENTS else "no" for scope in TokenScope}
+    named = re.findall(r"/api/[\w/{}]*\w", text)
+    assert [each for each in named if each != "/api/openapi" and not any(p.startswith(each) for p in paths())] == []
 
 
 def test_every_shape_has_a_title_and_a_description() -> None:
