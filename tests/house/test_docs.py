@@ -85,10 +85,19 @@ def test_what_the_docs_name_is_there(doc: Path) -> None:
     assert list(faults(doc.read_text())) == []
 
 
-@pytest.mark.parametrize("doc", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_the_docs_link_to_is_there(doc: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", doc.read_text())
-    assert [link for link in links if not (doc.parent / link).exists()] == []
+def headings(page: Path) -> set[str]:
+    """Return the places of a page that a link may name."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("doc", [*DOCS, *(ROOT / "docs" / "frameworks").glob("*.md")], ids=lambda path: path.name)
+def test_every_link_leads_to_a_page_and_a_heading(doc: Path) -> None:
+    text = re.sub(r"```.*?```", "", doc.read_text(), flags=re.DOTALL)
+    for target, place in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)", text):
+        page = doc.parent / target if target else doc
+        assert page.exists(), target
+        assert not place or place in headings(page), f"{target}#{place}"
 
 
 def test_every_decision_is_in_the_index_and_has_its_parts() -> None:
@@ -102,11 +111,8 @@ def test_every_decision_is_in_the_index_and_has_its_parts() -> None:
 
 def test_the_table_of_frameworks_leads_to_every_page() -> None:
     pages = ROOT / "docs" / "frameworks"
-    links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", (pages / "README.md").read_text())
-    assert {path.name for path in pages.glob("*.md")} - {"README.md"} <= {target for target, _ in links}
-    for target, place in links:
-        heads = re.findall(r"^#+ (.+)$", (pages / target).read_text(), re.MULTILINE)
-        assert not place or place in {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in heads}, target
+    targets = re.findall(r"\]\(([^)#]+)", (pages / "README.md").read_text())
+    assert {path.name for path in pages.glob("*.md")} - {"README.md"} <= set(targets)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from approvals.policy_changes import changes
 from checkpoints.actors import SYSTEM
 from checkpoints.models import Event
 from tests.factories import ann, make_gate, make_policy, make_team, make_user
+from tests.harness.session import ROOT
 from tests.harness.signed_in_clients import confirmed, signed_in
 
 OFFICE = "mon-fri 09:00-17:00"
@@ -55,6 +57,16 @@ def test_an_escalation_is_a_line_for_each_level() -> None:
     for wrong in ("Nobody after 2 h", f"{one.name}", f"{one.name} after 2", f"{one.name} after 10 s"):
         with pytest.raises(forms.ValidationError):
             field.clean(wrong)
+
+
+def test_the_levels_and_hours_of_the_page_for_reviewers_are_read() -> None:
+    page = (ROOT / "docs" / "reviewing.md").read_text()
+    [levels] = re.findall(r"```\n(.*?)```", page, re.DOTALL)
+    names = {"Team leads": make_team("Team leads").name, "Directors": make_team("Directors").name}
+    found = EscalationField().clean(re.sub("Team leads|Directors", lambda name: names[name[0]], levels))
+    assert [(each["after"], each["extend"]) for each in found] == [(7200, None), (None, 14400)]
+    [hours] = re.findall(r"hours \(`(.+?)`\)", page)
+    assert Hours().clean(hours)["fri"] == [["09:00", "12:00"], ["13:00", "17:00"]]
 
 
 def posted(policy: Policy, **more: Any) -> dict[str, Any]:

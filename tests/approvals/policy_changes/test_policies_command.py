@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from approvals.models.policy import HOURLY, PAUSE
 from approvals.policy_changes import changes
 from tests.approvals.tools.registered_tools import make_tool
 from tests.factories import decide, make_card, make_gate, make_policy, make_run, make_team, make_user
+from tests.harness.session import ROOT
 
 from .test_changes import writer
 
@@ -60,6 +62,13 @@ def test_checking_writes_nothing_and_applying_writes_what_changed(team: Group, t
     assert run("apply", file, "--by", ann.username) == f"{team.name}: refunds: unchanged\n"
     policy = Policy.objects.get(team=team)
     assert (policy.quorum, policy.deadline and policy.deadline.seconds, policy.tokens_decide) == (2, 4 * 3600, False)
+
+
+def test_the_pages_example_is_a_file_that_can_be_checked(team: Group, tmp_path: Path) -> None:
+    [example] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "policy-files.md").read_text(), re.DOTALL)
+    names = {"Support": team.name, "Finance": make_team("Finance").name}
+    file = written(tmp_path, re.sub("Support|Finance", lambda found: names[found[0]], example))
+    assert f"{team.name}: refunds: new\n" in run("check", file)
 
 
 def test_what_is_milder_waits_for_somebody_else(team: Group, tmp_path: Path) -> None:
