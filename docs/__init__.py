@@ -1,0 +1,1 @@
+"""The docs, and what writes or draws parts of them."""
