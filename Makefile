@@ -19,7 +19,7 @@ OURS := agents approvals benchmarks checkpoints clients config docs tests confte
 # often wait for processes to start, to be missed or to come back.
 IN_PARALLEL := -n 3 --dist worksteal --durations=20
 
-.PHONY: help run reset trial test test-long chaos check generated types pins bench screenshots browser node frameworks
+.PHONY: help run reset trial test test-long chaos check types generated pins bench screenshots browser node frameworks
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
@@ -54,6 +54,7 @@ check: node ## style, types, import layers, migrations in step
 		--python-executable ../../.venv-frameworks/bin/python src/holdpoint/openai_agents src/holdpoint/pydantic_ai $(PROGRAMS)
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node check
 	@$(VENV)/bin/lint-imports
+	@$(PY) -m tests.house.code_lines
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
 
 generated: ## write docs/settings.md and .env.example from the code that declares them

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from tests.house.code_lines import ROOT, modules
@@ -21,8 +20,8 @@ CORES = (
     "approvals/impact", "approvals/models", "approvals/notifications", "approvals/policy", "approvals/policy_changes",
     "approvals/presentation", "approvals/templatetags", "approvals/views", "approvals/webhooks", "approvals/live",
 )  # fmt: skip
-NOTHING = frozenset("told said found made drawn kept left held there of one each beside anew ahead".split())
-NO_LOCAL = frozenset("told said one each".split())
+NO_LOCAL = {"told", "said", "one", "each"}
+NOTHING = NO_LOCAL | {"found", "made", "drawn", "kept", "left", "held", "there", "of", "beside", "anew", "ahead"}
 
 
 class Fault(NamedTuple):
@@ -49,9 +48,9 @@ def faults_in(path: str, source: str) -> Iterator[Fault]:
                     yield Fault(path, argument.lineno, argument.arg, "parameter")
         elif isinstance(node, ast.ClassDef):
             for statement in node.body:
-                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                    if statement.target.id in NOTHING:
-                        yield Fault(path, statement.lineno, statement.target.id, "field")
+                target = statement.target if isinstance(statement, ast.AnnAssign) else None
+                if isinstance(target, ast.Name) and target.id in NOTHING:
+                    yield Fault(path, statement.lineno, target.id, "field")
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in NO_LOCAL:
             yield Fault(path, node.lineno, node.id, "local")
 
