@@ -1,10 +1,13 @@
-"""Helpers of several examples: clients for the provider and the mail server, and schemas with read-only values."""
+"""The outside world of several examples: the provider at SANDBOX_URL, and the mail server.
+
+Each call returns when the effect is done, else raises EffectFailed (provably not done) or EffectUnknown.
+"""
 
 from __future__ import annotations
 
 import smtplib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import httpx
 from django.conf import settings
@@ -12,8 +15,9 @@ from django.core.mail import EmailMessage
 from pydantic import BaseModel
 
 from agents import EffectFailed, EffectUnknown
-from agents.effects.http import trusted
+from agents.effects.http import send, trusted
 
+Noun = TypeVar("Noun", bound=BaseModel)
 NEVER_ACCEPTED = (
     smtplib.SMTPRecipientsRefused,
     smtplib.SMTPSenderRefused,
@@ -25,8 +29,24 @@ TIMEOUT = httpx.Timeout(15.0, connect=5.0)  # seconds
 
 
 def provider() -> httpx.Client:
-    """Return a client of the provider at SANDBOX_URL."""
+    """Return a client of the provider."""
     return httpx.Client(base_url=settings.SANDBOX_URL, timeout=TIMEOUT, trust_env=False, verify=trusted())
+
+
+def ask(path: str, body: Mapping[str, Any], takes: type[Noun], *, key: str = "") -> Noun:
+    """Post to the provider, and return what it made of it; the same key does it once."""
+    headers = {"Idempotency-Key": key} if key else {}
+    with provider() as client:
+        return read_facts(send(client, client.build_request("POST", path, json=body, headers=headers)), takes)
+
+
+def read_facts(answer: httpx.Response, takes: type[Noun]) -> Noun:
+    """Return the fields of a noun that an answer holds. Raises EffectUnknown: it was taken, and what came of it?"""
+    try:
+        facts = answer.json()
+        return takes.model_validate({name: facts[name] for name in takes.model_fields})
+    except (KeyError, TypeError, ValueError) as error:
+        raise EffectUnknown(f"The provider's answer cannot be read: {error!r}") from error
 
 
 def deliver(subject: str, text: str, *, key: str, to: Sequence[str] = (), bcc: Sequence[str] = ()) -> str:

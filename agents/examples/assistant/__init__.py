@@ -38,16 +38,9 @@ from agents import (
     step,
     undo,
 )
-from agents.examples.nouns import Noun
+from agents.examples.nouns import Noun, keep_state
 
-from . import commands as assistant_commands
-from . import files as assistant_files
-from . import model as assistant_model
-from . import tools as assistant_tools
-from . import trimming as assistant_trimming
-from . import turns as assistant_turns
-from . import web as assistant_web
-from . import words as assistant_words
+from . import commands, files, model, tools, turns, web, words
 from .state import AnyCall, Decision, Feedback, HttpGet, Message, RunCommand, There, Usage, WriteFile, Written
 from .tools import TOOLS
 
@@ -62,8 +55,9 @@ class Assistant(Agent):
     """Work on a task with a model and tools: think, look, ask, do, and say what came of it."""
 
     name = "assistant"
-    version = "1"
+    version = "2"
     team = "Support"
+    from_1 = keep_state("1")
     libraries = ("openai",)
 
     class State(Noun):
@@ -89,12 +83,12 @@ class Assistant(Agent):
     @classmethod
     def title(cls, state: State) -> str:
         """Return the task's first line."""
-        return assistant_words.title_of(state.task)
+        return words.title_of(state.task)
 
     @classmethod
     def meters(cls, state: State) -> list[tuple[str, str, str]]:
         """Tokens, and what they cost where prices are set."""
-        return assistant_words.figures(state.usage) if state.usage.turns else []
+        return words.figures(state.usage) if state.usage.turns else []
 
     @classmethod
     def result(cls, state: State) -> str:
@@ -104,26 +98,26 @@ class Assistant(Agent):
     @classmethod
     def lacks(cls) -> str:
         """Say that the key for the model's endpoint is missing, or return "" if it is set."""
-        return assistant_model.lacking()
+        return model.lacking()
 
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
         """One task for each .md or .txt file of a folder, by name, or for the one file."""
-        files = sorted(each for each in path.iterdir() if each.suffix in (".md", ".txt")) if path.is_dir() else [path]
-        if not files:
+        tasks = sorted(each for each in path.iterdir() if each.suffix in (".md", ".txt")) if path.is_dir() else [path]
+        if not tasks:
             raise AgentError(f"There is no .md or .txt file in {path}.")
-        return [{"task": file.read_text()} for file in files]
+        return [{"task": file.read_text()} for file in tasks]
 
     @step(title="Begin the task", reads_world=True)
     def begin(self, task: str) -> Any:
         """Open the folder and the conversation."""
-        told = [Message(role="system", content=assistant_words.HOW), Message(role="user", content=task)]
-        return Jump("think", {"folder": assistant_files.home(), "messages": told})
+        told = [Message(role="system", content=words.HOW), Message(role="user", content=task)]
+        return Jump("think", {"folder": files.home(), "messages": told})
 
     @step(title="Shorten the conversation", writes=["messages"])
     def trim(self, messages: list[Message]) -> Any:
         """Leave out the oldest turns."""
-        cut = assistant_trimming.cut(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT)
+        cut = turns.cut_oldest(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT)
         if cut is not None:
             self.note(
                 f"{cut.delete} of {len(messages)} messages are left out from here on; the checkpoint before has them."
@@ -135,15 +129,15 @@ class Assistant(Agent):
           retry=6, backoff=2, timeout=600, loop_guard=TURNS)  # fmt: skip
     def think(self, messages: list[Message], usage: Usage, feedback: list[Feedback], heard: int, faults: int) -> Any:
         """Ask the model what to do next."""
-        if assistant_trimming.cut(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT):
+        if turns.cut_oldest(messages, settings.HOLDPOINT_ASSISTANT_CONTEXT):
             return Jump("trim")
-        said = assistant_words.spoken(feedback[heard:])
-        turn = assistant_model.turn([*messages, *said], assistant_tools.offered(), self.progress)
-        taken = assistant_turns.taken(turn, usage.turns + 1)
+        said = words.spoken(feedback[heard:])
+        turn = model.turn([*messages, *said], tools.list_tools(), self.progress)
+        taken = turns.read_turn(turn, usage.turns + 1)
         if taken.useless and faults + 1 >= FAULTS:
             raise StepFailed(f"Nothing of the model's last {FAULTS} turns could be used: {taken.why}")
         writes = {
-            "messages": Append([*said, *taken.messages]), "usage": assistant_turns.counted(usage, turn),
+            "messages": Append([*said, *taken.messages]), "usage": turns.count_usage(usage, turn),
             "calls": taken.calls, "there": [], "calling": "", "saying": turn.text[:SAYING], "heard": len(feedback),
             "faults": faults + 1 if taken.useless else 0,
         }  # fmt: skip
@@ -160,20 +154,20 @@ class Assistant(Agent):
     )
     def look(self, folder: str, calls: list[AnyCall], feedback: list[Feedback], heard: int) -> Any:
         """Answer what needs nobody's word, and look at what the rest would write over."""
-        assistant_files.check(folder, StepFailed)
+        files.check(folder, StepFailed)
         no = next((said for said in feedback[heard:] if said.gate and not said.action), None)
         told, asking, there = list[Message](), list[AnyCall](), list[There]()
         for call in calls:
             try:
                 if not call.asks:
-                    told.append(assistant_words.gave(call, assistant_tools.perform(folder, call)))
+                    told.append(words.gave(call, tools.perform(folder, call)))
                 elif no is not None:  # all of the turn's calls were refused, and the run was sent back here
-                    told.append(assistant_words.refused(call, no))
+                    told.append(words.refused(call, no))
                 else:
-                    there += assistant_tools.before(folder, call, shown=SHOWN)
+                    there += tools.look_before(folder, call, shown=SHOWN)
                     asking.append(call)
-            except assistant_files.FileRefused as refused:
-                told.append(assistant_words.gave(call, f"{refused} Nothing was done."))
+            except files.FileRefused as refused:
+                told.append(words.gave(call, f"{refused} Nothing was done."))
         writes = {"messages": Append(told), "calls": asking, "there": there}
         if no is not None:
             return Jump("think", writes | {"heard": len(feedback)})
@@ -181,14 +175,14 @@ class Assistant(Agent):
 
     @gate(title="Review the calls",
           policy="assistant", allows=["write_file", "run_command", "http_get"], edits=["calls"], on_reject="look",
-          on_skip="think", uses=[assistant_words.assess])  # fmt: skip
+          on_skip="think", uses=[words.assess])  # fmt: skip
     def review(self, folder: str, calls: list[AnyCall], there: list[There], saying: str) -> Card | None:
         """Ask about every call of the turn; each gets its own verdict."""
-        risk, reasons = assistant_words.assess(calls, there)
+        risk, reasons = words.assess(calls, there)
         if not calls:
             return None
         return Card(
-            title=assistant_words.heading(calls),
+            title=words.heading(calls),
             summary=saying,
             resource=folder,
             risk=risk,
@@ -217,8 +211,8 @@ class Assistant(Agent):
 
     def answer(self, question: ReviewerQuestion, messages: list[Message], calls: list[AnyCall]) -> str:
         """Ask the model, with the conversation so far. It gets no tools, and nothing of it is kept."""
-        asked = assistant_words.asked(question, calls)
-        said = assistant_model.turn([*messages, *asked], [], self.progress)
+        asked = words.asked(question, calls)
+        said = model.turn([*messages, *asked], [], self.progress)
         return said.text or said.refusal
 
     @step(title="Pick the next call", writes=["messages", "calls", "there", "calling", "result", "heard"])
@@ -228,7 +222,7 @@ class Assistant(Agent):
         """Tell the model what became of one call, and take the next, until there is none."""
         ids = [call.id for call in calls]
         at = ids.index(calling) if calling in ids else -1
-        told = [assistant_words.answered(calls[at], result, decision, feedback)] if at >= 0 else []
+        told = [words.answered(calls[at], result, decision, feedback)] if at >= 0 else []
         if at + 1 == len(calls):
             writes = {"messages": Append(told), "calls": [], "there": [], "calling": "", "result": ""}
             return Jump("think", writes | {"heard": len(feedback)})
@@ -245,28 +239,28 @@ class Assistant(Agent):
         self, folder: str, calls: list[AnyCall], there: list[There], calling: str, *, key: str
     ) -> dict[str, Any]:
         """Write a file, over what the reviewer was shown."""
-        assistant_files.check(folder, EffectFailed)
-        arguments = assistant_tools.called(calls, calling, WriteFile)
+        files.check(folder, EffectFailed)
+        arguments = tools.find_call(calls, calling, WriteFile)
         path, text = arguments.path, arguments.content
         try:
-            was = self.once("was", assistant_files.kept, folder, path)  # before a crash could make it what is new
+            was = self.once("was", files.keep, folder, path)  # before a crash could make it what is new
             shown = next((each for each in there if (each.call, each.path) == (calling, path)), None)
-            if shown is not None and shown.digest != assistant_files.digest_of(was):
+            if shown is not None and shown.digest != files.digest_of(was):
                 changed = f"{path} was changed after a person had looked at it. Nothing was written; read it again."
                 return {"written": None, "result": changed}
-            written = assistant_files.write(folder, path, text, was=was, key=key)
-        except assistant_files.FileRefused as refused:
+            written = files.write(folder, path, text, was=was, key=key)
+        except files.FileRefused as refused:
             return {"written": None, "result": f"{refused} Nothing was written."}
         return {"written": written, "result": f"{path} is written: {len(text.encode()):,} bytes."}
 
     @undo(idempotent=True)
     def put_back(self, folder: str, written: Written | None, *, key: str) -> None:
         """Put back what the file held, or take the file away; as often as it is asked."""
-        assistant_files.check(folder, EffectFailed)
+        files.check(folder, EffectFailed)
         try:
             if written is not None:
-                assistant_files.put_back(folder, written, key=key)
-        except assistant_files.FileRefused as refused:
+                files.put_back(folder, written, key=key)
+        except files.FileRefused as refused:
             raise EffectFailed(str(refused)) from refused
 
     @effect(title="Run a command",
@@ -274,13 +268,13 @@ class Assistant(Agent):
             timeout=TOOLS["run_command"].seconds)  # fmt: skip
     def run_command(self, folder: str, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
         """Run a command, and tell what it said. Of one that was cut off nobody knows what it did."""
-        assistant_files.check(folder, EffectFailed)
-        arguments = assistant_tools.called(calls, calling, RunCommand)
-        return {"result": assistant_commands.run(arguments.argv, folder=folder, seconds=arguments.seconds)}
+        files.check(folder, EffectFailed)
+        arguments = tools.find_call(calls, calling, RunCommand)
+        return {"result": commands.run(arguments.argv, folder=folder, seconds=arguments.seconds)}
 
     @effect(title="Fetch from the web",
             irreversible=not TOOLS["http_get"].reverses, idempotent=True, action="calling", responds="result",
             then="pick", timeout=TOOLS["http_get"].seconds)  # fmt: skip
     def http_get(self, calls: list[AnyCall], calling: str, *, key: str) -> dict[str, Any]:
         """Fetch an address, and tell what came back."""
-        return {"result": assistant_web.get(assistant_tools.called(calls, calling, HttpGet).url)}
+        return {"result": web.get(tools.find_call(calls, calling, HttpGet).url)}

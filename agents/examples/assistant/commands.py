@@ -17,33 +17,29 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")  # of the environment
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 HEAD, TAIL = 10_000, 6_000  # bytes of its output that are told, from its beginning and from its end
 TIE = ("--pdeathsig", "KILL")  # of util-linux's setpriv: prctl(2), PR_SET_PDEATHSIG
-_BLOCK = 64 * 1024
 
 
-@dataclass
-class Said:
+class Output:
     """What a command says, of which the middle is dropped where it is too long."""
 
-    head: bytearray = field(default_factory=bytearray)
-    tail: bytearray = field(default_factory=bytearray)
-    size: int = 0
+    def __init__(self) -> None:
+        self.head, self.tail, self.size = bytearray(), bytearray(), 0
 
     def add(self, block: bytes) -> None:
-        self.size += len(block)
         room = HEAD - len(self.head)
+        self.size += len(block)
         self.head += block[:room]
         self.tail = (self.tail + block[max(room, 0) :])[-TAIL:]
 
     @property
     def text(self) -> str:
-        """All of it, or its two ends and how much is between them."""
         dropped = self.size - len(self.head) - len(self.tail)
         between = f"\n… {dropped:,} bytes are left out here …\n".encode() if dropped else b""
         return (bytes(self.head) + between + bytes(self.tail)).decode(errors="replace")
@@ -51,66 +47,45 @@ class Said:
 
 def run(argv: list[str], *, folder: str, seconds: float) -> str:
     """Run a command, and return how it ended and what it said. Never raises for what the command does."""
-    reads, writes = os.pipe()
-    with os.fdopen(reads, "rb", 0) as pipe:
-        try:
-            process = subprocess.Popen(
-                [*_tie(), *argv], cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL, stdout=writes,
-                stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            return f"It did not start: {argv[0]}: {why}."
-        finally:
-            os.close(writes)
-        said, until = Said(), time.monotonic() + seconds
-        try:
-            ended = _listen(process, pipe.fileno(), said, until)
-        finally:  # whatever ends this, a time limit of the runtime's own among it, nothing of it stays
-            _kill(process)
-    ending = _ending(process.returncode) if ended else f"It was ended after {seconds:g} seconds."
-    return f"{ending}\n{said.text}".strip()
+    kept = {name: os.environ[name] for name in KEPT if os.environ.get(name)}
+    env = {"PATH": PLAIN_PATH, **kept, "HOME": folder, "PWD": folder, "TERM": "dumb"}
+    try:
+        process = subprocess.Popen(
+            [*_tie(), *argv], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True, bufsize=0,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        return f"It did not start: {argv[0]}: {getattr(error, 'strerror', None) or error}."
+    output = Output()
+    try:
+        ended = _listen(process, process.stdout, output, time.monotonic() + seconds)
+    finally:  # whatever ends this, a time limit of the runtime's own among it, nothing of it stays
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended by itself
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    ending = f"It ended with exit code {process.returncode}."
+    if process.returncode < 0:
+        ending = f"It was ended by {signal.Signals(-process.returncode).name}."
+    return f"{ending if ended else f'It was ended after {seconds:g} seconds.'}\n{output.text}".strip()
 
 
-def _listen(process: subprocess.Popen[bytes], pipe: int, said: Said, until: float) -> bool:
+def _listen(process: subprocess.Popen[bytes], said: Any, output: Output, until: float) -> bool:
     """Read what it says until it has ended; False where that took too long."""
-    with selectors.DefaultSelector() as selector:
+    with said as pipe, selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while (left := until - time.monotonic()) > 0:
             # Looked at now and then: something that it left behind may hold the pipe open.
             if selector.select(min(left, 0.1)):
-                block = os.read(pipe, _BLOCK)
-                said.add(block)
+                block = os.read(pipe.fileno(), 64 * 1024)
+                output.add(block)
                 if not block:
                     break
             elif process.poll() is not None:
                 return True
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(max(until - time.monotonic(), 0))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the command and all that it started in its session's group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended by itself
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"It ended with exit code {code}."
-    try:
-        return f"It was ended by {signal.Signals(-code).name}."
-    except ValueError:
-        return f"It was ended by signal {-code}."
-
-
-def _environment(folder: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in KEPT if os.environ.get(name)}
-    return {"PATH": PLAIN_PATH, **kept, "HOME": folder, "PWD": folder, "TERM": "dumb"}
+        return True
+    return False
 
 
 @cache

@@ -19,8 +19,7 @@ from agents.definition.fields import errors_of
 from checkpoints.errors import ValueRefused
 from checkpoints.values.canonical_json import parse
 
-from . import files as assistant_files
-from . import web as assistant_web
+from . import files, web
 from .state import (
     AnyCall,
     Asked,
@@ -59,8 +58,8 @@ class Tool:
 def _unless_known(arguments: HttpGet) -> bool:
     """Whoever deployed it may have named hosts that are asked without a gate."""
     try:
-        return assistant_web.parsed(arguments.url).host not in settings.HOLDPOINT_ASSISTANT_HOSTS
-    except assistant_web.AddressWrong:
+        return web.parse_address(arguments.url).host not in settings.HOLDPOINT_ASSISTANT_HOSTS
+    except web.AddressWrong:
         return True
 
 
@@ -74,7 +73,7 @@ TOOLS = {
 
 
 @cache
-def offered() -> list[dict[str, Any]]:
+def list_tools() -> list[dict[str, Any]]:
     """Return the tools in the form that the model's endpoint takes."""
     return [
         {
@@ -85,7 +84,7 @@ def offered() -> list[dict[str, Any]]:
     ]
 
 
-def read(asked: Sequence[Asked]) -> tuple[list[AnyCall], list[Message]]:
+def read_calls(asked: Sequence[Asked]) -> tuple[list[AnyCall], list[Message]]:
     """Return the calls that can be made, and what the model is told in place of the others."""
     calls: list[AnyCall] = []
     told: list[Message] = []
@@ -127,7 +126,7 @@ def _call(asked: Asked, number: int) -> AnyCall:
     return made
 
 
-def named(ids: Sequence[str], turn: int) -> list[str]:
+def name_calls(ids: Sequence[str], turn: int) -> list[str]:
     """Return the ids of a turn's calls in the conversation: the endpoint's own if every call has a different one.
 
     Otherwise each id is nine letters and digits, which every endpoint takes back.
@@ -141,29 +140,29 @@ def perform(folder: str, call: AnyCall) -> str:
     """Make a call that nobody has to be asked about, and return what it gives."""
     try:
         if isinstance(call, Listing):
-            return assistant_files.listed(folder, call.arguments.path)
+            return files.list_folder(folder, call.arguments.path)
         if isinstance(call, Reading):
-            return clipped(assistant_files.read(folder, call.arguments.path))
+            return clip(files.read(folder, call.arguments.path))
         if isinstance(call, Getting):
-            return assistant_web.get(call.arguments.url)
+            return web.get(call.arguments.url)
     except FileNotFoundError:
         return "There is no such folder."
-    except assistant_files.FileRefused as refused:
+    except files.FileRefused as refused:
         return f"{refused} Nothing was done."
     raise AssertionError(f"{call.tool} is never performed without a gate")
 
 
-def before(folder: str, call: AnyCall, *, shown: int) -> list[There]:
+def look_before(folder: str, call: AnyCall, *, shown: int) -> list[There]:
     """Return the first `shown` characters of what a call would write over.
 
     Raises FileRefused for what it may not write.
     """
     if not isinstance(call, Writing):
         return []
-    return [assistant_files.there(folder, call.id, call.arguments.path, shown=shown)]
+    return [files.look(folder, call.id, call.arguments.path, shown=shown)]
 
 
-def called(calls: Sequence[AnyCall], id: str, takes: type[Arguments]) -> Arguments:
+def find_call(calls: Sequence[AnyCall], id: str, takes: type[Arguments]) -> Arguments:
     """Return the arguments of one call. Raises EffectFailed where it is not there, or is another tool's."""
     found = next((call.arguments for call in calls if call.id == id), None)
     if not isinstance(found, takes):
@@ -171,6 +170,6 @@ def called(calls: Sequence[AnyCall], id: str, takes: type[Arguments]) -> Argumen
     return found
 
 
-def clipped(text: str) -> str:
+def clip(text: str) -> str:
     """As much of a text as the model is told at once."""
     return text if len(text) <= TOLD else f"{text[:TOLD]}\n… {len(text) - TOLD:,} characters more are left out."

@@ -18,22 +18,21 @@ from approvals.outbound.addresses import AddressRefused, checked
 LARGEST = 1_000_000  # bytes that are read of a body
 TOLD = 16_000  # characters of it that the model is told
 SECONDS = 30.0  # for all of it
-# The only coding: a packed body says nothing of how much it holds, and is unpacked before it is counted.
-PLAIN = "identity"
+PLAIN = "identity"  # the only coding: a packed body says nothing of how much it holds
 PORTS = {"http": 80, "https": 443}
 TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
-TEXT_ENDINGS = ("+json", "+xml")
-CHARSETS = {  # by the names that pages use
-    "utf-8", "us-ascii", "iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252",
-    "koi8-r", "shift_jis", "euc-jp", "euc-kr", "gb2312", "gbk", "gb18030", "big5", "utf-16", "utf-16le", "utf-16be",
-}  # fmt: skip
+# By the names that pages use. Python knows more, of which some raise, and some make text that no state holds.
+CHARSETS = (
+    "utf-8 us-ascii iso-8859-1 iso-8859-2 iso-8859-15 windows-1250 windows-1251 windows-1252 koi8-r shift_jis euc-jp "
+    "euc-kr gb2312 gbk gb18030 big5 utf-16 utf-16le utf-16be"
+)
 
 
 class AddressWrong(ValueError):
     """The text is no address that can be fetched; the sentence says why."""
 
 
-def parsed(url: str) -> httpx.URL:
+def parse_address(url: str) -> httpx.URL:
     """Parse an address as it would be fetched. Raises AddressWrong."""
     try:
         found = httpx.URL(url)
@@ -49,18 +48,17 @@ def parsed(url: str) -> httpx.URL:
 def get(url: str) -> str:
     """Fetch an address, and say in words and text what came back. Never raises for what the other side does."""
     try:
-        address = parsed(url)
+        address = parse_address(url)
         port = address.port or PORTS[address.scheme]
         to = checked(address.host, port, inside=settings.HOLDPOINT_ASSISTANT_NETWORKS)
+        return _fetch(address, to)
     except (AddressWrong, AddressRefused) as refused:
         return f"Nothing was fetched: {refused}."
-    try:
-        return _fetched(address, to)
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
         return f"Nothing came back: {type(error).__name__}: {error}"
 
 
-def _fetched(address: httpx.URL, to: str) -> str:
+def _fetch(address: httpx.URL, to: str) -> str:
     headers = {"Host": address.netloc.decode("ascii"), "Accept": "text/*, application/json", "User-Agent": "holdpoint"}
     headers["Accept-Encoding"] = PLAIN
     # The certificate is held against the name, though the connection goes to the address that was looked at.
@@ -75,30 +73,22 @@ def _fetched(address: httpx.URL, to: str) -> str:
             where = address.join(answer.headers.get("location", ""))
             return f"{first}: it is at {where} now. Nothing was followed; ask for that address if you want it."
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind and not (kind.startswith(TEXTS) or kind.endswith(TEXT_ENDINGS)):
+        if kind and not (kind.startswith(TEXTS) or kind.endswith(("+json", "+xml"))):
             return f"{first}, {kind}: no text, so nothing of it is told."
         if (packed := answer.headers.get("content-encoding", PLAIN).strip().lower()) != PLAIN:
             return f"{first}, packed as {packed[:100]}, which was not asked for: nothing of it is told."
-        body, whole = _body(answer, until)
-    text = body.decode(_charset(answer), errors="replace")
+        body, whole = bytearray(), True
+        for block in answer.iter_raw():
+            body += block
+            if len(body) > LARGEST or time.monotonic() > until:
+                whole = False
+                break
+    text = bytes(body[:LARGEST]).decode(_charset(answer), errors="replace")
     cut = "" if whole and len(text) <= TOLD else f"\n… only its first {min(len(text), TOLD):,} characters are told."
     return f"{first}, {kind or 'of no kind that it says'}\n\n{text[:TOLD]}{cut}"
 
 
-def _body(answer: httpx.Response, until: float) -> tuple[bytes, bool]:
-    """Its bytes, and whether that is all of them."""
-    body = bytearray()
-    for block in answer.iter_raw():
-        body += block
-        if len(body) > LARGEST or time.monotonic() > until:
-            return bytes(body[:LARGEST]), False
-    return bytes(body), True
-
-
 def _charset(answer: httpx.Response) -> str:
-    """Return the character set that the answer names, or UTF-8 if it is not one of CHARSETS.
-
-    Python knows more by name. Some of those raise, and some make text that no state holds.
-    """
+    """Return the character set that the answer names, or UTF-8 if it is not one of CHARSETS."""
     named = (answer.charset_encoding or "utf-8").lower()
-    return named if named in CHARSETS else "utf-8"
+    return named if named in CHARSETS.split() else "utf-8"

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agents import ReviewerQuestion
-from agents.examples.refunds.reading.text import invisible, one_line
+from agents.examples.text import count_invisible, one_line
 from checkpoints.values.canonical_json import canonical
 from checkpoints.values.patch import changes
 
@@ -126,7 +126,7 @@ def _of_writing(call: Writing, before: There | None) -> list[tuple[str, str]]:
         found.append(("high", f"Its name begins with a dot, so programs may obey it: {one_line(path, 80)}"))
     if text.startswith("#!"):
         found.append(("medium", "It is a program"))
-    if hidden := invisible(text) + invisible(path):
+    if hidden := count_invisible(text + path):
         found.append(("high", f"{hidden} character{'s' * (hidden > 1)} in it cannot be seen"))
     return found
 

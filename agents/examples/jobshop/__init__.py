@@ -19,19 +19,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, validator
+from agents import Agent, AgentError, Card, StepFailed, effect, gate, step, undo, upcast, validator
 from agents.examples.nouns import Noun
+from approvals.english import counted
 
-from . import check as jobshop_check
-from . import feedback as jobshop_feedback
-from . import floor as jobshop_floor
-from . import local as jobshop_local
-from . import planning as jobshop_planning
-from . import reading as jobshop_reading
-from . import schedules as jobshop_schedules
-from . import solver as jobshop_solver
-from . import words as jobshop_words
+from . import check, floor, local, planning, schedules, solver, words
+from . import feedback as reviewers
 from .breakdown import Situation
+from .reading import read_shop, write_shop
 from .state import (
     Breakdown,
     Chosen,
@@ -51,7 +46,7 @@ class JobShop(Agent):
     """Schedule a job shop, mend the schedule after a breakdown in two ways, ask which, and publish it."""
 
     name = "jobshop"
-    version = "1"
+    version = "2"
     team = "Planning"
     libraries = ("ortools",)
 
@@ -77,66 +72,77 @@ class JobShop(Agent):
         @classmethod
         def breaks_a_machine_of_the_shop(cls, breakdown: Breakdown, info: ValidationInfo) -> Breakdown:
             source = info.data.get("source")
-            machines = jobshop_reading.read(source.text)[0].machines if source else 0
+            machines = read_shop(source.text).machines if source else 0
             if source and breakdown.machine is not None and breakdown.machine >= machines:
                 raise ValueError(f"there is no machine {breakdown.machine}; they count from 0 to {machines - 1}")
             return breakdown
 
+    @upcast("1")
+    @classmethod
+    def from_1(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Version 1 read other forms of a shop too; what it read is in `instance`."""
+        if shop := state.get("instance"):
+            state["source"]["text"] = write_shop(shop["jobs"], shop["machines"])
+        return state
+
     @classmethod
     def title(cls, state: State) -> str:
         """Return the shop's name and size."""
-        shop = jobshop_reading.read(state.source.text)[0]
+        shop = read_shop(state.source.text)
         return f"{state.source.name}: {len(shop.jobs)} jobs on {shop.machines} machines"
 
     @classmethod
     def inputs_from(cls, path: Path) -> list[dict[str, Any]]:
-        """One input for each shop in a file, or in the files of a folder by name."""
+        """One input for each file of a folder, by name, or for the one file."""
         files = sorted(filter(Path.is_file, path.glob("[!.]*"))) if path.is_dir() else [path]
         if not files:
             raise AgentError(f"There is no file in {path}.")
-        return [{"source": source.model_dump(mode="json")} for file in files for source in _sources(file)]
+        try:
+            return [{"source": Source.read(file).model_dump(mode="json")} for file in files]
+        except (OSError, ValidationError) as error:
+            raise AgentError(f"{path} is no job shop: {error}") from error
 
-    @step(title="Read the shop's orders", uses=[jobshop_reading.read])
+    @step(title="Read the shop's orders", uses=[read_shop])
     def read_shop(self, source: Source) -> dict[str, Any]:
         """Read the shop from its file's text."""
-        shop = jobshop_reading.read(source.text)[0]
+        shop = read_shop(source.text)
         return {"instance": Instance(machines=shop.machines, jobs=shop.jobs)}
 
-    @step(title="Put the jobs in order", uses=[jobshop_planning.sequenced])
+    @step(title="Put the jobs in order", uses=[planning.sequenced])
     def sequence(self, instance: Instance, feedback: list[Feedback]) -> dict[str, Any]:
         """Say who comes next on each machine; by another rule each time that the schedule was refused."""
-        refused = jobshop_feedback.refusals(feedback, "check_plan")
-        rule = jobshop_planning.rule_after(self.config.rule, refused)
+        refused = reviewers.count_refusals(feedback, "check_plan")
+        rule = planning.rule_after(self.config.rule, refused)
         self.note(f"Rule: {rule}.")
-        return {"orders": jobshop_planning.sequenced(instance.plant, rule)}
+        return {"orders": planning.sequenced(instance.plant, rule)}
 
-    @step(title="Set the times", uses=[jobshop_planning.timed], validators=["check_plan"], rings=1)
+    @step(title="Set the times", uses=[planning.timed], validators=["check_plan"], rings=1)
     def set_times(self, instance: Instance, orders: list[list[int]]) -> dict[str, Any]:
         """Say when each operation starts: as early as the orders let it."""
         plant = instance.plant
         try:
-            starts = jobshop_planning.timed(plant, orders)
-        except jobshop_planning.OrdersRefused as error:
+            starts = planning.timed(plant, orders)
+        except planning.OrdersRefused as error:
             raise StepFailed(str(error)) from error
-        plan = jobshop_schedules.planned(plant, starts)
-        self.note(f"The schedule ends at {jobshop_words.number(plan.makespan)}.")
+        plan = schedules.planned(plant, starts)
+        self.note(f"The schedule ends at {plan.makespan:,}.")
         return {"plan": plan}
 
     @validator
     def check_plan(self, instance: Instance, plan: Schedule) -> list[str] | None:
         """The first schedule keeps every rule of the shop."""
-        return jobshop_check.faults(instance.jobs, plan.operations) or None
+        return check.find_faults(instance.jobs, plan.operations) or None
 
-    @step(title="Place the breakdown", uses=[jobshop_schedules.derived])
+    @step(title="Place the breakdown", uses=[schedules.derived])
     def break_down(self, instance: Instance, plan: Schedule, breakdown: Breakdown) -> dict[str, Any]:
         """A machine stops: as the input says, and where it does not, as the schedule suggests."""
-        downtime = jobshop_schedules.derived(breakdown, instance.plant, plan)
+        downtime = schedules.derived(breakdown, instance.plant, plan)
         self.note(f"Machine {downtime.machine} stops at {downtime.since} and is back at {downtime.until}.")
         return {"downtime": downtime}
 
     @step(
         title="Repair the schedule locally",
-        uses=[Situation, jobshop_local.repaired, jobshop_local.timed],
+        uses=[Situation, local.repaired, local.timed],
         validators=["check_local"],
     )
     def repair_locally(
@@ -144,13 +150,13 @@ class JobShop(Agent):
     ) -> dict[str, Any]:
         """Shift what must wait, and swap neighbours around it; after a refusal only shift."""
         began = time.monotonic()
-        now = jobshop_schedules.situation(instance, plan, downtime, feedback)
-        limit = 0 if jobshop_feedback.refusals(feedback, "check_local") else self.config.swaps
-        found = jobshop_local.repaired(now, radius=self.config.radius, limit=limit)
-        swaps = jobshop_words.count(found.swaps, "swap")
+        now = schedules.situation(instance, plan, downtime, feedback)
+        limit = 0 if reviewers.count_refusals(feedback, "check_local") else self.config.swaps
+        found = local.repaired(now, radius=self.config.radius, limit=limit)
+        swaps = counted(found.swaps, "swap")
         how = f"The local repair shifts what must wait and makes {swaps}, of {found.tried:,} that it tried."
-        made = jobshop_schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
-        self.note(f"{how} It ends at {jobshop_words.number(made.makespan)}.")
+        made = schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
+        self.note(f"{how} It ends at {made.makespan:,}.")
         return {"local_repair": made}
 
     @validator
@@ -160,19 +166,19 @@ class JobShop(Agent):
         """The local repair keeps every rule of the shop, the machine's standstill and what has begun."""
         return _faults(instance, plan, downtime, local_repair)
 
-    @step(title="Solve the schedule anew", uses=[Situation, jobshop_solver.solved], validators=["check_global"])
+    @step(title="Solve the schedule anew", uses=[Situation, solver.solved], validators=["check_global"])
     def solve_globally(
         self, instance: Instance, plan: Schedule, downtime: Downtime, feedback: list[Feedback]
     ) -> dict[str, Any]:
         """Plan everything anew that has not begun."""
-        jobshop_solver.load()
+        solver.load()
         began = time.monotonic()
-        now = jobshop_schedules.situation(instance, plan, downtime, feedback)
-        found = jobshop_solver.solved(now, seconds=self.config.seconds, workers=self.config.workers)
+        now = schedules.situation(instance, plan, downtime, feedback)
+        found = solver.solved(now, seconds=self.config.seconds, workers=self.config.workers)
         proof = "and nothing could end sooner" if found.proven else f"and nothing can end before {found.bound:,}"
-        how = f"The global plan sets {jobshop_words.count(len(now.free), 'operation')} anew, {proof}."
-        made = jobshop_schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
-        self.note(f"{how} It ends at {jobshop_words.number(made.makespan)}.")
+        how = f"The global plan sets {counted(len(now.free), 'operation')} anew, {proof}."
+        made = schedules.repair(now, found.starts, seconds=time.monotonic() - began, how=how)
+        self.note(f"{how} It ends at {made.makespan:,}.")
         return {"global_plan": made}
 
     @validator
@@ -194,25 +200,25 @@ class JobShop(Agent):
         feedback: list[Feedback],
     ) -> Card:
         """Ask which of the two goes to the shop floor."""
-        now = jobshop_schedules.situation(instance, plan, downtime, feedback)
-        heeded = jobshop_feedback.heeded(feedback, len(instance.jobs))
-        charts, question = jobshop_words.two(plan, local_repair, global_plan)
+        now = schedules.situation(instance, plan, downtime, feedback)
+        kept, unread = reviewers.read_feedback(feedback, len(instance.jobs))
+        charts, question = words.compare(plan, local_repair, global_plan)
         return Card(
             title=f"Machine {downtime.machine} is down: choose how {source.name} goes on",
-            summary=jobshop_words.summary(downtime, plan, local_repair, global_plan, kept=sorted(heeded.kept)),
-            resource=f"{source.name}, {jobshop_words.count(instance.size, 'operation')}",
+            summary=words.summarise(downtime, plan, local_repair, global_plan, kept=sorted(kept)),
+            resource=f"{source.name}, {counted(instance.size, 'operation')}",
             risk="medium",
-            reasons=jobshop_words.reasons(
+            reasons=words.list_reasons(
                 plan,
                 local_repair,
                 global_plan,
                 hit=len(now.hit),
-                broken=jobshop_schedules.displaced(now),
-                unread=heeded.unread,
+                broken=schedules.displaced(now),
+                unread=unread,
             ),
             charts=charts,
             question=question,
-            quotes=jobshop_words.quoted(feedback),
+            quotes=words.quote_feedback(feedback),
         )
 
     @step(title="Take the choice")
@@ -229,31 +235,22 @@ class JobShop(Agent):
     ) -> dict[str, Any]:
         """Publish the chosen schedule on the shop floor's board."""
         schedule = local_repair if chosen == "local" else global_plan
-        published = jobshop_floor.publish(source.name, schedule, key)
-        self.note(f"Published under the key {key[:8]}; the schedule ends at {jobshop_words.number(schedule.makespan)}.")
+        published = floor.publish(source.name, schedule, key)
+        self.note(f"Published under the key {key[:8]}; the schedule ends at {schedule.makespan:,}.")
         return {"published": published}
 
     def on_the_board(self, *, key: str) -> dict[str, Any] | None:
         """Return what was published under a key, None if nothing was."""
-        published = jobshop_floor.published(key)
+        published = floor.find(key)
         return {"published": published} if published else None
 
     @undo(idempotent=True)
     def withdraw(self, published: Published | None) -> None:
         """Take the schedule off the board."""
         if published:
-            jobshop_floor.withdraw(published.key)
-
-
-def _sources(file: Path) -> list[Source]:
-    try:
-        return Source.read(file)
-    except jobshop_reading.InstanceRefused as error:
-        raise AgentError(f"{file} is no job shop:\n" + "\n".join(f"  {fault}" for fault in error.faults)) from error
-    except (OSError, ValidationError) as error:
-        raise AgentError(f"{file} cannot be read: {error}") from error
+            floor.withdraw(published.key)
 
 
 def _faults(instance: Instance, plan: Schedule, downtime: Downtime, repair: Repair) -> list[str] | None:
     stop = (downtime.machine, downtime.since, downtime.until)
-    return jobshop_check.faults(instance.jobs, repair.operations, stop=stop, before=plan.operations) or None
+    return check.find_faults(instance.jobs, repair.operations, stop=stop, before=plan.operations) or None

@@ -6,104 +6,65 @@ go to the shop floor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 
 Row = Sequence[int]  # job, index, machine, start, end, and whatever comes after
+Jobs = Sequence[Sequence[tuple[int, int]]]
 Stop = tuple[int, int, int]  # machine, from, until
-
+NEVER: Stop = (-1, 0, 0)
 MOST = 20  # faults that are told; more would not help anybody
 
 
-def faults(
-    jobs: Sequence[Sequence[tuple[int, int]]],
-    rows: Sequence[Row],
-    *,
-    stop: Stop | None = None,
-    before: Sequence[Row] = (),
-) -> list[str]:
+def find_faults(jobs: Jobs, rows: Sequence[Row], *, stop: Stop = NEVER, before: Sequence[Row] = ()) -> list[str]:
     """Say in sentences what is wrong with a schedule; return an empty list if it can be worked.
 
     `stop` is a machine that stands still. `before` is the schedule that was being worked when it stopped; what had
     begun in it may not change.
     """
-    found = _completeness(jobs, rows)
-    if found:  # without every operation there exactly once the rest cannot be asked
-        return found[:MOST]
-    found = [*_lengths(jobs, rows, stop), *_precedence(rows), *_capacity(rows)]
-    if stop:
-        found += [*_standstill(rows, stop), *_history(rows, stop, before)]
-    return found[:MOST]
+    # Without every operation there exactly once the rest cannot be asked.
+    return list(islice(_missing(jobs, rows), MOST)) or list(islice(_wrong(jobs, rows, stop, before), MOST))
+
+
+def _missing(jobs: Jobs, rows: Sequence[Row]) -> Iterator[str]:
+    there = Counter((row[0], row[1]) for row in rows)
+    wanted = [(job, index) for job, operations in enumerate(jobs) for index in range(len(operations))]
+    for job, index in wanted:
+        if (times := there.pop((job, index), 0)) != 1:
+            yield f"Operation {index} of job {job} is there {times} times."
+    for job, index in there:
+        yield f"There is no operation {index} of job {job}."
+
+
+def _wrong(jobs: Jobs, rows: Sequence[Row], stop: Stop, before: Sequence[Row]) -> Iterator[str]:
+    stopped, since, until = stop
+    began = {(row[0], row[1]): row[3] for row in before if row[3] < since}
+    for row in rows:
+        name, (machine, duration), start, end = _name(row), jobs[row[0]][row[1]], row[3], row[4]
+        if row[2] != machine:
+            yield f"The {name} is on machine {row[2]}; it needs machine {machine}."
+        if start < 0:
+            yield f"The {name} starts before the beginning, at {start}."
+        if machine == stopped and start < since < start + duration:  # under way: it goes on when the machine is back
+            duration += until - since
+        if end - start != duration:
+            yield f"The {name} takes {end - start}; it needs {duration}."
+        if machine == stopped and start != end and since <= start < until:
+            yield f"The {name} starts at {start} on machine {machine}, which stands still until {until}."
+        was = began.get((row[0], row[1]))
+        if was is not None and start != was:
+            yield f"The {name} had begun at {was} and is said to begin at {start}."
+        if was is None and stopped >= 0 and start < since:
+            yield f"The {name} would begin at {start}, which was over at {since}."
+    for row, following in pairwise(sorted(rows, key=lambda row: (row[0], row[1]))):
+        if row[0] == following[0] and following[3] < row[4]:
+            yield f"The {_name(following)} starts at {following[3]}, before the one before it ends at {row[4]}."
+    working = [row for row in rows if row[3] != row[4]]
+    for row, following in pairwise(sorted(working, key=lambda row: (row[2], row[3], row[4]))):
+        if row[2] == following[2] and following[3] < row[4]:
+            yield f"Machine {row[2]} has the {_name(row)} and the {_name(following)} at {following[3]}."
 
 
 def _name(row: Row) -> str:
     return f"operation {row[1]} of job {row[0]}"
-
-
-def _completeness(jobs: Sequence[Sequence[tuple[int, int]]], rows: Sequence[Row]) -> list[str]:
-    found = []
-    there: dict[tuple[int, int], int] = {}
-    for row in rows:
-        there[row[0], row[1]] = there.get((row[0], row[1]), 0) + 1
-    for job, operations in enumerate(jobs):
-        for index in range(len(operations)):
-            times = there.pop((job, index), 0)
-            if times != 1:
-                found.append(f"Operation {index} of job {job} is there {times} times.")
-    return found + [f"There is no operation {index} of job {job}." for job, index in there]
-
-
-def _lengths(jobs: Sequence[Sequence[tuple[int, int]]], rows: Sequence[Row], stop: Stop | None) -> list[str]:
-    """Each on its machine and as long as it takes, with the standstill on top where it was under way on the machine."""
-    found = []
-    for row in rows:
-        machine, duration = jobs[row[0]][row[1]]
-        start, end = row[3], row[4]
-        if row[2] != machine:
-            found.append(f"The {_name(row)} is on machine {row[2]}; it needs machine {machine}.")
-        if start < 0:
-            found.append(f"The {_name(row)} starts before the beginning, at {start}.")
-        if stop and machine == stop[0] and start < stop[1] < start + duration:
-            duration += stop[2] - stop[1]
-        if end - start != duration:
-            found.append(f"The {_name(row)} takes {end - start}; it needs {duration}.")
-    return found
-
-
-def _precedence(rows: Sequence[Row]) -> list[str]:
-    found = []
-    for one, other in pairwise(sorted(rows, key=lambda row: (row[0], row[1]))):
-        if one[0] == other[0] and other[3] < one[4]:
-            found.append(f"The {_name(other)} starts at {other[3]}, before the one before it ends at {one[4]}.")
-    return found
-
-
-def _capacity(rows: Sequence[Row]) -> list[str]:
-    found = []
-    working = [row for row in rows if row[3] != row[4]]
-    for one, other in pairwise(sorted(working, key=lambda row: (row[2], row[3], row[4]))):
-        if one[2] == other[2] and other[3] < one[4]:
-            found.append(f"Machine {one[2]} has the {_name(one)} and the {_name(other)} at {other[3]}.")
-    return found
-
-
-def _standstill(rows: Sequence[Row], stop: Stop) -> list[str]:
-    machine, since, until = stop
-    return [
-        f"The {_name(row)} starts at {row[3]} on machine {machine}, which stands still until {until}."
-        for row in rows
-        if row[2] == machine and row[3] != row[4] and since <= row[3] < until
-    ]
-
-
-def _history(rows: Sequence[Row], stop: Stop, before: Sequence[Row]) -> list[str]:
-    """Check that what had begun keeps its start, and that nothing begins in what is already past."""
-    began = {(row[0], row[1]): row[3] for row in before if row[3] < stop[1]}
-    found = []
-    for row in rows:
-        was = began.get((row[0], row[1]))
-        if was is not None and row[3] != was:
-            found.append(f"The {_name(row)} had begun at {was} and is said to begin at {row[3]}.")
-        elif was is None and row[3] < stop[1]:
-            found.append(f"The {_name(row)} would begin at {row[3]}, which was over at {stop[1]}.")
-    return found

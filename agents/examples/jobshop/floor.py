@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
-from agents import EffectFailed, EffectUnknown
+from agents import EffectFailed
 
 from .state import Published, Schedule
 
@@ -25,44 +23,28 @@ def board() -> Path:
 
 
 def publish(name: str, schedule: Schedule, key: str) -> Published:
-    """Put a schedule on the board. EffectFailed where nothing was put there."""
-    made = _published(key)
-    target, draft = board() / made.file, board() / f".{made.file}.{os.getpid()}"
+    """Put on the board what a foreman reads: for each machine, what it works on, from when until when."""
+    work: dict[str, list[dict[str, int]]] = {f"machine {machine}": [] for machine in range(schedule.machines)}
+    for job, index, machine, start, end, _ in sorted(schedule.operations, key=lambda row: (row[3], row[0], row[1])):
+        work[f"machine {machine}"].append({"job": job, "operation": index, "from": start, "until": end})
+    draft = board() / f".{key}.{os.getpid()}"
     try:
         board().mkdir(parents=True, exist_ok=True)
         with draft.open("w", encoding="utf-8") as file:
-            json.dump(sheet(name, schedule, key), file, indent=1)
+            json.dump({"shop": name, "key": key, "ends": schedule.makespan, "work": work}, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
+        draft.replace(board() / f"{key}.json")
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise EffectFailed(f"The board cannot be written to: {error}", retry=True) from error
-    try:
-        draft.replace(target)
-    except OSError as error:
-        raise EffectUnknown(f"The schedule may be on the board: {error}") from error
-    return made
+    return Published(key=key, file=f"{key}.json")
 
 
-def published(key: str) -> Published | None:
+def find(key: str) -> Published | None:
     """Return what is on the board under a key, None if nothing is."""
-    made = _published(key)
-    return made if (board() / made.file).is_file() else None
+    return Published(key=key, file=f"{key}.json") if (board() / f"{key}.json").is_file() else None
 
 
 def withdraw(key: str) -> None:
     """Take a schedule off the board."""
-    (board() / _published(key).file).unlink(missing_ok=True)
-
-
-def sheet(name: str, schedule: Schedule, key: str) -> dict[str, Any]:
-    """Return what a foreman reads: for each machine, what it works on, from when until when."""
-    work: dict[str, list[dict[str, int]]] = {f"machine {machine}": [] for machine in range(schedule.machines)}
-    for job, index, machine, start, end, _ in sorted(schedule.operations, key=lambda row: (row[3], row[0], row[1])):
-        work[f"machine {machine}"].append({"job": job, "operation": index, "from": start, "until": end})
-    return {"shop": name, "key": key, "ends": schedule.makespan, "work": work}
-
-
-def _published(key: str) -> Published:
-    return Published(key=key, file=f"{key}.json")
+    (board() / f"{key}.json").unlink(missing_ok=True)

@@ -9,7 +9,7 @@ input always gives the same repair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ Orders = list[list[int]]
 Worth = tuple[int, int, int]  # end of the last operation, operations off their planned time, by how much in all
 
 
-@dataclass(frozen=True)
+@dataclass
 class Repaired:
     """The start of each operation, how many swaps stayed, and how many schedules were tried for them."""
 
@@ -39,13 +39,29 @@ def shifted(situation: Situation) -> list[int]:
 
 def repaired(situation: Situation, *, radius: int, limit: int) -> Repaired:
     """The right-shift, made better by swaps up to `radius` rings from what was hit; at most `limit` are tried."""
-    starts = shifted(situation)
-    search = _Search(situation, [list(order) for order in situation.orders], starts)
-    rings = _rings(situation)
+    best, rings = Repaired(shifted(situation)), _rings(situation)
+    orders = [list(order) for order in situation.orders]
+    loose: frozenset[int] = frozenset()  # the operations that changed places
     for ring in range(radius + 1):
-        while search.tried < limit and search.improved(rings, ring, limit):
-            pass
-    return Repaired(search.starts, search.swaps, search.tried)
+        before = -1
+        while best.swaps > before and best.tried < limit:
+            before = best.swaps
+            for order in orders:
+                for at in range(len(order) - 1):
+                    pair = order[at], order[at + 1]
+                    near = all(rings.get(op, ring + 1) <= ring for op in pair)
+                    off = any(best.starts[op] != situation.planned[op] for op in pair)
+                    if not (near and off) or best.tried >= limit:
+                        continue
+                    best.tried += 1
+                    order[at], order[at + 1] = order[at + 1], order[at]
+                    starts = timed(situation, orders, loose | set(pair))
+                    if starts is not None and worth(situation, starts) < worth(situation, best.starts):
+                        best.starts, loose = starts, loose | set(pair)
+                        best.swaps += 1
+                    else:
+                        order[at], order[at + 1] = order[at + 1], order[at]
+    return best
 
 
 def timed(situation: Situation, orders: Orders, loose: frozenset[int]) -> list[int] | None:
@@ -78,48 +94,6 @@ def timed(situation: Situation, orders: Orders, loose: frozenset[int]) -> list[i
     return starts if placed == len(situation.free) else None
 
 
-@dataclass
-class _Search:
-    """The best orders so far. `loose`: the operations that changed places."""
-
-    situation: Situation
-    orders: Orders
-    starts: list[int]
-    loose: frozenset[int] = frozenset()
-    swaps: int = 0
-    tried: int = 0
-
-    def improved(self, rings: dict[int, int], ring: int, limit: int) -> bool:
-        """Try the swaps within a ring, keep each that is worth it; says whether one was."""
-        before = self.swaps
-        for machine, at in self._pairs(rings, ring):
-            if self.tried >= limit:
-                break
-            self.tried += 1
-            self._try(machine, at)
-        return self.swaps > before
-
-    def _pairs(self, rings: dict[int, int], ring: int) -> Iterator[tuple[int, int]]:
-        """(machine, place) of neighbours in the ring of which one is off its planned time."""
-        planned = self.situation.planned
-        for machine, order in enumerate(self.orders):
-            for at in range(len(order) - 1):
-                pair = order[at], order[at + 1]
-                off = any(self.starts[op] != planned[op] for op in pair)
-                if off and all(rings.get(op, ring + 1) <= ring for op in pair):
-                    yield machine, at
-
-    def _try(self, machine: int, at: int) -> None:
-        order = self.orders[machine]
-        order[at], order[at + 1] = order[at + 1], order[at]
-        loose = self.loose | {order[at], order[at + 1]}
-        starts = timed(self.situation, self.orders, loose)
-        if starts is not None and worth(self.situation, starts) < worth(self.situation, self.starts):
-            self.starts, self.loose, self.swaps = starts, loose, self.swaps + 1
-        else:
-            order[at], order[at + 1] = order[at + 1], order[at]
-
-
 def worth(situation: Situation, starts: Sequence[int]) -> Worth:
     """Rate a schedule; the smaller the better."""
     off = [abs(start - planned) for start, planned in zip(starts, situation.planned, strict=True)]
@@ -129,22 +103,16 @@ def worth(situation: Situation, starts: Sequence[int]) -> Worth:
 def _rings(situation: Situation) -> dict[int, int]:
     """By operation, how many neighbours it is away from what was hit: in its job and in its machine's planned order."""
     plant = situation.plant
-    orders = plant.in_order(range(len(plant)), situation.planned)
-    beside: dict[int, set[int]] = {
-        op: {near for near in (plant.before(op), plant.after(op)) if near >= 0} for op in range(len(plant))
-    }
-    for order in orders:
-        for one, other in pairwise(order):
-            beside[one].add(other)
-            beside[other].add(one)
+    beside = {op: {near for near in (plant.before(op), plant.after(op)) if near >= 0} for op in range(len(plant))}
+    for order in plant.in_order(range(len(plant)), situation.planned):
+        for op, near in pairwise(order):
+            beside[op].add(near)
+            beside[near].add(op)
     found = dict.fromkeys(situation.hit, 0)
     edge = list(found)
-    while edge:
-        nearer = edge
-        edge = []
-        for op in nearer:
-            for near in sorted(beside[op]):
-                if near not in found:
-                    found[near] = found[op] + 1
-                    edge.append(near)
+    for op in edge:  # grows while it is walked
+        for near in sorted(beside[op]):
+            if near not in found:
+                found[near] = found[op] + 1
+                edge.append(near)
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import feedback as jobshop_feedback
 from .breakdown import Down, Situation
+from .feedback import read_feedback
 from .shop import Plant
 from .state import Breakdown, Downtime, Feedback, Instance, Repair, Row, Schedule
 
@@ -31,7 +31,7 @@ def situation(instance: Instance, plan: Schedule, downtime: Downtime, feedback: 
     """Describe what is to be decided anew, and which jobs are to be kept."""
     starts = [row[3] for row in sorted(plan.operations)]
     down = Down(downtime.machine, downtime.since, downtime.until)
-    kept = jobshop_feedback.heeded(feedback, len(instance.jobs)).kept
+    kept, _ = read_feedback(feedback, len(instance.jobs))
     return Situation(instance.plant, starts, down, frozenset(kept))
 
 

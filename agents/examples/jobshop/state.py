@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from agents.examples.nouns import Noun
 
-from . import planning as jobshop_planning
-from . import reading as jobshop_reading
+from .planning import RULES
+from .reading import read_shop
 from .shop import Plant
 
 MOST_TEXT = 400_000  # characters of an instance's file
@@ -21,7 +21,7 @@ Moment = int
 
 
 class Source(Noun):
-    """An instance's file: its name, and its text in either of the forms that `jobshop_reading` reads."""
+    """An instance's file: its name, and its text in the form that `reading` reads."""
 
     name: str = Field(min_length=1, max_length=100)
     text: str = Field(max_length=MOST_TEXT)
@@ -29,23 +29,15 @@ class Source(Noun):
     @field_validator("text")
     @classmethod
     def can_be_read(cls, text: str) -> str:
-        """One shop, and nothing wrong with it: every fault is told with its line."""
-        if len(shops := jobshop_reading.read(text)) > 1:
-            raise ValueError(f"it holds {len(shops)} shops; a run takes one")
+        """Refuse a text with every fault and its line."""
+        read_shop(text)
         return text
 
     @classmethod
-    def read(cls, file: Path) -> list[Source]:
-        """Read the shops of a file, one source each. Raises OSError and InstanceRefused."""
+    def read(cls, file: Path) -> Source:
+        """Read a file. Raises OSError and ValidationError."""
         with file.open(encoding="utf-8", errors="replace") as source:
-            text = source.read(MOST_TEXT + 1)
-        shops = jobshop_reading.read(text)
-        if len(shops) == 1:
-            return [cls(name=file.stem[:100], text=text)]
-        return [
-            cls(name=f"{file.stem[:90]}-{number}", text=jobshop_reading.written(shop))
-            for number, shop in enumerate(shops, 1)
-        ]
+            return cls(name=file.stem[:100], text=source.read(MOST_TEXT + 1))
 
 
 class Instance(Noun):
@@ -142,7 +134,7 @@ Chosen = Literal["", "local", "global"]
 class Effort(Noun):
     """How hard to plan: the agent's configuration."""
 
-    rule: str = "most work remaining"  # one of jobshop_planning.RULES
+    rule: str = "most work remaining"  # one of planning.RULES
     radius: int = Field(default=6, ge=0, le=100)  # rings around what was hit
     swaps: int = Field(default=2_000, ge=0, le=1_000_000)  # that are tried
     seconds: float = Field(default=5.0, gt=0, le=240)  # that the solver has
@@ -151,6 +143,6 @@ class Effort(Noun):
     @field_validator("rule")
     @classmethod
     def is_known(cls, rule: str) -> str:
-        if rule not in jobshop_planning.RULES:
-            raise ValueError(f"the rules are: {', '.join(jobshop_planning.RULES)}")
+        if rule not in RULES:
+            raise ValueError(f"the rules are: {', '.join(RULES)}")
         return rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from approvals.cards.card import AnswerChoice, Question
+from approvals.cards.card import Question
 from approvals.cards.chart import Chart
 from approvals.cards.quote import Quote
 from approvals.english import counted
@@ -12,75 +12,64 @@ from approvals.english import counted
 from .feedback import VALIDATORS
 from .state import Downtime, Feedback, Repair, Schedule
 
-Figures = list[tuple[str, str]]
-count = counted  # the steps call it so
 
-
-def number(value: int) -> str:
-    return f"{value:,}"
-
-
-def figures(repair: Repair, plan: Schedule) -> Figures:
-    """Return what is set side by side at the gate, as (label, figure)."""
-    of = len(repair.operations)
-    return [
-        ("Ends at", number(repair.makespan)),
-        ("Against the plan", against(repair, plan)),
-        ("Operations moved", f"{number(repair.retimed)} of {number(of)}"),
-        ("of them in another order", number(repair.resequenced)),
-        ("Found in", f"{number(repair.ms)} ms"),
-    ]
-
-
-def against(repair: Repair, plan: Schedule) -> str:
-    """`45 later`, `120 sooner`, `as planned`."""
-    late = repair.makespan - plan.makespan
-    return "as planned" if not late else f"{number(abs(late))} {'later' if late > 0 else 'sooner'}"
-
-
-def two(plan: Schedule, local: Repair, whole: Repair) -> tuple[list[Chart], Question]:
+def compare(plan: Schedule, local: Repair, whole: Repair) -> tuple[list[Chart], Question]:
     """Return the charts of the two schedules, and the question which of them it is to be."""
-    each = (
+    both = (
         ("local", "Local repair", "/local_repair", local),
         ("global", "Global plan", "/global_plan", whole),
     )
-    charts = [Chart(title=title, pointer=pointer, figures=figures(repair, plan)) for _, title, pointer, repair in each]
-    choices: list[AnswerChoice] = [
-        {"id": id, "label": label(title, repair), "grants": True} for id, title, _, repair in each
+    charts = [Chart(title=title, pointer=at, figures=list_figures(repair, plan)) for _, title, at, repair in both]
+    return charts, {
+        "text": "Which schedule goes to the shop floor?",
+        "choices": [
+            {
+                "id": id,
+                "label": f"{title}: ends at {repair.makespan:,}, {counted(repair.retimed, 'operation')} moved",
+                "grants": True,
+            }
+            for id, title, _, repair in both
+        ],
+    }
+
+
+def list_figures(repair: Repair, plan: Schedule) -> list[tuple[str, str]]:
+    """Return what is set side by side at the gate, as (label, figure)."""
+    late = repair.makespan - plan.makespan
+    return [
+        ("Ends at", f"{repair.makespan:,}"),
+        ("Against the plan", f"{abs(late):,} {'later' if late > 0 else 'sooner'}" if late else "as planned"),
+        ("Operations moved", f"{repair.retimed:,} of {len(repair.operations):,}"),
+        ("of them in another order", f"{repair.resequenced:,}"),
+        ("Found in", f"{repair.ms:,} ms"),
     ]
-    return charts, {"text": "Which schedule goes to the shop floor?", "choices": choices}
 
 
-def label(name: str, repair: Repair) -> str:
-    """Describe a choice: what it is, when it ends, what it moves."""
-    return f"{name}: ends at {number(repair.makespan)}, {count(repair.retimed, 'operation')} moved"
-
-
-def summary(downtime: Downtime, plan: Schedule, local: Repair, whole: Repair, *, kept: Sequence[int]) -> str:
+def summarise(downtime: Downtime, plan: Schedule, local: Repair, whole: Repair, *, kept: Sequence[int]) -> str:
     """Return the agent's account of the two. `kept` are the jobs that were not to be moved."""
     asked = f" Kept as asked: {'job' if len(kept) == 1 else 'jobs'} {', '.join(map(str, kept))}." if kept else ""
     return (
-        f"Machine {downtime.machine} stops at {number(downtime.since)} and is back at {number(downtime.until)}. "
-        f"The plan ended at {number(plan.makespan)}. {local.how} {whole.how}{asked}"
+        f"Machine {downtime.machine} stops at {downtime.since:,} and is back at {downtime.until:,}. "
+        f"The plan ended at {plan.makespan:,}. {local.how} {whole.how}{asked}"
     )
 
 
-def reasons(
+def list_reasons(
     plan: Schedule, local: Repair, whole: Repair, *, hit: int, broken: Sequence[int], unread: Sequence[str]
 ) -> list[str]:
-    """Why a choice is not to be made lightly. `broken`: jobs that could not be kept as asked."""
-    found = [f"{count(hit, 'operation')} planned while the machine is down"]
+    """Say why a choice is not to be made lightly. `broken`: jobs that could not be kept as asked."""
+    reasons = [f"{counted(hit, 'operation')} planned while the machine is down"]
     if min(local.makespan, whole.makespan) > plan.makespan:
-        found.append(f"Neither schedule ends by {number(plan.makespan)}, as planned")
+        reasons.append(f"Neither schedule ends by {plan.makespan:,}, as planned")
     if local.makespan < whole.makespan:
-        found.append("The global plan ends later than the local repair: its time was too short")
-    found += [f"Job {job} cannot keep its times: the breakdown itself is in its way" for job in broken]
+        reasons.append("The global plan ends later than the local repair: its time was too short")
+    reasons += [f"Job {job} cannot keep its times: the breakdown itself is in its way" for job in broken]
     if unread:
-        found.append(f"No rule of the agent reads what {' and '.join(dict.fromkeys(unread))} wrote")
-    return found
+        reasons.append(f"No rule of the agent reads what {' and '.join(dict.fromkeys(unread))} wrote")
+    return reasons
 
 
-def quoted(feedback: Sequence[Feedback]) -> list[Quote]:
+def quote_feedback(feedback: Sequence[Feedback]) -> list[Quote]:
     """Quote what was said, as the gate shows it."""
     return [
         Quote(

@@ -1,6 +1,6 @@
-"""The clients for payments and mail, the outside world of the refunds example.
+"""The client of the payment provider: each call returns when the effect is done.
 
-Both return when the effect is done, else raise EffectFailed (provably not done) or EffectUnknown.
+Otherwise it raises EffectFailed (provably not done) or EffectUnknown.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from urllib.parse import quote
 import httpx
 
 from agents import EffectFailed, EffectUnknown
-from agents.effects.http import send
-from agents.examples.sending import deliver, provider
+from agents.examples.sending import ask, provider, read_facts
 
-from .state import Payment, Refund, Sent
+from .state import Payment, Refund
 
 NO_SUCH_REFUND = "there is no such refund"  # what the provider says of a key that it never saw
 
 
-def refund(wanted: Refund, key: str, *, reference: str = "") -> Payment:
+def refund(wanted: Refund, key: str, *, reference: str) -> Payment:
     """Pay a refund; the same key pays it once, however often it is called. The provider keeps the `reference`."""
     body = wanted.model_dump(mode="json", include={"charge", "amount", "currency", "reason"})
-    body |= {"reference": reference} if reference else {}
-    paid = _ask("/refunds", body, {"Idempotency-Key": key})
+    paid = ask("/refunds", body | {"reference": reference}, Payment, key=key)
     if paid.status != "succeeded":
         raise EffectFailed(f"The refund {paid.id} was {paid.status} after it had been made.")
     return paid
@@ -32,7 +30,7 @@ def refund(wanted: Refund, key: str, *, reference: str = "") -> Payment:
 
 def cancel(refund_id: str) -> Payment:
     """Take a refund back; as often as it is asked."""
-    return _ask(f"/refunds/{refund_id}/cancel", {}, {})
+    return ask(f"/refunds/{refund_id}/cancel", {}, Payment)
 
 
 def find(key: str) -> Payment | None:
@@ -50,7 +48,7 @@ def find(key: str) -> Payment | None:
         return None
     if not answer.is_success:
         raise EffectUnknown(f"The provider did not say: HTTP {answer.status_code}")
-    found = _payment(answer)
+    found = read_facts(answer, Payment)
     return found if found.status == "succeeded" else None
 
 
@@ -60,31 +58,12 @@ def refunded(charge: str, *, but: str) -> tuple[Decimal, str]:
     Raises httpx.HTTPError where the provider does not say, ValueError where its answer cannot be read.
     """
     with provider() as client:
-        answer = client.get(f"/charges/{quote(charge, safe='')}").raise_for_status()
-    facts = _facts(answer)
+        facts = _facts(client.get(f"/charges/{quote(charge, safe='')}").raise_for_status())
     try:
         others = [each for each in facts["refunds"] if each["status"] == "succeeded" and each["reference"] != but]
         return sum((Decimal(each["taken"]) for each in others), Decimal(0)), str(facts["currency"])
     except (KeyError, TypeError, InvalidOperation) as error:
         raise ValueError(f"The provider's answer cannot be read: {error!r}") from error
-
-
-def mail(to: str, subject: str, text: str, key: str) -> Sent:
-    """Send a mail through Django."""
-    return Sent(to=to, message_id=deliver(subject, text, key=key, to=[to]))
-
-
-def _ask(path: str, body: dict[str, object], headers: dict[str, str]) -> Payment:
-    with provider() as client:
-        return _payment(send(client, client.build_request("POST", path, json=body, headers=headers)))
-
-
-def _payment(answer: httpx.Response) -> Payment:
-    facts = _facts(answer)
-    try:
-        return Payment.model_validate({name: facts[name] for name in Payment.model_fields})
-    except (KeyError, ValueError) as error:  # it was taken, but nobody can say what came of it
-        raise EffectUnknown(f"The provider's answer cannot be read: {error!r}") from error
 
 
 def _facts(answer: httpx.Response) -> dict[str, Any]:

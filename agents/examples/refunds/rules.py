@@ -9,36 +9,30 @@ from decimal import Decimal
 
 from agents.examples.money import amounts_in, cents, shown
 from agents.examples.orders import Item, Order
-from agents.examples.refunds.reading.blanks import blank_stretch
-from agents.examples.refunds.reading.parsed_mail import ParsedMail
+from agents.examples.text import blank_stretch
 
-from .reading import numbers as refunds_numbers
+from .mail import ParsedMail
+from .numbers import find_numbers
 from .state import Feedback, Reason, Ruling, Ticket
 
 FAR_DOWN = 20  # blank lines; what stands behind more of them was not meant to be read
 GOODWILL = Decimal("0.10")
-_WORDS: tuple[tuple[Reason, str], ...] = (
-    (
-        Reason.NEVER_ARRIVED,
-        r"never (?:arrived|came|reached)|(?:not|n't|nothing) (?:arrived?|come|reach)|lost (?:parcel|pallet)"
-        r"|nicht angekommen|nie angekommen|не (?:пришл|пришел|пришёл|получил)",
-    ),
-    (
-        Reason.FAULTY,
-        r"broken|fault|defect|damaged|torn\b|crack|unusable|does(?: not|n't) work|defekt|besch[äa]digt|kaputt"
-        r"|слома|брак",
-    ),
-    (
-        Reason.RETURNED,
-        r"\bsent (?:it |them |these |this )?back|return|on (?:its|their) way back|zurückge|обратно|возврат",
-    ),
+_FAULTY = (
+    r"broken|fault|defect|damaged|torn\b|crack|unusable|does(?: not|n't) work|defekt|besch[äa]digt|kaputt|слома|брак"
 )
+_WORDS = (
+    (Reason.NEVER_ARRIVED,
+     r"never (?:arrived|came|reached)|(?:not|n't|nothing) (?:arrived?|come|reach)|lost (?:parcel|pallet)"
+     r"|nicht angekommen|nie angekommen|не (?:пришл|пришел|пришёл|получил)"),
+    (Reason.FAULTY, _FAULTY),
+    (Reason.RETURNED,
+     r"\bsent (?:it |them |these |this )?back|return|on (?:its|their) way back|zurückge|обратно|возврат"),
+)  # fmt: skip
 _STOP = r"(?=[.,;!?\n]|\b(?:not|without|except|but|keep|with|plus)\b|$)"
 _ONLY = re.compile(rf"\b(?:only|just)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
 _NOT = re.compile(rf"\b(?:not|without|except|keep|no)\b(?:(?!{_STOP}).)*", re.IGNORECASE | re.DOTALL)
 _SHIPPING = re.compile(r"shipping|postage|delivery", re.IGNORECASE)
 _SHARE = re.compile(r"\b(?P<half>half)\b|(?<![\d.,])(?P<percent>\d{1,2}|100)\s?(?:%|per ?cent)", re.IGNORECASE)
-_SORRY = re.compile(r"apolog|sorry", re.IGNORECASE)
 
 
 @dataclass
@@ -68,21 +62,16 @@ class Draft:
 
 
 def ticket_of(mail: ParsedMail, is_order: Callable[[str], bool] = lambda number: False) -> Ticket:
-    """What the mail says and seems to want. Only the words in sight are searched, none that are quoted or far down.
+    """Return what the mail says and seems to want. Only the words in sight are searched.
 
     `is_order`: whether the shop has an order of that number.
     """
     words = words_in_sight(mail.text)
     searched = " ".join(f"{mail.subject}\n{words}".split())
-    named = refunds_numbers.named(mail.subject, words, is_order)
+    named = find_numbers(mail.subject, words, is_order)
     wants = next((each for each in amounts_in(words) if each.currency), None)
     return Ticket(
-        from_address=mail.from_address,
-        from_name=mail.from_name,
-        reply_to=mail.reply_to,
-        subject=mail.subject,
-        sent=mail.sent,
-        text=mail.text,
+        **{name: getattr(mail, name) for name in ("from_address", "from_name", "reply_to", "subject", "sent", "text")},
         order_number=named.only,
         reason=next((reason for reason, told in _WORDS if re.search(told, searched, re.IGNORECASE)), Reason.GOODWILL),
         wants=wants.amount if wants else None,
@@ -102,47 +91,57 @@ def words_in_sight(text: str) -> str:
     return "\n".join(line for line in near.split("\n") if not line.startswith(">"))
 
 
-def draft(order: Order, reason: Reason, words: str, feedback: Sequence[Feedback], *, ruling: Ruling = "") -> Draft:
-    """What the shop gives for this reason, changed by what people said since."""
-    made = _unchanged(order, reason, words)
-    made.refused = ruling == "refuse"
+def draft(order: Order, reason: Reason, text: str, feedback: Sequence[Feedback], *, ruling: Ruling = "") -> Draft:
+    """Work out what the shop gives for this reason, changed by what people said since. `text`: of the mail."""
+    items, words = list(order.items), words_in_sight(text)
+    refund = Draft(items, share=GOODWILL)
+    if reason is Reason.NEVER_ARRIVED:
+        refund = Draft(items, shipping=True)
+    elif reason is Reason.FAULTY:
+        ended = re.sub(r"(?m)^(.{1,50})$", r"\1. ", words)  # a short line ends a sentence too
+        bad = [each for each in re.split(r"[.!?;]\s", ended) if re.search(_FAULTY, each, re.IGNORECASE)]
+        refund = Draft([item for item in items if any(mentions(each, item) for each in bad)] or items)
+    elif reason is Reason.RETURNED:
+        back = [item for item in items if item.returned_on]
+        refund = Draft(back or items, shipping=len(back) == len(items))
+    refund.refused = ruling == "refuse"
     for each in feedback:
-        heed(made, order, each)
-    return made
+        heed(refund, order, each)
+    return refund
 
 
-def heed(made: Draft, order: Order, feedback: Feedback) -> None:
+def heed(refund: Draft, order: Order, feedback: Feedback) -> None:
     """Change a draft as a reviewer's words ask, and note what was understood."""
     text, done = feedback.text, list[str]()
     if only := next((part for part in _only(text) if any(mentions(part, item) for item in order.items)), ""):
-        made.items = [item for item in order.items if mentions(only, item)]
-        made.shipping, made.fixed = bool(_SHIPPING.search(only)), None
-        done.append(f"only {listed(made.items)}")
+        refund.items = [item for item in order.items if mentions(only, item)]
+        refund.shipping, refund.fixed = bool(_SHIPPING.search(only)), None
+        done.append(f"only {listed(refund.items)}")
     for refused in _NOT.finditer(text):
-        if dropped := [item for item in made.items if mentions(refused[0], item)]:
-            made.items, made.fixed = [item for item in made.items if item not in dropped], None
+        if dropped := [item for item in refund.items if mentions(refused[0], item)]:
+            refund.items, refund.fixed = [item for item in refund.items if item not in dropped], None
             done.append(f"without {listed(dropped)}")
         if _SHIPPING.search(refused[0]):
-            made.shipping = False
+            refund.shipping = False
             done.append("without shipping")
     if _SHIPPING.search(_NOT.sub("", text)):
-        made.shipping = True
+        refund.shipping = True
         done.append("with shipping")
     named = next(amounts_in(text), None)
     if named and named.currency in ("", order.currency):
-        made.fixed, made.share, made.refused = named.amount, Decimal(1), False
+        refund.fixed, refund.share, refund.refused = named.amount, Decimal(1), False
         left = f", of which only {shown(order.left, order.currency)} is left" if named.amount > order.left else ""
         done.append(shown(named.amount, order.currency) + left)
     if share := _SHARE.search(text):
-        made.share = Decimal("0.5") if share["half"] else Decimal(share["percent"]) / 100
-        done.append(f"{made.share:.0%} of it")
-    if _SORRY.search(text):
-        made.sorry = True
+        refund.share = Decimal("0.5") if share["half"] else Decimal(share["percent"]) / 100
+        done.append(f"{refund.share:.0%} of it")
+    if re.search("apolog|sorry", text, re.IGNORECASE):
+        refund.sorry = True
         done.append("an apology in the reply")
     if done:
-        made.heeded.append(f"As {feedback.by} asked: {', '.join(done)}.")
+        refund.heeded.append(f"As {feedback.by} asked: {', '.join(done)}.")
     else:
-        made.unheeded.append(feedback.by)
+        refund.unheeded.append(feedback.by)
 
 
 def mentions(text: str, item: Item) -> bool:
@@ -172,17 +171,3 @@ def _only(text: str) -> Iterator[str]:
     for found in _ONLY.finditer(text):
         yield found[0]
         yield re.split(r"[.,:;!?\n]", text[: found.start()])[-1]
-
-
-def _unchanged(order: Order, reason: Reason, words: str) -> Draft:
-    if reason is Reason.NEVER_ARRIVED:
-        return Draft(list(order.items), shipping=True)
-    if reason is Reason.FAULTY:
-        told = next(pattern for each, pattern in _WORDS if each is Reason.FAULTY)
-        ended = re.sub(r"(?m)^(.{1,50})$", r"\1. ", words)  # a short line ends a sentence too
-        bad = [each for each in re.split(r"[.!?;]\s", ended) if re.search(told, each, re.IGNORECASE)]
-        return Draft([item for item in order.items if any(mentions(each, item) for each in bad)] or list(order.items))
-    if reason is Reason.RETURNED:
-        back = [item for item in order.items if item.returned_on]
-        return Draft(back or list(order.items), shipping=len(back) == len(order.items))
-    return Draft(list(order.items), share=GOODWILL)

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from agents.examples.money import Currency, Money
 from agents.examples.nouns import Noun
 
-from .reading import MAX_MAIL
-
+MAX_MAIL = 2_000_000  # bytes that are read of a mail
 Ruling = Literal["", "pay", "refuse"]  # what a person said where the mail raised doubts
 
 

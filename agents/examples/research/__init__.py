@@ -8,16 +8,104 @@ people whether it may quote them; the others go on meanwhile.
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agents import Action, Agent, AgentError, Append, Card, effect, gate, step, undo
-from agents.examples.nouns import Noun
+from agents.examples.nouns import Noun, keep_state
 
-from . import conversation, corpus_search
-from .state import Answer, Feedback, Passage, Turn
+
+class Passage(Noun):
+    """A sentence of the corpus. A restricted one is quoted only if somebody allows it."""
+
+    source: str
+    text: str
+    restricted: bool = False
+
+
+class Turn(Noun):
+    """One turn of the conversation in which an inquiry works."""
+
+    role: str
+    text: str
+
+
+class Answer(Noun):
+    """The answer to one question, with the sources that it rests on."""
+
+    question: str
+    text: str
+    sources: list[str] = Field(default_factory=list)
+
+
+class Feedback(BaseModel):
+    """A reviewer's words. The runner fills it in."""
+
+    text: str
+    by: str
+    at: str
+    gate: int
+
+
+CONTEXT = 160  # characters of turns that are kept as they are
+FIRST = 60  # characters of each older turn that its summary keeps
+
+
+def trim_turns(turns: Sequence[Turn], most: int = CONTEXT) -> list[Turn]:
+    """Return the newest turns that fit into `most` characters, after one turn that sums the older ones up."""
+    kept: list[Turn] = []
+    left = most
+    for turn in reversed(turns):
+        if len(turn.text) > left and kept:
+            break
+        kept.insert(0, turn)
+        left -= len(turn.text)
+    older = turns[: len(turns) - len(kept)]
+    if not older:
+        return kept
+    summary = " / ".join(f"{turn.role}: {turn.text[:FIRST]}" for turn in older)
+    return [Turn(role="summary", text=summary), *kept]
+
+
+CORPUS = Path(__file__).parent / "corpus"
+COMMON = re.compile(
+    "a|an|and|are|at|by|does|for|has|have|how|in|is|it|long|many|may|much|of|often|on|or|that|the|there|to|what|who"
+)
+RESTRICTED = "(restricted)"
+
+
+def search_corpus(question: str, most: int) -> list[Passage]:
+    """Return the passages that share the most words with the question, the best first."""
+    asked = words_of(question)
+    rare = Counter(word for passage in read_corpus() for word in set(words_of(passage.text)))
+    scored = [(sum(1 / rare[word] for word in set(asked) & set(words_of(each.text))), each) for each in read_corpus()]
+    best = sorted(((score, each) for score, each in scored if score), key=lambda pair: (-pair[0], pair[1].source))
+    return [each for _, each in best[:most]]
+
+
+def read_corpus() -> list[Passage]:
+    """Return every sentence of the corpus with its source."""
+    found = []
+    for file in sorted(CORPUS.glob("*.md")):
+        title, _, body = file.read_text().partition("\n")
+        for sentence in re.split(r"(?<=[.;])\s+", " ".join(body.split())):
+            found.append(Passage(source=file.stem, text=sentence, restricted=RESTRICTED in title))
+    return found
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text that say something, without their endings."""
+    return [
+        re.sub(r"(es|s|ed|ing)$", "", word)
+        for word in re.findall(r"[a-z]+", text.lower())
+        if not COMMON.fullmatch(word)
+    ]
+
 
 MOST = 2  # passages of one inquiry
 
@@ -26,8 +114,9 @@ class Inquiry(Agent):
     """Answer one question from the corpus: search, ask about what is restricted, read, answer."""
 
     name = "inquiry"
-    version = "1"
+    version = "2"
     team = "Support"
+    from_1 = keep_state("1")
 
     class State(Noun):
         """What is saved after every step."""
@@ -50,10 +139,10 @@ class Inquiry(Agent):
         """Say what was found."""
         return state.answer.text if state.answer else ""
 
-    @step(title="Search the corpus", uses=[corpus_search.search, corpus_search.passages, corpus_search.words])
+    @step(title="Search the corpus", uses=[search_corpus, read_corpus, words_of])
     def search(self, question: str, feedback: list[Feedback]) -> dict[str, Any]:
         """Retrieve passages; after a no, only those that anybody may read."""
-        found = corpus_search.search(question, MOST)
+        found = search_corpus(question, MOST)
         if feedback:
             found = [each for each in found if not each.restricted]
         return {"passages": found, "turns": [Turn(role="reader", text=question)]}
@@ -81,11 +170,11 @@ class Inquiry(Agent):
     def forget(self) -> None:
         """Do nothing: the permission is in the state alone."""
 
-    @step(title="Read the passages", uses=[conversation.trimmed])
+    @step(title="Read the passages", uses=[trim_turns])
     def read(self, passages: list[Passage], turns: list[Turn], cleared: bool) -> dict[str, Any]:
         """Read one passage after the other, and sum older turns up when the context is full."""
         for passage in passages:
-            turns = conversation.trimmed([*turns, Turn(role=passage.source, text=passage.text)])
+            turns = trim_turns([*turns, Turn(role=passage.source, text=passage.text)])
         return {"quoted": [each for each in passages if cleared or not each.restricted], "turns": turns}
 
     @step(title="Answer")
@@ -101,8 +190,9 @@ class Research(Agent):
     """Research a topic: one inquiry for each question, all at once, and a report."""
 
     name = "research"
-    version = "1"
+    version = "2"
     team = "Support"
+    from_1 = keep_state("1")
     children_at_once = 5
 
     class State(Noun):

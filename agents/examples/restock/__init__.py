@@ -15,28 +15,275 @@ customers in another way answers in the message's place, and the answer is kept 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AwareDatetime, BaseModel, Field, ValidationInfo, field_validator
 
 from agents import Action, Agent, Card, effect, gate, step, undo
 from agents.examples import inputs
-from agents.examples.money import shown
-from agents.examples.nouns import Noun
-from agents.examples.sending import fixed
+from agents.examples.money import Currency, Money, cents, shown
+from agents.examples.nouns import Noun, keep_state
+from agents.examples.sending import ask, deliver, fixed
+from approvals.english import counted
 
-from . import rules as restock_rules
-from . import trade as restock_trade
-from .state import Decision, Feedback, Message, Placed, Purchase, Repricing, Shelf
+Sku = Annotated[str, Field(pattern=r"^[A-Z]{2,4}-[0-9]{2,4}$")]
+Mail = Annotated[str, Field(max_length=254, pattern=r"^[^\s@]+@[^\s@]+$")]
+
+
+class Item(Noun):
+    """One thing that the shop sells, as it stands on the shelf."""
+
+    sku: Sku
+    name: str = Field(max_length=100)
+    stock: int = Field(ge=0)
+    weekly: int = Field(ge=0)  # sold in a week
+    cost: Money  # what the supplier asks for one
+    price: Money  # what a customer pays for one
+    waiting: list[Mail] = Field(default_factory=list)  # customers who were promised one
+
+
+class Shelf(Noun):
+    """A shop's stock, with where it buys."""
+
+    shop: str = Field(max_length=100)
+    supplier: str = Field(max_length=100)
+    currency: Currency
+    counted_at: AwareDatetime
+    lead_days: int = Field(ge=1, le=60)  # from an order to its delivery
+    dock: str = Field(max_length=100)
+    items: list[Item] = Field(min_length=1, max_length=200)
+
+
+class Line(Noun):
+    """So many of one thing."""
+
+    sku: Sku = Field(title="Article")
+    quantity: int = Field(title="Quantity", ge=1, le=10_000)
+    price: Money = Field(title="Price each")
+    needed_by: AwareDatetime = Field(title="Needed by")
+    note: str | None = Field(default=None, title="Note to the supplier", max_length=500)
+
+    @property
+    def total(self) -> Decimal:
+        return cents(self.price * self.quantity)
+
+
+class Pickup(Noun):
+    """The shop's own van fetches it."""
+
+    kind: Literal["pickup"] = "pickup"
+    dock: str = Field(title="Dock", max_length=100)
+
+
+class Address(Noun):
+    street: str = Field(title="Street", max_length=200)
+    postcode: str = Field(title="Postcode", max_length=12)
+    city: str = Field(title="City", max_length=100)
+
+
+class Courier(Noun):
+    """A courier brings it."""
+
+    kind: Literal["courier"] = "courier"
+    address: Address = Field(title="Address")
+    insured: bool = Field(default=True, title="Insured")
+
+
+class Purchase(Noun):
+    """An order to the supplier."""
+
+    supplier: str = Field(title="Supplier", max_length=100)
+    currency: Currency = Field(title="Currency")
+    lines: list[Line] = Field(title="Lines", min_length=1, max_length=50)
+    delivery: Annotated[Pickup | Courier, Field(discriminator="kind")] = Field(title="Delivery")
+
+    @property
+    def total(self) -> Decimal:
+        return sum((line.total for line in self.lines), Decimal(0))
+
+
+class Why(StrEnum):
+    SCARCE = "scarce"
+    COST = "cost went up"
+    CLEARANCE = "clearance"
+
+
+class Repricing(Noun):
+    """Another price in the shop."""
+
+    sku: Sku = Field(title="Article")
+    currency: Currency = Field(title="Currency")
+    old: Money = Field(title="Price now")
+    price: Money = Field(title="New price")
+    why: Why = Field(title="Reason")
+
+
+class Message(Noun):
+    """What the customers who wait are told."""
+
+    to: list[Mail] = Field(title="Goes to", max_length=200)
+    subject: str = Field(title="Subject", max_length=200, pattern=r"^[^\r\n]*$")
+    text: str = Field(title="Text", max_length=20_000, json_schema_extra={"format": "multiline"})
+
+
+class Feedback(BaseModel):
+    """A reviewer's words; those about one action name it, and the place in its arguments. The runner fills it in."""
+
+    text: str
+    by: str
+    at: str
+    gate: int
+    action: str = ""
+    pointer: str = ""
+
+
+class Decision(BaseModel):
+    """How the last gate ended, action by action. The runner fills it in, and may know more."""
+
+    gate: str
+    kind: str
+    by: str
+    changes: list[dict[str, Any]]
+    verdicts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Placed(Noun):
+    """What the supplier or the till made of it."""
+
+    id: str
+    status: str
+
+
+WEEKS = 4  # that an order lasts
+HIGH, MEDIUM = Decimal(2_500), Decimal(500)
+
+
+def find_low(shelf: Shelf) -> list[Item]:
+    """Return the articles that do not last until a delivery and a week more, the scarcest first."""
+    found = [item for item in shelf.items if item.weekly and count_days(item) < shelf.lead_days + 7]
+    return sorted(found, key=lambda item: (count_days(item), item.sku))
+
+
+def count_days(item: Item) -> int:
+    """Return how many days the stock lasts; 9,999 if none is sold."""
+    return item.stock * 7 // item.weekly if item.weekly else 9_999
+
+
+def plan_purchase(shelf: Shelf, feedback: Sequence[Feedback]) -> Purchase:
+    """Rules 1 and 4. A shelf on which nothing is low gets one of its first article."""
+    wanted = find_low(shelf) or shelf.items[:1]
+    lines = [
+        Line(
+            sku=item.sku,
+            quantity=scale_quantity(max(item.weekly * WEEKS - item.stock, 1), feedback),
+            price=item.cost,
+            needed_by=shelf.counted_at
+            + timedelta(days=max(count_days(item), 1) if count_days(item) < 365 else shelf.lead_days),
+            note=f"{counted(len(item.waiting), 'customer waits', 'customers wait')} for it." if item.waiting else None,
+        )
+        for item in wanted
+    ]
+    return Purchase(supplier=shelf.supplier, currency=shelf.currency, lines=lines, delivery=Pickup(dock=shelf.dock))
+
+
+def scale_quantity(quantity: int, feedback: Sequence[Feedback]) -> int:
+    """Scale the quantity as reviewers said of the whole proposal."""
+    for said in feedback:
+        words = said.text.casefold()
+        if said.action:
+            continue  # of one action, and decided there
+        quantity = max(quantity // 2, 1) if "half" in words else quantity * 2 if "double" in words else quantity
+    return quantity
+
+
+def plan_repricing(shelf: Shelf, feedback: Sequence[Feedback]) -> Repricing:
+    """Rules 2 and 4."""
+    item = (find_low(shelf) or shelf.items)[0]
+    keep = any("no price change" in said.text.casefold() for said in feedback if not said.action)
+    price = item.price if keep else cents(item.price * Decimal("1.10"))
+    return Repricing(sku=item.sku, currency=shelf.currency, old=item.price, price=price, why=Why.SCARCE)
+
+
+def write_message(shelf: Shelf, purchase: Purchase) -> Message:
+    """Rule 3."""
+    item = (find_low(shelf) or shelf.items)[0]
+    comes = shelf.counted_at + timedelta(days=shelf.lead_days)
+    text = (
+        f"Good day,\n\nyou are waiting for {item.name}. A delivery is on its way and should be here on "
+        f"{comes:%A, %d %B}. One is put aside for you; you need not do anything.\n\n"
+        f"With thanks for your patience\n{shelf.shop}"
+    )
+    return Message(to=item.waiting, subject=f"{item.name}: it comes on {comes:%d %B}", text=text)
+
+
+def check_lines(purchase: Purchase, shelf: Shelf) -> None:
+    """Raises ValueError for an order of what the shop does not sell, or of one thing twice."""
+    known = {item.sku for item in shelf.items}
+    ordered = [line.sku for line in purchase.lines]
+    strange = sorted(set(ordered) - known)
+    if strange:
+        raise ValueError(f"the shop does not sell {', '.join(strange)}")
+    if len(set(ordered)) < len(ordered):
+        raise ValueError("an article is in the order twice; put its lines together")
+
+
+def check_price(repricing: Repricing, shelf: Shelf) -> None:
+    """Raises ValueError where an article is said to cost what it does not."""
+    prices = {item.sku: item.price for item in shelf.items}
+    if prices.get(repricing.sku) != repricing.old or repricing.currency != shelf.currency:
+        raise ValueError(f"{repricing.sku} does not cost {shown(repricing.old, repricing.currency)} in the shop")
+
+
+def summarise(shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> str:
+    """The agent's account of its proposal."""
+    first = next((item for item in shelf.items if item.sku == repricing.sku), shelf.items[0])
+    waiting = f", and {counted(len(message.to), 'customer waits', 'customers wait')} for it" if message.to else ""
+    return (
+        f"{first.name} lasts {count_days(first)} more days{waiting}; {shelf.supplier} takes {shelf.lead_days}. "
+        f"I would order {len(purchase.lines)} articles for {shown(purchase.total, purchase.currency)}, ask "
+        f"{shown(repricing.price, repricing.currency)} for it until then, and tell those who wait."
+    )
+
+
+def rate_risk(purchase: Purchase) -> str:
+    return "high" if purchase.total > HIGH else "medium" if purchase.total > MEDIUM else "low"
+
+
+def list_reasons(purchase: Purchase, message: Message) -> list[str]:
+    """Why the risk is what it is."""
+    found = [f"The order is for more than {shown(HIGH, purchase.currency)}"] if purchase.total > HIGH else []
+    return [*found, f"{counted(len(message.to), 'person reads', 'people read')} the message"]
+
+
+def write_report(
+    purchase: Purchase, ordered: Placed | None, repriced: Placed | None, told: str, feedback: Sequence[Feedback]
+) -> str:
+    """What was done and what was not, in a few lines."""
+    why = {said.action: said.text for said in feedback if said.action}
+    lines = [
+        f"Ordered from {purchase.supplier} as {ordered.id}." if ordered else f"Nothing ordered: {_why(why, 'order')}",
+        f"The price is changed as {repriced.id}." if repriced else f"The price stays: {_why(why, 'price')}",
+        "The customers are told." if told else f"The customers are not told: {_why(why, 'message')}",
+    ]
+    return "\n".join(lines)
+
+
+def _why(said: dict[str, str], action: str) -> str:
+    return said.get(action, "no reason was given.")
 
 
 class Restock(Agent):
     """Keep a shelf filled: count, propose, ask, order, reprice, tell the customers who wait."""
 
     name = "restock"
-    version = "1"
+    version = "2"
     team = "Support"
+    from_1 = keep_state("1")
 
     class State(Noun):
         """What is saved after every step. Later fields are checked against earlier ones."""
@@ -58,7 +305,7 @@ class Restock(Agent):
             """Whoever edits the order buys what the shop sells, each once."""
             shelf = info.data.get("shelf")
             if purchase and shelf:
-                restock_rules.check_lines(purchase, shelf)
+                check_lines(purchase, shelf)
             return purchase
 
         @field_validator("repricing")
@@ -67,13 +314,13 @@ class Restock(Agent):
             """Whoever edits the new price leaves the old one, and the article, as they are."""
             shelf = info.data.get("shelf")
             if repricing and shelf:
-                restock_rules.check_price(repricing, shelf)
+                check_price(repricing, shelf)
             return repricing
 
     @classmethod
     def title(cls, state: State) -> str:
         """Say which shop it is, and how much of it is low."""
-        low = len(restock_rules.low(state.shelf))
+        low = len(find_low(state.shelf))
         return f"{state.shelf.shop}: {low} of {len(state.shelf.items)} run low"
 
     @classmethod
@@ -88,16 +335,16 @@ class Restock(Agent):
 
     @step(
         title="Propose what to order",
-        uses=[restock_rules.purchase_of, restock_rules.repricing_of, restock_rules.message_of],
+        uses=[plan_purchase, plan_repricing, write_message],
     )
     def propose(self, shelf: Shelf, feedback: list[Feedback]) -> dict[str, Any]:
         """Work out an order, a price and a message, heeding what reviewers said."""
-        purchase = restock_rules.purchase_of(shelf, feedback)
+        purchase = plan_purchase(shelf, feedback)
         self.note(f"{len(purchase.lines)} articles for {shown(purchase.total, shelf.currency)}.")
         return {
             "purchase": purchase,
-            "repricing": restock_rules.repricing_of(shelf, feedback),
-            "message": restock_rules.message_of(shelf, purchase),
+            "repricing": plan_repricing(shelf, feedback),
+            "message": write_message(shelf, purchase),
         }
 
     @gate(
@@ -106,7 +353,7 @@ class Restock(Agent):
         allows=["order", "reprice", "notify"],
         edits=["purchase", "repricing", "message"],
         on_reject="propose",
-        uses=[restock_rules.summary],
+        uses=[summarise],
     )
     def review(self, shelf: Shelf, purchase: Purchase, repricing: Repricing, message: Message) -> Card:
         """Ask about all three at once; each gets its own verdict."""
@@ -114,12 +361,12 @@ class Restock(Agent):
         same = {"sku": repricing.sku, "currency": repricing.currency, "old": f"{repricing.old:.2f}"}
         return Card(
             title=f"Restock {shelf.shop} for {total}",
-            summary=restock_rules.summary(shelf, purchase, repricing, message),
+            summary=summarise(shelf, purchase, repricing, message),
             for_whom=shelf.shop,
             amount=total,
             resource=f"{len(purchase.lines)} articles from {purchase.supplier}",
-            risk=restock_rules.risk(purchase),
-            reasons=restock_rules.reasons(purchase, message),
+            risk=rate_risk(purchase),
+            reasons=list_reasons(purchase, message),
             actions=[
                 Action(id="order", title="Order from the supplier", tool="supplier.order", effect="order",
                        pointer="/purchase", pinned=["/supplier"]),
@@ -134,7 +381,7 @@ class Restock(Agent):
     @effect(title="Place the order", undo="cancel_order", idempotent=True)
     def order(self, purchase: Purchase, *, key: str) -> dict[str, Any]:
         """Send the order to the supplier."""
-        placed = restock_trade.order(purchase, key)
+        placed = ask("/orders", purchase.model_dump(mode="json"), Placed, key=key)
         self.note(f"{shown(purchase.total, purchase.currency)} ordered as {placed.id}.")
         return {"ordered": placed}
 
@@ -142,28 +389,29 @@ class Restock(Agent):
     def cancel_order(self, ordered: Placed | None) -> None:
         """Take the order back; as often as it is asked."""
         if ordered:
-            restock_trade.withdraw("orders", ordered.id)
+            ask(f"/orders/{ordered.id}/withdraw", {}, Placed)
 
     @effect(title="Change the price", undo="restore_price", idempotent=True)
     def reprice(self, repricing: Repricing, *, key: str) -> dict[str, Any]:
         """Put the new price into the till."""
-        return {"repriced": restock_trade.reprice(repricing, key)}
+        return {"repriced": ask("/prices", repricing.model_dump(mode="json"), Placed, key=key)}
 
     @undo(idempotent=True)
     def restore_price(self, repriced: Placed | None) -> None:
         """Put the old price back; as often as it is asked."""
         if repriced:
-            restock_trade.withdraw("prices", repriced.id)
+            ask(f"/prices/{repriced.id}/withdraw", {}, Placed)
 
     @effect(title="Tell the customers", irreversible=True, responds="told")
     def notify(self, message: Message, *, key: str) -> dict[str, Any]:
         """Write to the customers who wait."""
-        restock_trade.mail(message, key)
+        if message.to:  # one mail to all of them, none of whom sees the others
+            deliver(message.subject, message.text, key=key, bcc=message.to)
         return {"told": message.text}
 
-    @step(title="Write the report", uses=[restock_rules.report])
+    @step(title="Write the report", uses=[write_report])
     def report(
         self, purchase: Purchase, ordered: Placed | None, repriced: Placed | None, told: str, feedback: list[Feedback]
     ) -> dict[str, Any]:
         """Say what was done, and what was not and why."""
-        return {"summary": restock_rules.report(purchase, ordered, repriced, told, feedback)}
+        return {"summary": write_report(purchase, ordered, repriced, told, feedback)}

@@ -15,22 +15,53 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agents import Action, Agent, Card, SignalTimeout, effect, gate, step, undo
 from agents.examples import inputs
-from agents.examples.nouns import Noun
+from agents.examples.nouns import Noun, keep_state
+from agents.examples.sending import ask
 
-from . import releases
-from .state import Feedback, Health, Release, Stage
+
+class Stage(Noun):
+    """A version on so many servers."""
+
+    service: str
+    version: str
+    servers: int = Field(ge=1)
+
+
+class Release(Noun):
+    """A release as the servers' control plane tells of it."""
+
+    id: str
+    status: str
+    at: datetime
+
+
+class Health(Noun):
+    """How the servers do: the share of requests that fail, in percent, and who says so."""
+
+    errors: float = Field(ge=0, le=100)
+    by: str = ""
+
+
+class Feedback(BaseModel):
+    """A reviewer's words. The runner fills it in."""
+
+    text: str
+    by: str
+    at: str
+    gate: int
 
 
 class Rollout(Agent):
     """Roll a version out: propose, ask, a few servers, soak, health, all servers."""
 
     name = "rollout"
-    version = "1"
+    version = "2"
     team = "Support"
+    from_1 = keep_state("1")
     signals = {"health": Health}
     lasts = timedelta(days=14)
 
@@ -96,13 +127,13 @@ class Rollout(Agent):
     @effect(title="Put it on a few servers", undo="take_back", idempotent=True)
     def begin(self, few: Stage, *, key: str) -> dict[str, Any]:
         """Release to the first servers."""
-        return {"begun": releases.release(few, key)}
+        return {"begun": ask("/releases", few.model_dump(mode="json"), Release, key=key)}
 
     @undo(idempotent=True)
     def take_back(self, begun: Release | None) -> None:
         """Take the version back from them; as often as it is asked."""
         if begun:
-            releases.withdraw(begun.id)
+            ask(f"/releases/{begun.id}/withdraw", {}, Release)
 
     @step(title="Soak", reads_world=True)
     def wait_a_while(self, begun: Release, soak: float) -> dict[str, Any]:
@@ -136,13 +167,13 @@ class Rollout(Agent):
     @effect(title="Put it on all servers", undo="narrow", idempotent=True)
     def widen(self, all: Stage, *, key: str) -> dict[str, Any]:
         """Release to all servers."""
-        return {"widened": releases.release(all, key)}
+        return {"widened": ask("/releases", all.model_dump(mode="json"), Release, key=key)}
 
     @undo(idempotent=True)
     def narrow(self, widened: Release | None) -> None:
         """Take the version back from all; as often as it is asked."""
         if widened:
-            releases.withdraw(widened.id)
+            ask(f"/releases/{widened.id}/withdraw", {}, Release)
 
     @step(title="Write the report")
     def report(self, all: Stage, health: Health | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.examples import orders as refunds_orders
 
-from .ledger import LedgerBroken
+from .books import LedgerBroken
 from .server import Sandbox
 
 

@@ -6,37 +6,80 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
-from agents.examples import orders as refunds_orders
+from pydantic import BaseModel, Field, ValidationError
 
-from . import page
-from .bank import Bank, Body, RequestRefused, SandboxAnswer
-from .faults import Fault, Faults
-from .ledger import LedgerFile
-from .trade import Trade
+from agents.examples import orders
+
+from .books import Body, Books, RequestRefused, SandboxAnswer
 
 MAX_BODY = 64_000  # bytes
 MAX_KEY = 200  # characters
 
 
+class Fault(BaseModel):
+    on: Literal["charges", "refunds", "cancel", "orders", "prices", "releases", "withdraw", "reads"]
+    kind: Literal["500", "500_after", "timeout", "cut_after", "cut_before", "slow"]
+    times: int = Field(default=1, ge=1, le=10_000)  # how many requests it still meets
+    match: str = ""  # an idempotency key or an amount; empty: any request
+    seconds: float = Field(default=30.0, ge=0, le=120)  # how long `timeout` is silent and `slow` takes
+
+
+class Faults:
+    """The faults that wait. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Fault] = []
+
+    def add(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        """Add a fault; return those that wait. Raises RequestRefused for one that there is not."""
+        try:
+            fault = Fault.model_validate(asked)
+        except ValidationError as error:
+            wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+            raise RequestRefused(422, "; ".join(wrong)) from error
+        with self._lock:
+            self._waiting.append(fault)
+        return self.waiting()
+
+    def take(self, on: str, *values: str) -> Fault | None:
+        """Return the fault that meets this request, counted down; `values` are its key and amount."""
+        with self._lock:
+            for fault in self._waiting:
+                if fault.on == on and (not fault.match or fault.match in values):
+                    fault.times -= 1
+                    self._waiting = [waiting for waiting in self._waiting if waiting.times]
+                    return fault
+        return None
+
+    def clear(self) -> list[dict[str, Any]]:
+        with self._lock:
+            self._waiting = []
+        return []
+
+    def waiting(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return [fault.model_dump() for fault in self._waiting]
+
+
 class Sandbox(ThreadingHTTPServer):
-    """The server, its bank and its faults."""
+    """The server, its books and its faults."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], data: Path) -> None:
-        self.ledger = LedgerFile(data / "ledger.jsonl")
-        self.bank = Bank(self.ledger, charge_of_order)
-        self.traded = LedgerFile(data / "trade.jsonl")
-        self.trade = Trade(self.traded)
+        self.bank = Books(data / "ledger.jsonl", find_charge)
+        self.trade = Books(data / "trade.jsonl", find_charge)
         self.faults = Faults()
         self.stopping = threading.Event()
         super().__init__(address, Handler)
@@ -52,47 +95,49 @@ class Sandbox(ThreadingHTTPServer):
     def server_close(self) -> None:
         self.stopping.set()
         super().server_close()
-        self.ledger.close()
-        self.traded.close()
+        self.bank.close()
+        self.trade.close()
 
 
-def charge_of_order(charge: str) -> Body | None:
+def find_charge(charge: str) -> Body | None:
     """Return what was paid for one of the shop's orders. Raises OrdersRefused."""
-    order = refunds_orders.find(charge.removeprefix("ch_"))
+    order = orders.find(charge.removeprefix("ch_"))
     if order is None or order.charge != charge:
         return None
     return {"id": charge, "amount": f"{order.left:.2f}", "currency": order.currency, "card": order.card}
 
 
-def ledger_of(sandbox: Sandbox, name: str, body: Body) -> SandboxAnswer:
+def read_ledger(sandbox: Sandbox, name: str, body: Body) -> SandboxAnswer:
     """Return all that ever happened, and the refunds as they stand."""
-    return SandboxAnswer(200, {"entries": sandbox.bank.entries(), "refunds": sandbox.bank.refunds()})
+    return SandboxAnswer(200, {"entries": list(sandbox.bank.entries), "refunds": sandbox.bank.all_of("refund")})
+
+
+def trade_routes(kind: str) -> list[Route]:
+    """Return the routes of orders, prices or releases: to make one, to list them, and to withdraw one."""
+    return [
+        ("GET", f"/{kind}", "reads", lambda sandbox, *_: SandboxAnswer(200, {"items": sandbox.trade.all_of(kind)})),
+        ("POST", f"/{kind}", kind, lambda sandbox, key, body: sandbox.trade.make(kind, key, body)),
+        ("POST", f"/{kind}/*/withdraw", "withdraw", lambda sandbox, id, _: sandbox.trade.end("withdraw", kind, id)),
+    ]
 
 
 # Method, path ("*" is one part), where a fault is asked for that meets it ("": none does), and what is done with that
 # part, or with the idempotency key of a POST without one, and with the body.
-ROUTES: tuple[tuple[str, str, str, Callable[[Sandbox, str, Body], SandboxAnswer]], ...] = (
-    ("GET", "/", "", ledger_of),
-    ("GET", "/ledger", "", ledger_of),
+Route = tuple[str, str, str, Callable[[Sandbox, str, Body], SandboxAnswer]]
+ROUTES: list[Route] = [
+    ("GET", "/", "", read_ledger),
+    ("GET", "/ledger", "", read_ledger),
     ("POST", "/charges", "charges", lambda sandbox, key, body: sandbox.bank.charge(key, body)),
     ("GET", "/charges/*", "charges", lambda sandbox, charge, _: sandbox.bank.read_charge(charge)),
     ("POST", "/refunds", "refunds", lambda sandbox, key, body: sandbox.bank.refund(key, body)),
-    ("POST", "/refunds/*/cancel", "cancel", lambda sandbox, refund, _: sandbox.bank.cancel(refund)),
-    ("GET", "/refunds/*", "reads", lambda sandbox, refund, _: sandbox.bank.read(refund)),
+    ("POST", "/refunds/*/cancel", "cancel", lambda sandbox, refund, _: sandbox.bank.end("cancel", "refund", refund)),
+    ("GET", "/refunds/*", "reads", lambda sandbox, refund, _: sandbox.bank.read("refund", refund)),
     ("GET", "/refunds/by-key/*", "reads", lambda sandbox, key, _: sandbox.bank.read_by_key(key)),
-    ("GET", "/orders", "reads", lambda sandbox, *_: sandbox.trade.made("orders")),
-    ("POST", "/orders", "orders", lambda sandbox, key, body: sandbox.trade.make("orders", key, body)),
-    ("POST", "/orders/*/withdraw", "withdraw", lambda sandbox, order, _: sandbox.trade.withdraw("orders", order)),
-    ("GET", "/prices", "reads", lambda sandbox, *_: sandbox.trade.made("prices")),
-    ("POST", "/prices", "prices", lambda sandbox, key, body: sandbox.trade.make("prices", key, body)),
-    ("POST", "/prices/*/withdraw", "withdraw", lambda sandbox, price, _: sandbox.trade.withdraw("prices", price)),
-    ("GET", "/releases", "reads", lambda sandbox, *_: sandbox.trade.made("releases")),
-    ("POST", "/releases", "releases", lambda sandbox, key, body: sandbox.trade.make("releases", key, body)),
-    ("POST", "/releases/*/withdraw", "withdraw", lambda sandbox, id, _: sandbox.trade.withdraw("releases", id)),
+    *(route for kind in ("orders", "prices", "releases") for route in trade_routes(kind)),
     ("GET", "/faults", "", lambda sandbox, *_: SandboxAnswer(200, {"faults": sandbox.faults.waiting()})),
     ("POST", "/faults", "", lambda sandbox, _, body: SandboxAnswer(200, {"faults": sandbox.faults.add(body)})),
     ("DELETE", "/faults", "", lambda sandbox, *_: SandboxAnswer(200, {"faults": sandbox.faults.clear()})),
-)
+]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -138,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
         elif fault and fault.kind == "500_after":
             self.refuse(500, "a fault that was asked for, after the work was done")
         elif "entries" in answer.body and "text/html" in self.headers.get("Accept", ""):
-            self.answer(200, page.of(**answer.body).encode(), "text/html; charset=utf-8")
+            self.answer(200, draw_ledger(**answer.body).encode(), "text/html; charset=utf-8")
         else:
             self.answer_json(answer.status, answer.body, replayed=answer.replayed)
 
@@ -202,7 +247,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, body: bytes, kind: str, extra: dict[str, str] | None = None) -> None:
         self.send_response(HTTPStatus(status))
-        headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store", **page.HEADERS}
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store", **PAGE_HEADERS}
         for name, value in (headers | (extra or {})).items():
             self.send_header(name, value)
         self.end_headers()
@@ -210,3 +255,42 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silence: the ledger is the log."""
+
+
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
+_STYLE = """
+:root { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
+table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums }
+caption { padding: 1.5rem 0 .5rem; font-weight: 600; text-align: start }
+th, td { padding: .3rem .75rem .3rem 0; border-block-end: 1px solid #8886; text-align: start; overflow-wrap: anywhere }
+td.amount, th.amount { text-align: end; white-space: nowrap }
+"""
+_REFUNDS = ("id", "charge", "amount", "currency", "card", "reason", "status", "at", "key")
+_ENTRIES = ("seq", "at", "kind", "id", "charge", "amount", "currency", "key")
+
+
+def draw_ledger(entries: list[dict[str, Any]], refunds: list[dict[str, Any]]) -> str:
+    """Return the whole page: refunds as they stand, then every entry, the newest first."""
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>Payment sandbox</title><style>{_STYLE}</style><h1>Payment sandbox</h1>"
+        "<p>No money moves here. Every refund stands in this ledger once, however often it was asked for.</p>"
+        f"{_table(f'{len(refunds)} refunds', _REFUNDS, reversed(refunds))}"
+        f"{_table(f'{len(entries)} entries', _ENTRIES, reversed(entries))}</html>"
+    )
+
+
+def _table(caption: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]) -> str:
+    head = "".join(f"<th scope=col{_class_of(name)}>{name}" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td{_class_of(name)}>{escape(str(row.get(name, '')))}" for name in columns) for row in rows
+    )
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _class_of(name: str) -> str:
+    return " class=amount" if name == "amount" else ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.examples.assistant.state import Asked, Message
-from agents.examples.assistant.trimming import cut, tokens
+from agents.examples.assistant.turns import count_tokens, cut_oldest
 from checkpoints.values import ops
 from tests.factories.driven_runs import state, trail
 
@@ -29,16 +29,16 @@ def conversation(turns: int) -> list[Message]:
 
 
 def test_what_fits_is_left_alone() -> None:
-    assert cut(conversation(3), 10_000) is None
+    assert cut_oldest(conversation(3), 10_000) is None
 
 
 @pytest.mark.parametrize("turns", [2, 3, 10, 50])
 @pytest.mark.parametrize("budget", [300, 1000, 3000])
 def test_what_stays_is_the_beginning_and_whole_turns(turns: int, budget: int) -> None:
     messages = conversation(turns)
-    splice = cut(messages, budget)
+    splice = cut_oldest(messages, budget)
     if splice is None:
-        assert tokens(messages) <= budget
+        assert count_tokens(messages) <= budget
         return
     kept = ops.apply(messages, splice)
     assert kept[:2] == HEAD
@@ -46,15 +46,15 @@ def test_what_stays_is_the_beginning_and_whole_turns(turns: int, budget: int) ->
     asked = [call.id for each in kept for call in each.calls]
     assert asked == [each.answers for each in kept if each.role == "tool"]
     assert kept[-3:] == messages[-3:]
-    assert tokens(kept) <= budget or len(kept) == 6
+    assert count_tokens(kept) <= budget or len(kept) == 6
 
 
 def test_trimmed_again_it_counts_what_went_before() -> None:
     messages = conversation(20)
-    first = cut(messages, 2_000)
+    first = cut_oldest(messages, 2_000)
     assert first is not None
     again = [*ops.apply(messages, first), *[each for n in range(20, 40) for each in turn(n)]]
-    second = cut(again, 2_000)
+    second = cut_oldest(again, 2_000)
     assert second is not None
     kept = ops.apply(again, second)
     left_out = len(messages) + 60 - (len(kept) - 1)
@@ -62,7 +62,7 @@ def test_trimmed_again_it_counts_what_went_before() -> None:
 
 
 def test_one_turn_that_is_too_long_by_itself_is_not_torn_apart() -> None:
-    assert cut(conversation(1), 10) is None
+    assert cut_oldest(conversation(1), 10) is None
 
 
 def test_a_run_goes_on_with_what_is_left(endpoint: Endpoint, folder: Path, settings: Any) -> None:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 
 from agents.examples.jobshop import check
-from agents.examples.jobshop.reading import read
+from agents.examples.jobshop.reading import read_shop
 from agents.examples.jobshop.schedules import planned
 from agents.examples.jobshop.state import Instance
 
 from . import made_up_shops as shops
 from .made_up_shops import THREE
 
-[SHOP] = read(THREE)
+SHOP = read_shop(THREE)
 GOOD = [
     [0, 0, 0, 0, 3, 0], [0, 1, 1, 4, 6, 0], [0, 2, 2, 9, 11, 0],
     [1, 0, 0, 3, 5, 0], [1, 1, 2, 5, 6, 0], [1, 2, 1, 6, 10, 0],
@@ -35,7 +35,7 @@ def with_row(rows: list[list[int]], *changed: int) -> list[list[int]]:
 
 
 def faults(rows: list[list[int]], **given: Any) -> list[str]:
-    return check.faults(SHOP.jobs, rows, **given)
+    return check.find_faults(SHOP.jobs, rows, **given)
 
 
 def test_schedules_that_can_be_worked_have_no_fault() -> None:
@@ -96,4 +96,4 @@ def test_many_faults_are_told_up_to_a_number() -> None:
 @given(shops.instances())
 def test_every_planned_schedule_passes(instance: Instance) -> None:
     plan = planned(instance.plant, shops.planned(instance.plant))
-    assert check.faults(instance.jobs, plan.operations) == []
+    assert check.find_faults(instance.jobs, plan.operations) == []

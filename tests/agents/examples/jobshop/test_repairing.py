@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agents.examples.jobshop import check, planning, solver
 from agents.examples.jobshop import local as jobshop_local
 from agents.examples.jobshop.breakdown import Down, Situation
-from agents.examples.jobshop.reading import read
+from agents.examples.jobshop.reading import read_shop
 from agents.examples.jobshop.schedules import derived, displaced, planned, repair, resequenced, retimed
 from agents.examples.jobshop.shop import Plant
 from agents.examples.jobshop.state import Breakdown, Repair
@@ -18,7 +18,7 @@ from tests.harness.examples import many
 from . import made_up_shops as shops
 from . import taillard
 
-[SHOP] = read(shops.THREE)
+SHOP = read_shop(shops.THREE)
 THREE = Plant(SHOP.machines, SHOP.jobs)
 AS_PLANNED = [0, 4, 9, 3, 5, 6, 0, 6, 9]
 
@@ -32,7 +32,7 @@ def faults(now: Situation, starts: list[int]) -> list[str]:
     plan = planned(now.plant, now.planned)
     made = rows(now, starts)
     stop = (now.down.machine, now.down.since, now.down.until)
-    return check.faults(now.plant.jobs, made.operations, stop=stop, before=plan.operations)
+    return check.find_faults(now.plant.jobs, made.operations, stop=stop, before=plan.operations)
 
 
 def rows(now: Situation, starts: list[int]) -> Repair:

@@ -349,7 +349,7 @@ def test_an_order_file_that_cannot_be_read_asks_a_person_at_once(
 
 def test_paying_can_be_undone(world: World) -> None:
     wanted = Refund(amount=Decimal("649.00"), currency="SEK", reason=Reason.RETURNED, charge="ch_20421", card="8126")
-    payment = payments.refund(wanted, "to-be-undone")
+    payment = payments.refund(wanted, "to-be-undone", reference="")
     agent = Refunds(None, 1)  # type: ignore[arg-type]
     agent.cancel_payment(payment)
     agent.cancel_payment(payment)

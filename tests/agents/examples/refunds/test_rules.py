@@ -13,8 +13,7 @@ from agents.examples.money import Money, amounts_in, shown
 from agents.examples.orders import Order
 from agents.examples.refunds import risk, rules
 from agents.examples.refunds import words as refunds_words
-from agents.examples.refunds.reading.mail import parse
-from agents.examples.refunds.reading.parsed_mail import ParsedMail
+from agents.examples.refunds.mail import ParsedMail, parse
 from agents.examples.refunds.state import Facts, Feedback, Proposal, Reason, Refund, Reply, Ticket
 
 from .test_mail import read
@@ -127,7 +126,7 @@ def test_an_order_number_is_found_in_the_words_in_sight_only(text: str, number: 
         ("", "Bestellungsnummer20418, OrderID20418", ["20418"], []),
         ("", "order 20418 (ordered on 2026-10-21 or 2026/10/22), order date 2026", ["20418"], []),
         ("", "order 20418 of 21 Oct 2026, I paid 1299 EUR, an order value 1299.00", ["20418"], []),
-        ("", "order 20418, zip 10115, my phone is 0151 2345678", ["20418"], []),
+        ("", "order 20418. My zip is 10115.", ["20418"], []),
     ],
 )
 def test_every_number_is_named_and_what_only_looks_like_one(
@@ -229,8 +228,8 @@ def assess(order: Order, amount: str, *feedback: Feedback, **changes: object) ->
         amount=Decimal(amount), currency=order.currency, reason=Reason.FAULTY, charge=order.charge, card=order.card
     )
     proposal = Proposal(refund=refund, reply=Reply(to=order.email, subject="s", text="t"))
-    standing = risk.Standing(left=order.left)
-    return risk.assess(base.model_copy(update=changes), order, proposal, made, feedback, standing=standing)
+    standing = (Decimal(0), order.left)
+    return risk.assess(base.model_copy(update=changes), order, proposal, made, feedback, [], standing)
 
 
 @pytest.mark.parametrize(

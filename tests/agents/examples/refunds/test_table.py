@@ -160,7 +160,7 @@ def came_back(shop: Shop) -> None:
     proposes(shop.mail(f"I returned the lamp of order {number}."), "45.00")
 
 
-@row('goods "sent back" that have not come back')
+@row('goods "sent back" that did not come')
 def not_back(shop: Shop) -> None:
     asked = proposes(shop.mail(f"I sent back order {shop.order(LAMP, CORD)}."), "60.00")
     assert "No parcel of this order has come back yet" in asked.reasons
@@ -191,7 +191,7 @@ def no_number(shop: Shop) -> None:
     asks_for_facts(run, "no order number found")
 
 
-@row("an order number that nobody knows")
+@row("an unknown order number")
 def unknown_number(shop: Shop) -> None:
     run = shop.mail("Order 99999 is broken.")
     asks_for_facts(run, "order 99999 is not known")
@@ -202,7 +202,7 @@ def unknown_number(shop: Shop) -> None:
     proposes(advance_to_rest(run), "40.00")
 
 
-@row("two order numbers: in one sentence, or anywhere if the shop has both")
+@row("two order numbers")
 def two_numbers(shop: Shop) -> None:
     one, other = shop.order(), shop.order()
     asks_for_facts(shop.mail(f"Order {one} and order {other} never arrived."), f"which order: {one} or {other}")
@@ -214,7 +214,7 @@ def two_numbers(shop: Shop) -> None:
     asks_for_facts(shop.mail(f"Order {one} is broken.\n\nWas it {other}?"), f"which order: {one} or {other}")
 
 
-@row("letters that only look like digits in the order number, or a character before it that turns digits round")
+@row("letters that look like digits, or turned digits")
 def lookalike(shop: Shop) -> None:
     number = shop.order()
     disguised = number.replace("0", "\u041e", 1)
@@ -224,7 +224,7 @@ def lookalike(shop: Shop) -> None:
     asks_for_facts(shop.mail(turned), f"the order number “{number[::-1]}” only looks like one")
 
 
-@row("anything else in the word that has the order number")
+@row("anything else in the number's word")
 def attached_letter(shop: Shop) -> None:
     attached = f"\u0410{shop.order()}"
     run = shop.mail(f"Order {attached} never arrived.")
@@ -248,7 +248,7 @@ def not_the_senders(shop: Shop) -> None:
     doubts(shop, run, said, yes="45.00")
 
 
-@row("a sender whose letters only look like those of the order's address")
+@row("a sender who imitates the customer's address")
 def lookalike_sender(shop: Shop) -> None:
     number = shop.order()
     sender = "marit@fernh\u043ellow.example"
@@ -257,19 +257,19 @@ def lookalike_sender(shop: Shop) -> None:
     doubts(shop, run, said, yes="45.00")
 
 
-@row("a currency that is not the order's")
+@row("another currency")
 def other_currency(shop: Shop) -> None:
     run = shop.mail(f"Order {shop.order()} never arrived, I want my USD 39.00.")
     doubts(shop, run, "The customer asks for $39.00, and the order was paid in EUR", yes="45.00")
 
 
-@row("more asked for than is left of the payment")
+@row("more asked for than is left")
 def too_much_asked(shop: Shop) -> None:
     run = shop.mail(f"Order {shop.order()} is not so nice, give me €500.00.")
     doubts(shop, run, "The customer asks for €500.00, and €45.00 is left of the payment", yes="4.00")
 
 
-@row("less left of the payment than the rules give")
+@row("less left than the rules give")
 def less_left(shop: Shop) -> None:
     number = shop.order()
     shop.world.refund(f"bank-{number}", f"ch_{number}", "34.60").raise_for_status()
@@ -278,7 +278,7 @@ def less_left(shop: Shop) -> None:
     assert "€34.60 is already refunded on this charge by others" in card(run, "review").reasons
 
 
-@row("a refund that was paid elsewhere meanwhile")
+@row("a refund paid elsewhere meanwhile")
 def paid_elsewhere(shop: Shop) -> None:
     number = shop.order()
     run = shop.mail(f"Order {number} never arrived.")
@@ -297,10 +297,10 @@ def paid_elsewhere(shop: Shop) -> None:
     assert [each["pointer"] for each in refused.value.errors] == ["/amount"]
 
 
-@row("HTML whose formatting may keep words out of sight, without a plain text that says the same")
+@row("HTML without plain text")
 def may_be_hidden(shop: Shop) -> None:
     number = shop.order()
-    html = f"<style>.a {{ color: #fff }}</style><p>Order {number} is not so nice.</p><p class=a>It never arrived.</p>"
+    html = f"<p>Order {number} is not so nice.</p><p style='color:#fff'>It never arrived.</p>"
     run = shop.mail(html, kind="html")
     asks_for_facts(run, "no order number found")
     asked = open_gate(run).standing().card
@@ -318,7 +318,7 @@ def may_be_hidden(shop: Shop) -> None:
     )
 
 
-@row("a plain text and an HTML text that name different amounts or orders")
+@row("plain text and HTML that differ in amounts or orders")
 def other_forms(shop: Shop) -> None:
     number = shop.order()
     html = f"<p>Order {number} is not so nice, please give me 8.00 EUR.</p>"
@@ -329,15 +329,15 @@ def other_forms(shop: Shop) -> None:
     assert "The mail was hard to read: its plain text and its HTML name different amounts or orders" in asked.reasons
 
 
-@row("a plain text beside such HTML, with the same amounts and orders")
+@row("plain text and HTML that agree")
 def same_forms(shop: Shop) -> None:
     text = f"Order {shop.order()} never arrived."
     asked = proposes(shop.mail(text, html=f"<style>p{{margin:0}}</style><p>{text}</p>"), "45.00")
-    assert asked.risk == "medium"
+    assert asked.risk == "low"
     assert [each.pointer for each in asked.quotes] == ["/ticket/text"]
 
 
-@row("words in a charset that browsers do not read")
+@row("an odd charset")
 def odd_charset(shop: Shop) -> None:
     run = shop.mail(f"Order {shop.order()} never arrived.", charset="cp037")
     asks_for_facts(run, "no order number found")
@@ -346,7 +346,7 @@ def odd_charset(shop: Shop) -> None:
     assert "The mail was hard to read: its character set is unknown (cp037)" in asked.reasons
 
 
-@row("words far below, or characters that cannot be seen")
+@row("words far below, or invisible characters")
 def far_below(shop: Shop) -> None:
     text = f"Order {shop.order()} is not as nice as I thought." + "\n" * 30 + "It never arrived."
     asked = proposes(shop.mail(text), "4.00")
@@ -355,14 +355,14 @@ def far_below(shop: Shop) -> None:
     assert asked.risk == AT_RISK
 
 
-@row("an answer wanted at another address")
+@row("an answer wanted elsewhere")
 def other_answer(shop: Shop) -> None:
     asked = proposes(shop.mail(f"Order {shop.order()} never arrived.", reply_to="x@elsewhere.example"), "45.00")
     assert asked.actions[1].arguments["to"] == "marit@fernhollow.example"
     assert asked.risk == AT_RISK
 
 
-@row("an order that the shop's file has in an unknown currency")
+@row("an order in an unknown currency")
 def unknown_currency(shop: Shop) -> None:
     good, bad = shop.order(), shop.order(currency="XXX")
     gate = open_gate(shop.mail(f"Order {bad} never arrived."))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agents.examples.research import Research, conversation, corpus_search
-from agents.examples.research.state import Turn
+from agents.examples.research import Research, Turn, search_corpus, trim_turns
 from agents.moves import rewind
 from agents.runs.start import start_run
 from approvals.models import Gate
@@ -101,7 +100,7 @@ def test_the_conversations_of_the_bundled_questions_are_summed_up() -> None:
 
 def test_a_conversation_that_is_too_long_is_summed_up() -> None:
     turns = [Turn(role="reader", text=f"{number} " + "word " * 40) for number in range(12)]
-    kept = conversation.trimmed(turns, 900)
+    kept = trim_turns(turns, 900)
     assert kept[0].role == "summary"
     assert sum(len(turn.text) for turn in kept[1:]) <= 900
     assert kept[1:] == turns[-len(kept) + 1 :]
@@ -109,6 +108,6 @@ def test_a_conversation_that_is_too_long_is_summed_up() -> None:
 
 
 def test_passages_are_found_by_the_words_they_share() -> None:
-    found = corpus_search.search("How much power do the turbines give the cranes?", 2)
+    found = search_corpus("How much power do the turbines give the cranes?", 2)
     assert [each.source for each in found] == ["wind", "wind"]
-    assert corpus_search.search("xyzzy", 4) == []
+    assert search_corpus("xyzzy", 4) == []
