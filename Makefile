@@ -30,7 +30,7 @@ reset: ## wipe what `make run` keeps under HOLDPOINT_HOME
 	@$(INSTALL) requirements-local.txt && exec $(PY) -m config.local reset
 
 trial: ## run the tests of agents of yours, on a database of their own: TESTS=test_my_agent.py
-	@$(INSTALL) requirements-trial.txt
+	@$(INSTALL) requirements-local.txt
 	@exec $(PY) -m config.local.trials $(or $(TESTS),$(wildcard test_*.py))
 
 test: browser node frameworks ## test each behaviour once, on real servers, processes and a real browser
@@ -69,14 +69,13 @@ generated: ## write what docs have from the code that declares it
 	@$(PY) -m docs.reference
 	@$(CHECK_ENV) $(PY) -m docs.addresses
 
-pins: ## write requirements*.txt from requirements*.in; ARGS=--upgrade takes the newest of what those do not pin
+pins: ## write requirements*.txt from pyproject.toml; ARGS=--upgrade takes the newest of what that does not pin
 	@$(INSTALL) requirements-dev.txt
-	@$(PIN) $(ARGS) requirements.in -o requirements.txt
-	@$(PIN) $(ARGS) requirements-examples.in -c requirements.txt -o requirements-examples.txt
-	@$(PIN) $(ARGS) requirements-local.in -c requirements-examples.txt -o requirements-local.txt
-	@$(PIN) $(ARGS) requirements-dev.in -c requirements-local.txt -o requirements-dev.txt
-	@$(PIN) $(ARGS) requirements-trial.in -c requirements-dev.txt -o requirements-trial.txt
-	@$(PIN) $(ARGS) requirements-frameworks.in -o requirements-frameworks.txt
+	@$(PIN) $(ARGS) pyproject.toml -o requirements.txt
+	@$(PIN) $(ARGS) pyproject.toml --group examples -c requirements.txt -o requirements-examples.txt
+	@$(PIN) $(ARGS) pyproject.toml --group local -c requirements-examples.txt -o requirements-local.txt
+	@$(PIN) $(ARGS) pyproject.toml --group dev -c requirements-local.txt -o requirements-dev.txt
+	@$(PIN) $(ARGS) --group frameworks -o requirements-frameworks.txt
 
 bench: browser ## print the figures, with this machine's floor from the same run
 	@$(PY) -m benchmarks $(ARGS)

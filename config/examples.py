@@ -6,7 +6,7 @@ Libraries that only they need are in requirements-examples.txt. An example witho
 from importlib.util import find_spec
 
 LIBRARIES = {
-    "refunds": "bs4",
+    "refunds": None,
     "jobshop": "ortools",
     "restock": None,
     "rollout": None,

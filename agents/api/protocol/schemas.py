@@ -1,4 +1,4 @@
-"""What every schema of the API has: members described by the docstrings below them, and one example of the whole."""
+"""The common part of every schema of the API: members described by the docstrings below them, one example of the whole."""
 
 from __future__ import annotations
 
