@@ -30,7 +30,7 @@ def copy(owner: Owner, thread: str, to: str) -> None:
 
 
 def _check_free(owner: Owner, thread: str) -> None:
-    if next(reading.listed(owner, thread, limit=1), None) is not None:
+    if reading.page(owner, thread, limit=1)[0]:
         raise ThreadTaken(f"The thread {thread!r} has checkpoints. Delete it first, or name another.")
 
 

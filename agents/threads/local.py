@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db import InterfaceError, OperationalError
 from holdpoint.errors import HoldpointError
-from holdpoint.langgraph import errors as told
-from holdpoint.langgraph.backend import Change, ChannelHistory, New, Stored, Write
+from holdpoint.langgraph import errors as saver_errors
+from holdpoint.langgraph.backend import Change, ChannelHistory, New, Stored, Write, read_pages
 
 from agents.work_errors import WorkRefused
 from checkpoints import actors
@@ -23,7 +23,7 @@ from . import copying, handed, history, places, reading, removing, saving
 from .connections import Connections
 from .pending import Write as PendingWrite
 from .places import Owner, Place
-from .reading import Found
+from .reading import Found, ListPlace
 from .saving import NewCheckpoint, Seen
 
 P = ParamSpec("P")
@@ -35,45 +35,50 @@ ASK = (
 )
 
 
-def _lending(call: Callable[P, T]) -> Callable[P, T]:
+def _lending(call: Callable[Concatenate[InProcess, P], T]) -> Callable[Concatenate[InProcess, P], T]:
     """Run a method on a connection of the backend's own, and raise the errors of its programs."""
 
     @wraps(call)
-    def lent(*args: P.args, **kwargs: P.kwargs) -> T:
-        backend = args[0]
-        assert isinstance(backend, InProcess)  # noqa: S101 - a method's own object
+    def lent(backend: InProcess, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             try:
                 with backend.connections.lent():
-                    return call(*args, **kwargs)
+                    return call(backend, *args, **kwargs)
             except (OperationalError, InterfaceError):  # the server was restarted, say; all that it does, it does once
                 backend.connections.close()  # then the idle ones are lost too
                 with backend.connections.lent():
-                    return call(*args, **kwargs)
-        except (WorkRefused, NotVerified, ValueRefused) as error:
-            raise explained(error) from error
+                    return call(backend, *args, **kwargs)
+        except NotVerified as error:
+            raise saver_errors.Tampered(ASK.format(error=error)) from error
+        except WorkRefused as error:
+            raise saver_errors.REFUSALS.get(error.code, saver_errors.SaverError)(str(error)) from error
+        except ValueRefused as error:
+            raise saver_errors.Unsaveable(f"The checkpoint cannot be saved: {error}") from error
 
     return lent
 
 
-def _settled(call: Callable[P, T]) -> Callable[P, T]:
-    """Run a method once all writes that were handed over in this process are kept."""
+def _settled(call: Callable[Concatenate[InProcess, P], T]) -> Callable[Concatenate[InProcess, P], T]:
+    """Do the same once all writes that were handed over in this process are kept."""
 
+    @_lending
     @wraps(call)
-    def settled(*args: P.args, **kwargs: P.kwargs) -> T:
+    def settled(backend: InProcess, *args: P.args, **kwargs: P.kwargs) -> T:
         handed.keep_all()
-        return call(*args, **kwargs)
+        return call(backend, *args, **kwargs)
 
     return settled
 
 
-def explained(error: Exception) -> HoldpointError:
-    """Return the program's error for a refusal of the store."""
-    if isinstance(error, NotVerified):
-        return told.Tampered(ASK.format(error=error))
-    if isinstance(error, WorkRefused):
-        return told.REFUSALS.get(error.code, told.SaverError)(str(error))
-    return told.Unsaveable(f"The checkpoint cannot be saved: {error}")
+def _ordered(do: Callable[Concatenate[Owner, P], None]) -> Callable[Concatenate[InProcess, P], None]:
+    """Return the method that does this with the owner's threads."""
+
+    @_settled
+    @wraps(do)
+    def order(backend: InProcess, *args: P.args, **kwargs: P.kwargs) -> None:
+        do(backend._owner, *args, **kwargs)
+
+    return order
 
 
 class InProcess:
@@ -100,7 +105,6 @@ class InProcess:
             self._known = Owner(team, self._agent, self._by, worker=self._worker)
         return self._known
 
-    @_lending
     @_settled
     def get(self, thread: str, namespace: str, id: str | None) -> tuple[Stored | None, Any]:
         found, seen = reading.get(self._owner, Place(thread, namespace), id)
@@ -115,20 +119,14 @@ class InProcess:
         limit: int | None = None,
         only: Mapping[str, Any] | None = None,
     ) -> Iterator[Stored]:
-        below = None
-        while limit is None or limit > 0:
-            page = self._page(thread, namespace, before=before, below=below, limit=limit, only=only)
-            yield from map(_stored, page)
-            if len(page) < reading.PAGE:
-                return
-            below = page[-1].cursor
-            limit = None if limit is None else limit - len(page)
+        @_settled
+        def read(backend: InProcess, below: ListPlace | None, most: int) -> tuple[list[Stored], ListPlace | None]:
+            found, place = reading.page(
+                backend._owner, thread, namespace, before=before, below=below, limit=most, only=only
+            )
+            return [_stored(checkpoint) for checkpoint in found], place
 
-    @_lending
-    @_settled
-    def _page(self, thread: str | None, namespace: str | None, *, limit: int | None, **asked: Any) -> list[Found]:
-        most = reading.PAGE if limit is None else min(limit, reading.PAGE)
-        return list(reading.listed(self._owner, thread, namespace, limit=most, **asked))
+        return read_pages(partial(read, self), limit)
 
     @_lending
     def put(self, thread: str, namespace: str, new: New, seen: Seen | None) -> Seen:
@@ -148,7 +146,6 @@ class InProcess:
             run = places.opened(self._owner, place)
             handed.hand_over(self.connections, run.run_id, run.stored(id), task, path, writes)
 
-    @_lending
     @_settled
     def history(
         self, thread: str, namespace: str, id: str, channels: Mapping[str, str]
@@ -159,25 +156,10 @@ class InProcess:
             for name, each in found.items()
         }
 
-    @_lending
-    @_settled
-    def delete(self, thread: str) -> None:
-        removing.delete(self._owner, thread)
-
-    @_lending
-    @_settled
-    def delete_for_runs(self, invocations: Sequence[str]) -> None:
-        removing.delete_invocations(self._owner, invocations)
-
-    @_lending
-    @_settled
-    def copy(self, thread: str, to: str) -> None:
-        copying.copy(self._owner, thread, to)
-
-    @_lending
-    @_settled
-    def prune(self, thread: str) -> None:
-        removing.prune(self._owner, thread)
+    delete = _ordered(removing.delete)
+    delete_for_runs = _ordered(removing.delete_invocations)
+    copy = _ordered(copying.copy)
+    prune = _ordered(removing.prune)
 
     def close(self) -> None:
         """Close the connections that are not in use."""

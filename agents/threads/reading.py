@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -61,7 +60,7 @@ class Found:
     fields: Mapping[str, Any]
     writes: Sequence[Write]
     edited: Sequence[str] = ()  # the fields that a person has changed since the graph saved them
-    cursor: ListPlace | None = None  # in a list
+    place: ListPlace | None = None  # in a list
 
 
 def get(owner: Owner, place: Place, id: str | None = None) -> tuple[Found | None, Seen]:
@@ -103,33 +102,13 @@ def _beside(thread: ThreadRun, ids: Sequence[UUID]) -> _Beside:
     return _Beside({id: parent for id, parent, *_ in rows}, edited, pending.read(thread.run_id, ids))
 
 
-def _found(thread: ThreadRun, snapshot: Snapshot, beside: _Beside, cursor: ListPlace | None = None) -> Found:
+def _found(thread: ThreadRun, snapshot: Snapshot, beside: _Beside, place: ListPlace | None = None) -> Found:
     parent, origin = beside.parents.get(snapshot.id), beside.edited.get(snapshot.id)
     edited = snapshot.differing(store.load_checkpoint(origin)) - {POSITION} if origin else ()
     return Found(
         thread.thread, thread.namespace, thread.shown(snapshot.id), thread.shown(parent) if parent else None,
-        snapshot.state, beside.writes.get(snapshot.id, ()), sorted(edited), cursor,
+        snapshot.state, beside.writes.get(snapshot.id, ()), sorted(edited), place,
     )  # fmt: skip
-
-
-def listed(
-    owner: Owner,
-    thread: str | None,
-    namespace: str | None = None,
-    *,
-    before: str | None = None,
-    below: ListPlace | None = None,
-    limit: int | None = None,
-    only: Mapping[str, Any] | None = None,
-) -> Iterator[Found]:
-    """Yield a thread's checkpoints, or those of all threads, the newest first.
-
-    `before`: whose ids are less than this one, as of every saver; `below`: below this place in that list; `only`: what
-    their metadata hold.
-    Raises as `get` does.
-    """
-    asked = _each(owner, thread, namespace, before=before, below=below, at_once=None if only else limit)
-    yield from islice((found for found in asked if _fits(found, only)), limit)
 
 
 def page(
@@ -142,39 +121,24 @@ def page(
     limit: int,
     only: Mapping[str, Any] | None = None,
 ) -> tuple[list[Found], ListPlace | None]:
-    """Return the first of that list, and the place where it goes on, None at its end.
+    """Return a thread's checkpoints, or those of all threads, the newest first, and where the list goes on, if it does.
 
-    Of LOOKED checkpoints at most, however few of them fit, so that a request takes no longer.
+    `before`: whose ids are less than this one, as of every saver; `below`: below this place in that list; `only`: what
+    their metadata hold. It looks at LOOKED checkpoints at most, however few of them fit, so that a request takes no
+    longer. Raises as `get` does.
     """
-    found: list[Found] = []
-    asked = _each(owner, thread, namespace, before=before, below=below, at_once=None if only else limit)
-    for looked, each in enumerate(asked, 1):
-        if _fits(each, only):
-            found.append(each)
-        if len(found) == limit or looked == LOOKED:
-            return found, each.cursor
-    return found, None
-
-
-def _fits(found: Found, only: Mapping[str, Any] | None) -> bool:
-    return POSITION in found.fields and _holds(metadata_of(found.fields), only or {})
-
-
-def _each(
-    owner: Owner,
-    thread: str | None,
-    namespace: str | None,
-    *,
-    before: str | None,
-    below: ListPlace | None,
-    at_once: int | None,
-) -> Iterator[Found]:
     runs = {each.run_id: each for each in places.of_thread(owner, thread) if namespace in (None, each.namespace)}
-    bounds = _bounds(before)
-    size = PAGE if at_once is None else max(1, min(at_once, PAGE))
+    bounds, size = _bounds(before), PAGE if only else min(limit, PAGE)
+    found: list[Found] = []
+    looked = 0
     while portion := _portion(runs, below, size, bounds):
-        yield from portion
-        below = portion[-1].cursor
+        for checkpoint in portion:
+            below, looked = checkpoint.place, looked + 1
+            if POSITION in checkpoint.fields and _holds(metadata_of(checkpoint.fields), only or {}):
+                found.append(checkpoint)
+            if len(found) == limit or looked == LOOKED:
+                return found, below
+    return found, None
 
 
 def _bounds(before: str | None) -> tuple[UUID, UUID, UUID, UUID]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from .values import JSON
 
@@ -13,6 +13,8 @@ Change = tuple[Literal["set", "append", "drop"], JSON]
 # What the program knows of a thread: it is handed back with the next put. None: it goes on from the parent that it
 # names, whatever has been put since.
 Seen = Any
+PAGE = 50  # checkpoints that are read at once
+P = TypeVar("P")
 
 
 class Write(NamedTuple):
@@ -103,3 +105,19 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Close its connections."""
+
+
+def read_pages(
+    read: Callable[[P | None, int], tuple[Sequence[Stored], P | None]], limit: int | None
+) -> Iterator[Stored]:
+    """Yield `limit` checkpoints of a list, or all; a page is read when it is needed.
+
+    `read`: returns at most so many from a place on, None at first, and where the list goes on, None at its end.
+    """
+    place = None
+    while limit is None or limit > 0:
+        page, place = read(place, PAGE if limit is None else min(limit, PAGE))
+        yield from page
+        if place is None:
+            return
+        limit = None if limit is None else limit - len(page)

@@ -11,10 +11,9 @@ from ..client import Holdpoint
 from ..errors import Problem
 from ..exchange import Request
 from . import errors
-from .backend import ChannelHistory, New, Seen, Stored, Write
+from .backend import ChannelHistory, New, Seen, Stored, Write, read_pages
 from .values import JSON
 
-PAGE = 50
 _LONG = 60.0  # seconds for an answer with states
 
 
@@ -40,17 +39,15 @@ class HttpBackend:
         limit: int | None = None,
         only: Mapping[str, JSON] | None = None,
     ) -> Iterator[Stored]:
-        """Yield checkpoints, the newest first; a page is read when it is needed."""
+        """Yield checkpoints, the newest first."""
         asked = {"before": before or "", "only": json.dumps(only) if only else ""}
         asked |= {name: value for name, value in (("thread", thread), ("namespace", namespace)) if value is not None}
-        cursor: str | None = ""
-        while cursor is not None and (limit is None or limit > 0):
-            page = self._read("threads/checkpoints", {
-                **asked, "cursor": cursor, "limit": str(PAGE if limit is None else min(limit, PAGE)),
-            })  # fmt: skip
-            yield from map(_stored, page["items"])
-            cursor = page["next"]
-            limit = None if limit is None else limit - len(page["items"])
+
+        def read(cursor: str | None, most: int) -> tuple[list[Stored], str | None]:
+            page = self._read("threads/checkpoints", {**asked, "cursor": cursor or "", "limit": str(most)})
+            return [_stored(each) for each in page["items"]], page["next"]
+
+        return read_pages(read, limit)
 
     def put(self, thread: str, namespace: str, new: New, seen: Seen) -> Seen:
         """Save a checkpoint. Sent twice it is saved once: its id is the key."""
