@@ -52,24 +52,15 @@ ORDER BY 1
 
 @dataclass
 class ChannelPast:
-    """One channel's history: its writes, oldest first, and the checkpoint where its value is stored."""
-
-    name: str  # of its field in the state
-    writes: list[Write] = field(default_factory=list)
-    stored: UUID | None = None
-    value: Any = None
-
-
-@dataclass
-class _ChannelWalk:
-    """A channel on the way from the checkpoint towards the root."""
+    """One channel's history, gathered on the way from the checkpoint towards the root."""
 
     channel: str
-    name: str  # of its field
+    name: str  # of its field in the state
     found: list[list[Write]] = field(default_factory=list)  # of each checkpoint, newest first
     same_since: int | None = None  # as many of `found` as there were where the rows began to say nothing of the field
     first: UUID | None = None  # the checkpoint there
-    stored: UUID | None = None
+    stored: UUID | None = None  # the checkpoint where its value is stored
+    value: Any = None
 
     def pass_by(self, row: CheckpointRow, has: bool | None, writes: Sequence[Write]) -> None:
         """Go past a checkpoint. `has`: whether the field has a value there; None: as it had at the parent."""
@@ -82,10 +73,10 @@ class _ChannelWalk:
         if has:
             self.stored, self.found = self.first, self.found[: self.same_since]
 
-    def result(self) -> ChannelPast:
-        """Return the channel's history, without its stored value."""
-        writes = [write for each in reversed(self.found) for write in each]
-        return ChannelPast(self.name, writes, self.stored)
+    @property
+    def writes(self) -> list[Write]:
+        """The writes since the stored value, the oldest first."""
+        return [write for at_checkpoint in reversed(self.found) for write in at_checkpoint]
 
 
 def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict[str, ChannelPast]:
@@ -95,7 +86,7 @@ def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict
     """
     thread = places.find(owner, place)
     if thread is None:
-        return {name: ChannelPast(each) for name, each in channels.items()}
+        return {name: ChannelPast(name, each) for name, each in channels.items()}
     found, _ = walked(thread, thread.stored(id), channels)
     for channel in found.values():
         if channel.stored is not None:
@@ -105,7 +96,7 @@ def of(owner: Owner, place: Place, id: str, channels: Mapping[str, str]) -> dict
 
 def walked(thread: ThreadRun, id: UUID, channels: Mapping[str, str]) -> tuple[dict[str, ChannelPast], list[UUID]]:
     """Return the channels' histories, and the checkpoints that they need, the newest first. Raises NotVerified."""
-    walks = {name: _ChannelWalk(name, each) for name, each in channels.items()}
+    walks = {name: ChannelPast(name, each) for name, each in channels.items()}
     needed: list[UUID] = []
     for row, writes in _above(thread, id):
         left = [walk for walk in walks.values() if walk.stored is None]
@@ -115,7 +106,7 @@ def walked(thread: ThreadRun, id: UUID, channels: Mapping[str, str]) -> tuple[di
         told = _told(row)
         for walk in left:
             walk.pass_by(row, told.get(walk.name, False if row.anchor_seq == row.seq else None), writes)
-    return {name: walk.result() for name, walk in walks.items()}, needed
+    return walks, needed
 
 
 def _told(row: CheckpointRow) -> dict[str, bool]:

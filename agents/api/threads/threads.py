@@ -7,8 +7,9 @@ is the program's own memory. The values are the store's JSON, as holdpoint.langg
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -136,33 +137,17 @@ def put_thread_checkpoint(request: HttpRequest, order: bodies.PutCheckpoint, key
     fields |= dict.fromkeys(order.drop, DROP)
     new = NewCheckpoint(order.id, order.parent, fields, order.whole, order.invocation)
     seen = None if order.seen is None else _seen(order.seen)
-    owner = _owner(request, order)
-
-    def do() -> HttpResponse:
-        try:
-            made = saving.put(owner, Place(order.thread, order.namespace), new, seen)
-        except ValueRefused as error:
-            raise _fault(f"/set{error.pointer}", error.reason) from error
-        return _json({"seen": _plain(_known(made))}, 201)
-
-    return once(request, key, do) if key else do()
+    place = Place(order.thread, order.namespace)
+    return _fill(request, order, key, lambda owner: saving.put(owner, place, new, seen), at="/set")
 
 
 @router.post("/writes", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Keep the pending writes of a task")
 def put_thread_writes(request: HttpRequest, order: bodies.PutWrites, key: Key) -> HttpResponse:
     """Keep what a task wrote at a checkpoint, before the next one is saved. The same sent again is kept once."""
     writes = [(each.number, each.channel, each.value) for each in order.writes]
-    owner = _owner(request, order)
-
-    def do() -> HttpResponse:
-        place = Place(order.thread, order.namespace)
-        try:
-            saving.put_writes(owner, place, order.id, writes, task=order.task, path=order.path)
-        except ValueRefused as error:
-            raise _fault(f"/writes{error.pointer}", error.reason) from error
-        return _done()
-
-    return once(request, key, do) if key else do()
+    place = Place(order.thread, order.namespace)
+    put = partial(saving.put_writes, place=place, id=order.id, writes=writes, task=order.task, path=order.path)
+    return _fill(request, order, key, put, at="/writes")
 
 
 @router.post("/deletions", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Remove checkpoints of threads")
@@ -170,37 +155,39 @@ def delete_thread_checkpoints(request: HttpRequest, order: bodies.Deletion, key:
     """Remove a thread's checkpoints, or those that invocations saved. What a hold protects is refused."""
     if bool(order.thread) == bool(order.invocations):
         raise WorkInvalid([FieldError(pointer="/thread", message="name a thread, or invocations: one of the two")])
-    owner = _owner(request, order)
-
-    def do() -> HttpResponse:
-        removing.delete(owner, order.thread) if order.thread else removing.delete_invocations(owner, order.invocations)
-        return _done()
-
-    return once(request, key, do)
+    if order.thread:
+        return _fill(request, order, key, lambda owner: removing.delete(owner, order.thread))
+    return _fill(request, order, key, lambda owner: removing.delete_invocations(owner, order.invocations))
 
 
 @router.post("/copies", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Copy a thread")
 def copy_thread(request: HttpRequest, order: bodies.ThreadCopy, key: Key) -> HttpResponse:
     """Copy a thread with all namespaces, checkpoints and writes to a new one."""
-    owner = _owner(request, order)
-
-    def do() -> HttpResponse:
-        copying.copy(owner, order.thread, order.to)
-        return _done()
-
-    return once(request, key, do)
+    return _fill(request, order, key, lambda owner: copying.copy(owner, order.thread, order.to))
 
 
 @router.post("/prunes", auth=SCOPE, response={201: bodies.ThreadDone}, summary="Prune a thread")
 def prune_thread(request: HttpRequest, order: bodies.ThreadPrune, key: Key) -> HttpResponse:
     """Keep the newest checkpoint of each namespace and what its DeltaChannels are rebuilt from; remove the rest."""
+    return _fill(request, order, key, lambda owner: removing.prune(owner, order.thread))
+
+
+def _fill(
+    request: HttpRequest, order: bodies.ThreadOrder, key: str, do: Callable[[Owner], Seen | None], at: str = ""
+) -> HttpResponse:
+    """Fill an order, once for its key. `at`: where a put has its values; without a key it commits by itself."""
     owner = _owner(request, order)
 
-    def do() -> HttpResponse:
-        removing.prune(owner, order.thread)
-        return _done()
+    def answer() -> HttpResponse:
+        try:
+            seen = do(owner)
+        except ValueRefused as error:
+            if not at:
+                raise
+            raise _fault(f"{at}{error.pointer}", error.reason) from error
+        return _json({"seen": _plain(_known(seen))} if seen else {"done": b"true"}, 201)
 
-    return once(request, key, do)
+    return answer() if at and not key else once(request, key, answer)
 
 
 def _owner(request: HttpRequest, asked: Asked | bodies.ThreadOrder) -> Owner:
@@ -283,7 +270,3 @@ def _plain(value: Any) -> bytes:
 
 def _json(members: Mapping[str, bytes], status: int = 200) -> HttpResponse:
     return HttpResponse(_members(members), status=status, content_type="application/json")
-
-
-def _done() -> HttpResponse:
-    return _json({"done": b"true"}, 201)
