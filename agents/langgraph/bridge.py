@@ -14,12 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from holdpoint.langgraph.awaited import AwaitedSaver
+from holdpoint.langgraph.checkpointer import Checkpointer, config_of, number_writes, place_of
 from holdpoint.langgraph.state import to_field
 from holdpoint.langgraph.values import Allowed, decode, encode
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -34,7 +33,7 @@ RESUMES, CALLERS = "__pregel_resuming", "checkpoint_map"  # in a subgraph's conf
 HEAD = ("v", "id", "ts", "channel_versions", "versions_seen", "updated_channels")
 
 
-class Bridge(AwaitedSaver):
+class Bridge(Checkpointer):
     """A checkpointer in memory. `threads`: namespace -> checkpoint id -> {head, metadata, parent, values, writes}.
 
     `writes` are lists of [task id, index, channel, value, task path]. `calls`: results of calls made once, by key.
@@ -109,19 +108,14 @@ class Bridge(AwaitedSaver):
             self.calls[key] = encode(value, allow=self.allow)
             self._keep()
 
-    def config_of(self, saved: Mapping[str, Any], where: str = "") -> RunnableConfig:
-        """Return the config that names a checkpoint."""
-        return self._config(where, saved["head"]["id"])
-
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint, the newest unless the config names one.
 
         A subgraph with a memory of its own that has not begun in its callers' checkpoints does not resume: LangGraph
         tells all to where the graph is called without input, as each superstep is, and it would not run.
         """
-        where = config["configurable"].get("checkpoint_ns", "")
+        _, where, asked = place_of(config)
         with self.lock:
-            asked = get_checkpoint_id(config)
             found = self.threads.get(where, {}).get(asked) if asked else self._newest(where)
             if found and where and not asked and callers_of(found) != config["configurable"].get(CALLERS):
                 config["configurable"].pop(RESUMES, None)  # as LangGraph itself does on a time travel
@@ -157,12 +151,13 @@ class Bridge(AwaitedSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint; values whose version is not new are its parent's."""
-        where = config["configurable"].get("checkpoint_ns", "")
-        parent = get_checkpoint_id(config)
+        _, where, parent = place_of(config)
         with self.lock:
             before = self.threads.get(where, {}).get(parent or "", {}).get("values", {})
             values = {
-                name: before[name] if name in before and name not in new_versions else self._json(name, value)
+                name: before[name]
+                if name in before and name not in new_versions
+                else to_field(name, value, allow=self.allow)
                 for name, value in checkpoint["channel_values"].items()
             }
             head = {name: checkpoint.get(name) for name in HEAD}
@@ -171,7 +166,7 @@ class Bridge(AwaitedSaver):
             saved |= {"head": head, "metadata": said, "parent": parent, "values": values}
             if where:
                 self._keep()
-        return self._config(where, checkpoint["id"])
+        return config_of(self.thread, where, checkpoint["id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -181,9 +176,8 @@ class Bridge(AwaitedSaver):
         with self.lock:
             held = self.threads.setdefault(where, {}).setdefault(id, _stub(id))["writes"]
             known = {(each[0], each[1]): at for at, each in enumerate(held)}
-            for number, (channel, value) in enumerate(writes):
-                index = WRITES_IDX_MAP.get(channel, number)
-                row = [task_id, index, channel, self._json(channel, value), task_path]
+            for index, channel, value in number_writes(writes, allow=self.allow):
+                row = [task_id, index, channel, value, task_path]
                 at = known.get((task_id, index))
                 if at is None:
                     held.append(row)
@@ -192,36 +186,21 @@ class Bridge(AwaitedSaver):
             if any(channel not in (INTERRUPT, ERROR) for channel, _ in writes):
                 self._keep()
 
-    def delete_thread(self, thread_id: str) -> None:
-        """Forget everything."""
-        with self.lock:
-            self.threads.clear()
-
     def _newest(self, where: str) -> dict[str, Any] | None:
         found = self.threads.get(where)
         return found[max(found)] if found else None
 
     def _tuple(self, where: str, saved: Mapping[str, Any]) -> CheckpointTuple:
-        id = saved["head"]["id"]
         values = {name: decode(value, allow=self.allow) for name, value in saved["values"].items()}
         head = {name: value for name, value in saved["head"].items() if name != "versions_seen"}
         seen = {node: dict(versions) for node, versions in saved["head"]["versions_seen"].items()}
         whole = {**head, "channel_versions": dict(head["channel_versions"]), "versions_seen": seen}
-        writes = sorted(saved["writes"], key=lambda each: writes_sort_key(each[4], each[0], each[1]))
-        parent = saved["parent"]
-        return CheckpointTuple(
-            config=self._config(where, id),
-            checkpoint=cast(Checkpoint, {**whole, "channel_values": values}),
-            metadata=decode(saved["metadata"], allow=self.allow),
-            parent_config=self._config(where, parent) if parent in self.threads.get(where, {}) else None,
-            pending_writes=[(each[0], each[2], decode(each[3], allow=self.allow)) for each in writes],
-        )
-
-    def _config(self, where: str, id: str) -> RunnableConfig:
-        return {"configurable": {"thread_id": self.thread, "checkpoint_ns": where, "checkpoint_id": id}}
-
-    def _json(self, channel: str, value: Any) -> Any:
-        return to_field(channel, value, allow=self.allow)
+        checkpoint = cast(Checkpoint, {**whole, "channel_values": values})
+        rows = sorted(saved["writes"], key=lambda row: writes_sort_key(row[4], row[0], row[1]))
+        writes = [(task, channel, value) for task, _, channel, value, _ in rows]
+        parent = saved["parent"] if saved["parent"] in self.threads.get(where, {}) else None
+        metadata = decode(saved["metadata"], allow=self.allow)
+        return self.make_tuple(self.thread, where, parent, checkpoint, metadata, writes)
 
     def _keep(self) -> None:
         if self.began and max(self.threads[""]) == self.began:  # else the superstep is over, and its step returns

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from holdpoint.langgraph.checkpointer import config_of
+from holdpoint.langgraph.state import raise_versions
 from holdpoint.langgraph.values import TYPE, encode
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base.id import uuid6
@@ -64,15 +66,11 @@ def moved(position: Mapping[str, Any], names: Sequence[str], *, values: Mapping[
     see the edit; a subgraph with a memory of its own goes back to before it was called.
     """
     root = position["root"]
-    head, versions = root["head"], dict(root["head"]["channel_versions"])
-    newest = max(versions.values(), default=0)
-    digests_now = dict(position["digests"])
-    for name in names:
-        versions[name] = newest + 1
-        digests_now[name] = _digest(values[channels.fields[name]])
+    head = root["head"]
+    digests_now = {**position["digests"], **{name: _digest(values[channels.fields[name]]) for name in names}}
     made = {
         **head, "id": str(uuid6()), "ts": datetime.now(UTC).isoformat(),
-        "channel_versions": versions, "updated_channels": None,
+        "channel_versions": raise_versions(head["channel_versions"], names), "updated_channels": None,
     }  # fmt: skip
     step = root["metadata"].get("step", -1) + 1
     metadata = {**root["metadata"], "source": "update", "step": step}
@@ -117,7 +115,7 @@ def _added(bridge: Bridge, channels: Channels, root: Mapping[str, Any]) -> dict[
     names = [name for name in channels.deltas if name in versions and name not in root["values"]]
     if not names:
         return {}
-    config = bridge.config_of(root)
+    config = config_of(bridge.thread, "", root["head"]["id"])
     found: dict[str, Any] = {}
     for name, history in bridge.get_delta_channel_history(config=config, channels=names).items():
         made = cast("DeltaChannel[Any]", channels.specs[name]).from_checkpoint(history.get("seed"))
@@ -143,7 +141,6 @@ def _digest(value: Any) -> str:
 def raised(position: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
     """Return the position after a value was set beside the graph, as by `Command(update=…)`: its tasks stay."""
     root, head = position["root"], position["root"]["head"]
-    versions = {**head["channel_versions"]}
-    versions[name] = max(versions.values(), default=0) + 1
-    told = {**position["digests"], name: _digest(value)}
-    return {**position, "root": {**root, "head": {**head, "channel_versions": versions}}, "digests": told}
+    head = {**head, "channel_versions": raise_versions(head["channel_versions"], [name])}
+    digests_now = {**position["digests"], name: _digest(value)}
+    return {**position, "root": {**root, "head": head}, "digests": digests_now}

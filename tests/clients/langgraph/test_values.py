@@ -19,8 +19,8 @@ from holdpoint.langgraph.state import (
     channel_of,
     field_of,
     from_fields,
-    newest_version,
     next_version,
+    raise_versions,
     to_field,
     to_position,
 )
@@ -223,7 +223,8 @@ def test_a_version_after_which_none_of_its_form_comes_is_refused(current: str) -
         next_version(current)
 
 
-def test_the_newest_of_versions_that_are_none_is_refused() -> None:
-    assert newest_version({"a": f"{2:032}.9", "b": f"{10:032}.1"}) == f"{10:032}.1"
+def test_a_raised_version_comes_after_all_others_and_one_that_is_none_is_refused() -> None:
+    a, b = f"{2:032}.9", f"{10:032}.1"
+    assert raise_versions({"a": a, "b": b}, ["a", "c"]) == {"a": f"{11:032}.1", "b": b, "c": f"{11:032}.1"}
     with pytest.raises(Unreadable, match="'abc' is no version"):
-        newest_version({"a": "abc"})
+        raise_versions({"a": "abc"}, ["a"])

@@ -5,25 +5,23 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    PendingWrite,
     get_checkpoint_id,
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import INTERRUPT
 
-from .awaited import AwaitedSaver
-from .backend import Backend, Change, New, Stored, Write
+from .backend import Backend, Change, New, Stored
+from .checkpointer import Checkpointer, config_of, decode_writes, number_writes, place_of
 from .http import HttpBackend
 from .memory import KnownState, Memory, known_state
 from .state import (
@@ -31,8 +29,8 @@ from .state import (
     channel_of,
     field_of,
     from_fields,
-    newest_version,
     next_version,
+    raise_versions,
     to_field,
     to_position,
 )
@@ -42,7 +40,7 @@ RUNTIME = "__pregel_runtime"  # where a configuration has LangGraph's Runtime
 STRATEGIES = ("keep_latest", "delete")
 
 
-class HoldpointSaver(AwaitedSaver):
+class HoldpointSaver(Checkpointer):
     """Keeps a graph's threads in Holdpoint, each namespace of a thread as a run.
 
     Over the HTTP API by default: address and token from HOLDPOINT_URL and HOLDPOINT_TOKEN unless given. In the server's
@@ -53,15 +51,15 @@ class HoldpointSaver(AwaitedSaver):
     def __init__(
         self, backend: Backend | None = None, *, url: str = "", token: str = "", allow: Collection[type] = ()
     ) -> None:
-        self._allow: frozenset[tuple[str, ...]] = frozenset((each.__module__, each.__name__) for each in allow)
-        super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=tuple(self._allow) or None))
+        self.allow: frozenset[tuple[str, ...]] = frozenset((each.__module__, each.__name__) for each in allow)
+        super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=tuple(self.allow) or None))
         self._backend = backend or HttpBackend(url, token)
         self._memory = Memory()
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> HoldpointSaver:
         """Return this saver, with the classes of the graph's schema allowed too."""
         clone = copy.copy(self)
-        clone._allow = self._allow | frozenset(extra_allowlist)
+        clone.allow = self.allow | frozenset(extra_allowlist)
         return clone
 
     def close(self) -> None:
@@ -73,7 +71,7 @@ class HoldpointSaver(AwaitedSaver):
 
         Raises Tampered and Unreadable.
         """
-        thread, namespace, id = _place(config)
+        thread, namespace, id = place_of(config)
         known = self._memory.of(thread, namespace)
         if not namespace:
             known.begin(_invocation(config))
@@ -84,7 +82,7 @@ class HoldpointSaver(AwaitedSaver):
         else:
             stored, _ = self._backend.get(thread, namespace, id)
             known.asked_for(id)
-        found = _tuple(stored, self._allow) if stored else None
+        found = self._tuple(stored) if stored else None
         if found:
             checkpoint = found.checkpoint
             known.know(checkpoint["id"], known_state(checkpoint["channel_versions"], checkpoint["channel_values"]))
@@ -99,21 +97,21 @@ class HoldpointSaver(AwaitedSaver):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """Yield checkpoints, the newest first. Raises as `get_tuple` does."""
-        only = {key: encode(value, allow=self._allow) for key, value in (filter or {}).items()}
+        only = {key: encode(value, allow=self.allow) for key, value in (filter or {}).items()}
         if config is not None and get_checkpoint_id(config):
-            stored, _ = self._backend.get(*_place(config))
-            found = _tuple(stored, self._allow) if stored else None
+            stored, _ = self._backend.get(*place_of(config))
+            found = self._tuple(stored) if stored else None
             if stored and found and limit != 0 and _holds(stored.fields[POSITION]["metadata"], only):
                 yield found
             return
-        thread = _thread(config) if config else None
+        thread = place_of(config)[0] if config else None
         namespace = config["configurable"].get("checkpoint_ns") if config else None
         below = get_checkpoint_id(before) if before else None
         empty = True
         for stored in self._backend.listed(thread, namespace, before=below, limit=limit, only=only or None):
             empty = False
             self._memory.of(stored.thread, stored.namespace).asked_for(stored.id)
-            yield _tuple(stored, self._allow)
+            yield self._tuple(stored)
         if below and empty and thread is not None and namespace is not None:
             self._memory.of(thread, namespace).asked_for(None)  # a subgraph that is sent back to before it ran
 
@@ -128,14 +126,14 @@ class HoldpointSaver(AwaitedSaver):
 
         Raises ThreadMoved if somebody else has written the thread since it was read, ThreadEnded, Unsaveable.
         """
-        thread, namespace, parent = _place(config)
+        thread, namespace, parent = place_of(config)
         try:
             self._put(thread, namespace, parent, checkpoint, get_serializable_checkpoint_metadata(config, metadata))
         except Exception as error:
             root = _root(config, checkpoint["id"])
             self._memory.of(thread, "").refuse(root, _invocation(config), error)
             raise
-        return _config(thread, namespace, checkpoint["id"])
+        return config_of(thread, namespace, checkpoint["id"])
 
     def _put(
         self, thread: str, namespace: str, parent: str | None, checkpoint: Checkpoint, metadata: CheckpointMetadata
@@ -144,8 +142,8 @@ class HoldpointSaver(AwaitedSaver):
         with known.lock:
             seen = known.goes_on(thread, parent, forks=metadata.get("source") == "fork")
             base = known.states.get(parent) if parent else None
-            changes, state = _changes(base, checkpoint, self._allow)
-            changes[POSITION] = ("set", to_position(checkpoint, metadata, allow=self._allow))
+            changes, state = _changes(base, checkpoint, self.allow)
+            changes[POSITION] = ("set", to_position(checkpoint, metadata, allow=self.allow))
             run_id = metadata.get("run_id")
             new = New(checkpoint["id"], parent, changes, base is None, run_id if isinstance(run_id, str) else "")
             seen = self._backend.put(thread, namespace, new, seen)
@@ -157,18 +155,15 @@ class HoldpointSaver(AwaitedSaver):
 
         Without one, from the beginning.
         """
-        thread, namespace, id = _place(config)
+        thread, namespace, id = place_of(config)
         self._memory.of(thread, namespace).asked_for(id)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Keep what a task wrote at the checkpoint that the configuration names. Raises Unsaveable."""
-        thread, namespace, id = _place(config)
-        numbered = [
-            (WRITES_IDX_MAP.get(channel, number), channel, to_field(channel, value, allow=self._allow))
-            for number, (channel, value) in enumerate(writes)
-        ]
+        thread, namespace, id = place_of(config)
+        numbered = number_writes(writes, allow=self.allow)
         if id is None:
             raise ValueError("put_writes needs the checkpoint_id of the checkpoint that the writes follow.")
         if not numbered:
@@ -186,7 +181,7 @@ class HoldpointSaver(AwaitedSaver):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return what DeltaChannels are rebuilt from, in one query. Raises as `get_tuple` does."""
-        thread, namespace, id = _place(config)
+        thread, namespace, id = place_of(config)
         if channels and id is None:
             stored, _ = self._backend.get(thread, namespace, None)
             id = stored.id if stored else None
@@ -195,9 +190,9 @@ class HoldpointSaver(AwaitedSaver):
         found = self._backend.history(thread, namespace, id, {channel: field_of(channel) for channel in channels})
         made: dict[str, DeltaChannelHistory] = {}
         for channel, history in found.items():
-            made[channel] = {"writes": _writes(history.writes, self._allow)}
+            made[channel] = {"writes": decode_writes(history.writes, allow=self.allow)}
             if history.stored:
-                made[channel]["seed"] = decode(history.value, allow=self._allow)
+                made[channel]["seed"] = decode(history.value, allow=self.allow)
         return made
 
     def delete_thread(self, thread_id: str) -> None:
@@ -223,6 +218,14 @@ class HoldpointSaver(AwaitedSaver):
         for thread in _texts("thread_ids", thread_ids):
             self._backend.prune(thread) if strategy == "keep_latest" else self._backend.delete(thread)
             self._memory.forget(thread)
+
+    def _tuple(self, stored: Stored) -> CheckpointTuple:
+        checkpoint, metadata = from_fields(stored.fields, stored.id, allow=self.allow)
+        if stored.edited:
+            edited = [channel_of(field) for field in stored.edited]
+            versions = checkpoint["channel_versions"]
+            checkpoint["channel_versions"] = raise_versions(versions, [each for each in edited if each in versions])
+        return self.make_tuple(stored.thread, stored.namespace, stored.parent, checkpoint, metadata, stored.writes)
 
     def get_next_version(self, current: Any, channel: None = None) -> Any:
         """Return the version after `current`, in its form."""
@@ -261,29 +264,6 @@ def _holds(metadata: Mapping[str, Any], only: Mapping[str, Any]) -> bool:
     return all(name in metadata and metadata[name] == each for name, each in only.items())
 
 
-def _tuple(stored: Stored, allow: Allowed) -> CheckpointTuple:
-    checkpoint, metadata = from_fields(stored.fields, stored.id, allow=allow)
-    if stored.edited:
-        raised = next_version(newest_version(checkpoint["channel_versions"]))
-        for field in stored.edited:
-            if (channel := channel_of(field)) in checkpoint["channel_versions"]:
-                checkpoint["channel_versions"][channel] = raised
-    parent = _config(stored.thread, stored.namespace, stored.parent) if stored.parent else None
-    config = _config(stored.thread, stored.namespace, stored.id)
-    return CheckpointTuple(config, checkpoint, metadata, parent, _writes(stored.writes, allow))
-
-
-def _writes(writes: Sequence[Write], allow: Allowed) -> list[PendingWrite]:
-    return [(each.task, each.channel, decode(each.value, allow=allow)) for each in writes]
-
-
-def _thread(config: RunnableConfig) -> str:
-    try:
-        return str(config["configurable"]["thread_id"])
-    except KeyError:
-        raise ValueError('A thread needs a name: pass config={"configurable": {"thread_id": "…"}}.') from None
-
-
 def _root(config: RunnableConfig, id: str) -> str:
     """Return the graph's own checkpoint: `id`, or in a subgraph the one from which it was called."""
     inside = config["configurable"].get("checkpoint_ns")
@@ -293,16 +273,6 @@ def _root(config: RunnableConfig, id: str) -> str:
 def _invocation(config: RunnableConfig) -> object:
     """Return what LangGraph makes anew for each invocation and shares with its subgraphs; None outside of one."""
     return getattr(config["configurable"].get(RUNTIME), "control", None)
-
-
-def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
-    return _thread(config), config["configurable"].get("checkpoint_ns", ""), get_checkpoint_id(config)
-
-
-def _config(thread: str, namespace: str, id: str) -> RunnableConfig:
-    return cast(
-        RunnableConfig, {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}}
-    )
 
 
 def _texts(what: str, given: Sequence[str]) -> list[str]:

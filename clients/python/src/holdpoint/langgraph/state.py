@@ -7,7 +7,7 @@ A channel that would take that name gets an underscore more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
@@ -72,9 +72,10 @@ def next_version(current: Any) -> Any:
     return f"{number + 1:0{len(digits)}}{dot}{rest}"
 
 
-def newest_version(versions: Mapping[str, Any]) -> Any:
-    """Return the greatest of the channels' versions; None without any. Raises Unreadable."""
-    return max(versions.values(), key=_number, default=None)
+def raise_versions(versions: Mapping[str, Any], channels: Iterable[str]) -> dict[str, Any]:
+    """Return the versions with these channels' raised above all: their values were changed. Raises Unreadable."""
+    newest = max(versions.values(), key=_number, default=None)
+    return {**versions, **{channel: next_version(newest) for channel in channels}}
 
 
 def _number(version: Any) -> int:
