@@ -8,12 +8,10 @@ from typing import Any
 from holdpoint.langgraph.answers import takes_refusal
 from holdpoint.langgraph.questions import ANSWER, BATCHED, BREAKPOINT, GraphQuestion
 
-from approvals.cards.action import Action
+from approvals.cards.action import LATER, Action
 from approvals.cards.card import Card
 from approvals.cards.quote import Quote
 from approvals.english import listed
-
-from .questions import offered
 
 LINE = 200  # characters of a title
 MIDDLEWARE = "HumanInTheLoopMiddleware.after_model"  # the node of LangChain's that asks
@@ -56,7 +54,7 @@ def _action(at: int, question: GraphQuestion, *, several: bool) -> Action:
         pointer=f"/questions/{at}/arguments",
         schema=question.takes,
         missing=question.missing,
-        verdicts=offered(question, several=several),
+        verdicts=[*question.allowed, *[LATER] * several],  # of several, one may be left for later
     )
 
 

@@ -1,20 +1,33 @@
-"""The author's graph, compiled, with what Holdpoint needs to know of it: found once for each class."""
+"""The author's graph, compiled, with what Holdpoint needs to know of it: found once for each class.
+
+The author's functions in it are its nodes, branches and tools: their source counts as the agent's code. Functions of
+installed distributions are left out, since their versions say what they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from holdpoint.langgraph.values import Allowed
+from langchain_core.tools import BaseTool
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
 
+from agents.definition.inferred_writes import source_of
 from agents.errors import AgentError
 
-from . import channels, sources
+from . import channels
 from .channels import Channels
+
+INSTALLED = ("site-packages", "dist-packages")
+HELD = ("func", "afunc", "coroutine", "bound", "steps", "mapper", "writers", "ends", "tools_by_name", "_tools_by_name")
 
 
 @dataclass(frozen=True)
@@ -30,7 +43,7 @@ class CompiledGraph:
     def schemas(self) -> dict[str, Any]:
         """Return the JSON Schema of each tool's arguments, as the model sees them."""
         found: dict[str, Any] = {}
-        for name, tool in sources.tools_of(self.graph).items():
+        for name, tool in tools_of(self.graph).items():
             schema: Any = tool.tool_call_schema
             found[name] = schema if isinstance(schema, dict) else schema.model_json_schema()
         return found
@@ -38,7 +51,7 @@ class CompiledGraph:
     @property
     def functions(self) -> list[Callable[..., Any]]:
         """List the author's functions in it."""
-        return sources.functions_of(self.graph)
+        return functions_of(self.graph)
 
     def stops(self, *, after: Sequence[str], before: Sequence[str]) -> dict[str, Any] | None:
         """Return the breakpoint of the author's between these nodes, if there is one."""
@@ -70,5 +83,72 @@ def compiled(given: Any, *, where: str, allow: Sequence[Any], is_async: bool | N
             "or a function that returns one."
         )
     classes = tuple(each if isinstance(each, tuple) else (each.__module__, each.__qualname__) for each in allow)
-    awaited = sources.is_async_only(graph) if is_async is None else is_async
+    awaited = is_async_only(graph) if is_async is None else is_async
     return CompiledGraph(graph, channels.of(graph), classes, awaited)
+
+
+def functions_of(graph: Pregel[Any, Any, Any, Any]) -> list[Callable[..., Any]]:
+    """List the author's functions whose source can be read, each once and in the graph's order."""
+    found = dict.fromkeys(each for each in _functions(graph, set()) if _is_authors(each))
+    return [each for each in found if _readable(each)]
+
+
+def tools_of(graph: Pregel[Any, Any, Any, Any]) -> dict[str, BaseTool]:
+    """Return the tools that the graph's nodes call, by name."""
+    seen: set[int] = set()
+    found = [each for each in _walk(graph, seen) if isinstance(each, BaseTool)]
+    return {tool.name: tool for tool in reversed(found)}
+
+
+def is_async_only(graph: Pregel[Any, Any, Any, Any]) -> bool:
+    """Tell whether a node or tool of the graph can be awaited only."""
+    for each in _walk(graph, set()):
+        if isinstance(each, BaseTool):
+            alone = getattr(each, "coroutine", None) is not None and getattr(each, "func", None) is None
+        else:
+            alone = getattr(each, "afunc", None) is not None and getattr(each, "func", each) is None
+        if alone:
+            return True
+    return False
+
+
+def _functions(graph: Any, seen: set[int]) -> Iterator[FunctionType]:
+    for each in _walk(graph, seen):
+        function = getattr(each, "__func__", each)
+        if isinstance(function, FunctionType):
+            yield function
+
+
+def _walk(thing: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield what a runnable is made of, itself included."""
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    yield thing
+    held: list[Any] = []
+    if isinstance(thing, Pregel):
+        held = [thing.nodes[name] for name in thing.nodes]
+    elif isinstance(thing, Mapping):
+        held = list(thing.values())
+    elif isinstance(thing, (list, tuple)):
+        held = list(thing)
+    elif inspect.isroutine(thing) or isinstance(thing, (str, bytes, type)):
+        held = [getattr(thing, "__self__", None)] if getattr(thing, "tools_by_name", None) else []
+    elif hasattr(thing, "__dict__") or hasattr(type(thing), "__slots__"):
+        held = [getattr(thing, name, None) for name in HELD]
+        held += list(getattr(thing, "subgraphs", None) or [])
+    for each in held:
+        if each is not None:
+            yield from _walk(each, seen)
+
+
+def _is_authors(function: FunctionType) -> bool:
+    file = inspect.getsourcefile(function) or ""
+    return bool(file) and not file.startswith(sysconfig.get_path("stdlib")) and not {*INSTALLED} & {*Path(file).parts}
+
+
+def _readable(function: Callable[..., Any]) -> bool:
+    try:
+        return bool(source_of(function))
+    except (AgentError, SyntaxError):
+        return False

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdpoint.langgraph.questions import BREAKPOINT, GraphQuestion, identifier
 
-from approvals.cards.action import APPROVE, LATER
+from approvals.cards.action import APPROVE
 
 
 def stop(checkpoint: str, where: str, nodes: Sequence[str]) -> GraphQuestion:
@@ -33,11 +33,6 @@ def carried(now: Sequence[GraphQuestion], before: Sequence[GraphQuestion], *, fa
         else each
         for each in now
     ]
-
-
-def offered(question: GraphQuestion, *, several: bool) -> list[str]:
-    """Return the verdicts that a question's action takes; of several, one may be left for later."""
-    return [*question.allowed, *[LATER] * several]
 
 
 def as_json(value: Any) -> Any:

@@ -15,10 +15,10 @@ from typing import Any
 from uuid import uuid4
 
 from django.db import connection, connections
+from holdpoint.langgraph.answers import refusal_of
 from holdpoint.langgraph.errors import Unreadable, Unsaveable
 from holdpoint.langgraph.values import decode
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 from pydantic import ValidationError
 
@@ -75,9 +75,7 @@ def _take(agent: Agent, graph: CompiledGraph, values: dict[str, Any], since: str
     try:
         nodes = _run(agent, graph, bridge, given, guard)
     except ValidationError as error:
-        if not is_invalid_resume(error):
-            raise
-        return Superstep(refused="; ".join(each["msg"] for each in error.errors(include_url=False)))
+        return Superstep(refused=refusal_of(error))
     if guard.refused:  # the node made something else of the error
         raise StepFailed(guard.refused[0])
     return _came_of(graph, bridge, before, nodes, told, notes, guard)

@@ -22,16 +22,12 @@ def copy(owner: Owner, thread: str, to: str) -> None:
         raise ThreadRefused("A thread cannot be copied to itself. Name another thread to copy to.")
     runs = places.of_thread(owner, thread)
     with transaction.atomic():
-        _check_free(owner, to)
+        if reading.page(owner, to, limit=1)[0]:
+            raise ThreadTaken(f"The thread {to!r} has checkpoints. Delete it first, or name another.")
         places.mask_anew(owner, to)  # where it was deleted, its runs are still there
         for run in runs:
             _fill(owner, Place(to, run.namespace), reading.in_order(run))
         writers.take_along(owner, thread, to)
-
-
-def _check_free(owner: Owner, thread: str) -> None:
-    if reading.page(owner, thread, limit=1)[0]:
-        raise ThreadTaken(f"The thread {thread!r} has checkpoints. Delete it first, or name another.")
 
 
 def _fill(owner: Owner, place: Place, found: Iterable[Found]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.contrib.auth.models import Group
@@ -39,7 +39,7 @@ def _lending(call: Callable[Concatenate[InProcess, P], T]) -> Callable[Concatena
     """Run a method on a connection of the backend's own, and raise the errors of its programs."""
 
     @wraps(call)
-    def lent(backend: InProcess, *args: P.args, **kwargs: P.kwargs) -> T:
+    def lent(backend: InProcess, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             try:
                 with backend.connections.lent():
@@ -63,7 +63,7 @@ def _settled(call: Callable[Concatenate[InProcess, P], T]) -> Callable[Concatena
 
     @_lending
     @wraps(call)
-    def settled(backend: InProcess, *args: P.args, **kwargs: P.kwargs) -> T:
+    def settled(backend: InProcess, /, *args: P.args, **kwargs: P.kwargs) -> T:
         handed.keep_all()
         return call(backend, *args, **kwargs)
 
@@ -75,7 +75,7 @@ def _ordered(do: Callable[Concatenate[Owner, P], None]) -> Callable[Concatenate[
 
     @_settled
     @wraps(do)
-    def order(backend: InProcess, *args: P.args, **kwargs: P.kwargs) -> None:
+    def order(backend: InProcess, /, *args: P.args, **kwargs: P.kwargs) -> None:
         do(backend._owner, *args, **kwargs)
 
     return order
@@ -88,22 +88,16 @@ class InProcess:
     """
 
     def __init__(self, *, agent: str, team: str | Group, by: actors.Actor | None = None) -> None:
-        self._named, self._agent, self._by = team, agent, by or actors.of_agent(agent)
+        self._team, self._agent, self._by = team, agent, by or actors.of_agent(agent)
         self._worker = f"{socket.gethostname()}:{os.getpid()}"[:120]
         self.connections = Connections()
-        self._known: Owner | None = None
 
-    @property
+    @cached_property
     def _owner(self) -> Owner:
-        if self._known is None:
-            team = self._named
-            if isinstance(team, str):
-                found = Group.objects.filter(name=team).first()
-                if found is None:
-                    raise HoldpointError(f"There is no team {team!r}. Make it in the administration, or name another.")
-                team = found
-            self._known = Owner(team, self._agent, self._by, worker=self._worker)
-        return self._known
+        team = Group.objects.filter(name=self._team).first() if isinstance(self._team, str) else self._team
+        if team is None:
+            raise HoldpointError(f"There is no team {self._team!r}. Make it in the administration, or name another.")
+        return Owner(team, self._agent, self._by, worker=self._worker)
 
     @_settled
     def get(self, thread: str, namespace: str, id: str | None) -> tuple[Stored | None, Any]:

@@ -20,9 +20,11 @@ from agents.models.graph_thread import NO_MASK
 from agents.remote import plans
 from checkpoints import store
 from checkpoints.actors import Actor
+from checkpoints.errors import NoSuchCheckpoint
 from checkpoints.models import Plan, Run
 from checkpoints.postgresql.sql import run_sql, storable
 from checkpoints.runs.plans import PlanSpec, StepSpec
+from checkpoints.store import Snapshot
 from checkpoints.store.claims import Claim
 from checkpoints.values.canonical_json import canonical
 
@@ -96,6 +98,14 @@ class ThreadRun(NamedTuple):
     def shown(self, id: UUID) -> str:
         """Return the graph's id of a checkpoint."""
         return str(UUID(int=id.int ^ self.mask.int))
+
+    def load(self, id: UUID) -> Snapshot | None:
+        """Return one of its checkpoints, by the store's id; None where it is none of them. Raises NotVerified."""
+        try:
+            found = store.load_checkpoint(id)
+        except NoSuchCheckpoint:
+            return None
+        return found if found.run_id == self.run_id else None
 
     def claim(self, now: Standing) -> Claim:
         """Return the claim of whoever writes the run, to release it."""

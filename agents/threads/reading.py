@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int8
 
 from agents.models.graph_thread import NO_MASK
 from checkpoints import store
-from checkpoints.errors import NoSuchCheckpoint, NotVerified
+from checkpoints.errors import NotVerified
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import Snapshot
 from checkpoints.values.checkpoint_kinds import Kind
@@ -72,20 +72,12 @@ def get(owner: Owner, place: Place, id: str | None = None) -> tuple[Found | None
     if thread is None:
         return None, Seen(0, None)
     thread, now = places.current(owner, thread)
-    snapshot = _of(thread, now.head if id is None else thread.stored(id))
+    snapshot = thread.load(now.head if id is None else thread.stored(id))
     if snapshot is None and id is None:
         raise NotVerified(f"run {thread.run_id}", "its head is missing")
     if snapshot is None or POSITION not in snapshot.state:
         return None, Seen(now.token, now.head)
     return _found(thread, snapshot, _beside(thread, [snapshot.id])), Seen(now.token, now.head)
-
-
-def _of(thread: ThreadRun, id: UUID) -> Snapshot | None:
-    try:
-        found = store.load_checkpoint(id)
-    except NoSuchCheckpoint:
-        return None
-    return found if found.run_id == thread.run_id else None
 
 
 class _Beside(NamedTuple):

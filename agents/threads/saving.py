@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8
 
 from agents.models import ThreadCall
 from checkpoints import crash_points, store
-from checkpoints.errors import Fenced, NoSuchCheckpoint
+from checkpoints.errors import Fenced
 from checkpoints.models import Run
 from checkpoints.postgresql.sql import run_sql
 from checkpoints.store import Header, Snapshot, claims
@@ -170,11 +170,8 @@ def _beginning(thread: ThreadRun) -> Snapshot | None:
 
 
 def _earlier(thread: ThreadRun, id: UUID) -> Snapshot:
-    try:
-        found = store.load_checkpoint(id)
-    except NoSuchCheckpoint:
-        found = None
-    if found is None or found.run_id != thread.run_id:
+    found = thread.load(id)
+    if found is None:
         raise ThreadMoved(
             f"The thread has no checkpoint {thread.shown(id)} any more. Invoke the graph again without a checkpoint_id."
         )

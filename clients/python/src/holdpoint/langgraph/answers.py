@@ -11,6 +11,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from langgraph.errors import is_invalid_resume
+from pydantic import ValidationError
+
 from ..endings import INSTEAD, not_done
 from .questions import BATCHED, BREAKPOINT, EDIT, INBOX, INBOXES, PER_CALL, REJECT, RESPOND, TEXT, GraphQuestion
 
@@ -26,6 +29,13 @@ def takes_silence(question: GraphQuestion) -> bool:
 def takes_refusal(question: GraphQuestion) -> bool:
     """Tell whether the graph can be told that a call was refused."""
     return REJECT in question.allowed
+
+
+def refusal_of(error: ValidationError) -> str:
+    """Return why the graph did not take an answer. Raises any other error."""
+    if not is_invalid_resume(error):
+        raise error
+    return "; ".join(fault["msg"] for fault in error.errors(include_url=False))
 
 
 def answer_to(mine: Sequence[GraphQuestion]) -> Any:

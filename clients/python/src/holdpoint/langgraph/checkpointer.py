@@ -27,7 +27,7 @@ T = TypeVar("T")
 def _in_a_thread(twin: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """Return the awaited method that calls its twin in a thread."""
 
-    async def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(getattr(self, twin.__name__), *args, **kwargs)
 
     return call

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import is_invalid_resume
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from ..client import AsyncHoldpoint, Holdpoint
 from ..errors import CannotAsk
 from ..plans import Risk
 from . import gates
+from .answers import refusal_of
 
 Graph = Pregel[Any, Any, Any, Any]
 
@@ -65,7 +65,7 @@ def run(graph: Graph, input: Any, config: RunnableConfig, *, hp: Holdpoint, **as
             try:
                 result, taken = invoke(Command(resume=gates.answers(asked, outcome, gate))), True
             except ValidationError as error:
-                asked = asked.again(gate.id, _why(error))
+                asked = asked.again(gate.id, refusal_of(error))
     return result
 
 
@@ -88,7 +88,7 @@ async def arun(
             try:
                 result, taken = await invoke(Command(resume=gates.answers(asked, outcome, gate))), True
             except ValidationError as error:
-                asked = asked.again(gate.id, _why(error))
+                asked = asked.again(gate.id, refusal_of(error))
 
 
 def _sorted(graph: Graph, config: RunnableConfig, asking: Asking) -> tuple[Mapping[str, Any], dict[str, Any]]:
@@ -112,10 +112,3 @@ def _saver(graph: Graph) -> Any:
 def _is_under_way(state: StateSnapshot) -> bool:
     """Tell whether a node has neither ended nor asked yet, as after a crash: it comes first, as it may ask too."""
     return any(task.result is None and not task.interrupts for task in state.tasks)
-
-
-def _why(error: ValidationError) -> str:
-    """Return why the graph did not take an answer. Raises any other error."""
-    if not is_invalid_resume(error):
-        raise error
-    return "; ".join(each["msg"] for each in error.errors(include_url=False))
