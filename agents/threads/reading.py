@@ -119,7 +119,7 @@ def page(
     their metadata hold. It looks at LOOKED checkpoints at most, however few of them fit, so that a request takes no
     longer. Raises as `get` does.
     """
-    runs = {each.run_id: each for each in places.of_thread(owner, thread) if namespace in (None, each.namespace)}
+    runs = {run.run_id: run for run in places.of_thread(owner, thread) if namespace in (None, run.namespace)}
     bounds, size = _bounds(before), PAGE if only else min(limit, PAGE)
     found: list[Found] = []
     looked = 0

@@ -224,7 +224,7 @@ class HoldpointSaver(Checkpointer):
         if stored.edited:
             edited = [channel_of(field) for field in stored.edited]
             versions = checkpoint["channel_versions"]
-            checkpoint["channel_versions"] = raise_versions(versions, [each for each in edited if each in versions])
+            checkpoint["channel_versions"] = raise_versions(versions, [name for name in edited if name in versions])
         return self.make_tuple(stored.thread, stored.namespace, stored.parent, checkpoint, metadata, stored.writes)
 
     def get_next_version(self, current: Any, channel: None = None) -> Any:
