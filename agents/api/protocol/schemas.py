@@ -1,4 +1,4 @@
-"""The common part of every schema of the API: members described by the docstrings below them, one example of the whole."""
+"""The base of every schema of the API: members described by the docstrings below them, and one example."""
 
 from __future__ import annotations
 
