@@ -1,0 +1,93 @@
+"""The mutations that were drawn, in mutations.json beside this: each one's place, change and what the tests made of it.
+
+After a rename, write the new module, function or source into the list; where the place is gone for good, write why
+into `gone`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.harness.session import ROOT
+from tests.mutations.sites import Site, locate, sites, spliced
+
+LIST = Path(__file__).with_name("mutations.json")
+FOLDERS = ("agents", "approvals", "checkpoints", "config", "clients/python/src/holdpoint")
+LEFT_OUT = {"migrations", "examples", "formats", "text.py", "english.py", "template_loader.py"}  # translation goes
+GOING = ("merge3", "gevent")  # libraries of modules that will be rewritten
+
+
+@dataclass
+class Mutation:
+    """One change at one site. `caught_by`: the first test that failed; `reached_by`: the nearest files of tests."""
+
+    number: int
+    module: str
+    function: str
+    operator: str
+    before: str
+    after: str
+    occurrence: int = 0
+    caught_by: str = ""
+    note: str = ""
+    gone: str = ""
+    migrates: bool = False  # migrating comes by
+    reached_by: list[str] = field(default_factory=list)
+
+    def plant(self, root: Path) -> str:
+        """Change the module in the tree at `root`; return its text before. Raises Gone."""
+        return self.write(root, self.after)
+
+    def write(self, root: Path, text: str) -> str:
+        """Write `text` in the place of the site; return the module's text before. Raises Gone."""
+        path = root / self.module
+        source = path.read_text() if path.exists() else ""
+        node = locate(source, self.function, self.operator, self.before, self.occurrence)
+        path.write_text(spliced(source, node, text))
+        return source
+
+
+def read() -> list[Mutation]:
+    """Read the list."""
+    return [Mutation(**entry) for entry in json.loads(LIST.read_text())["mutations"]]
+
+
+def write(mutations: Sequence[Mutation], seed: int | None = None) -> None:
+    """Write the list, without what is empty."""
+    if seed is None:
+        seed = json.loads(LIST.read_text())["seed"]
+    entries = [{name: value for name, value in asdict(each).items() if value} for each in mutations]
+    LIST.write_text(json.dumps({"seed": seed, "mutations": entries}, indent=1, ensure_ascii=False) + "\n")
+
+
+def draw(seed: int, count: int) -> list[Mutation]:
+    """Draw mutations at random: rooms by their size, then an operator, then a site; no function twice."""
+    chance = random.Random(seed)
+    rooms: dict[str, dict[str, list[tuple[str, Site]]]] = defaultdict(lambda: defaultdict(list))
+    sizes: dict[str, int] = defaultdict(int)
+    for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
+        source, module = path.read_text(), path.relative_to(ROOT)
+        if LEFT_OUT.isdisjoint(module.parts) and not any(word in source for word in GOING):
+            room = str(module.parent)
+            sizes[room] += len(source.splitlines())
+            for site in sites(source):
+                rooms[room][site.operator].append((str(module), site))
+    step, passed, taken = sum(sizes.values()) / count, 0.0, set[tuple[str, str]]()
+    points = [(index + chance.random()) * step for index in range(count)]
+    drawn: list[Mutation] = []
+    for room, size in sizes.items():
+        passed += size
+        while points and points[0] < passed:
+            points.pop(0)
+            module, site = chance.choice(rooms[room][chance.choice(sorted(rooms[room]))])
+            while (module, site.function) in taken:
+                module, site = chance.choice(rooms[room][chance.choice(sorted(rooms[room]))])
+            taken.add((module, site.function))
+            place = (site.function, site.operator, site.before, site.after, site.occurrence)
+            drawn.append(Mutation(len(drawn) + 1, module, *place))
+    return drawn
