@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.harness.session import ROOT
-from tests.mutations.probing import VARIABLE
+from tests.mutations.plugin import VARIABLE
 
 MIGRATED = Path(".pytest_cache/migrated")
-PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.probing"]
+PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.plugin"]
 MODULES = Path("clients/typescript/node_modules")
 
 

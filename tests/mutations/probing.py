@@ -1,7 +1,7 @@
 """Learns which tests reach each mutation: probes stand at all places in one run of all tests.
 
 A probe writes when it was passed and for which xdist worker, whose name is in the environment of all that the worker
-starts. This module, as pytest's plugin, writes when each test began and ended on its worker. So what a test does in a
+starts. The plugin writes when each test began and ended on its worker. So what a test does in a
 server that outlives it counts for that test. A process without the name counts for every worker.
 """
 
@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
-
-import pytest
 
 from tests.mutations.listed import Mutation
 from tests.mutations.sites import STATEMENTS
 
-VARIABLE = "MUTATIONS_TESTS"  # names the file to which the plugin writes
 SHORTEST = 0.05  # seconds in which a process writes of one place once, if they are of the same test
 HELPER = """
 def _reached(number, seen=set()):
@@ -37,7 +32,6 @@ def _reached(number, seen=set()):
 
 
 """
-failed: set[str] = set()
 
 
 def plant_probes(mutations: Sequence[Mutation], root: Path, path: Path) -> None:
@@ -54,23 +48,6 @@ def plant_probes(mutations: Sequence[Mutation], root: Path, path: Path) -> None:
         number = min(each.lineno for each in [first, *getattr(first, "decorator_list", [])]) - 1
         lines.insert(number, HELPER.format(path=str(path), shortest=SHORTEST))
         (root / module).write_text("".join(lines))
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep which tests failed."""
-    if report.failed:
-        failed.add(report.nodeid)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Write when a test began and ended, on which worker, and whether it failed."""
-    began = time.time()
-    result = yield
-    line = [item.nodeid, began, time.time(), os.environ.get("PYTEST_XDIST_WORKER", ""), item.nodeid in failed]
-    with Path(os.environ[VARIABLE]).open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    return result
 
 
 def reaching(passed: str, tests: str) -> tuple[dict[int, dict[str, float]], set[int]]:
