@@ -7,8 +7,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tests.harness.session import ROOT
 from tests.mutations import copies, listed, planting, probing
+from tests.mutations.listed import ROOT
 
 KEPT = ROOT / ".pytest_cache" / "mutations"  # what the probes found, whole, and what pytest said
 FILES = 6  # of tests that the list keeps for each mutation

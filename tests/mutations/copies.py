@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.harness.session import ROOT
+from tests.mutations.listed import ROOT
 from tests.mutations.plugin import VARIABLE
 
 MIGRATED = Path(".pytest_cache/migrated")

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.harness.session import ROOT
 from tests.mutations.sites import Site, locate, sites, spliced
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 LIST = Path(__file__).with_name("mutations.json")
 FOLDERS = ("agents", "approvals", "checkpoints", "config", "clients/python/src/holdpoint")
 LEFT_OUT = {"migrations", "examples", "formats", "text.py", "english.py", "template_loader.py"}  # translation goes

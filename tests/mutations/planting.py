@@ -1,5 +1,7 @@
 """Plants mutations."""
+
 from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 MOST_TESTS, MOST_SECONDS = 300, 600.0
@@ -28,7 +30,9 @@ def shared(file: str, module: str) -> int:
     """Count the folders that a file of tests has in common with a module."""
     theirs = file.split("/")[1:-1]
     ours = [part for part in module.split("/") if part not in ("python", "src", "holdpoint")]
-    return next((n for n, pair in enumerate(zip(theirs, ours, strict=False)) if pair[0] != pair[1]), min(len(theirs), len(ours)))
+    return next(
+        (n for n, pair in enumerate(zip(theirs, ours, strict=False)) if pair[0] != pair[1]), min(len(theirs), len(ours))
+    )
 
 
 def plant(numbers: Sequence[int]) -> int:
