@@ -10,28 +10,32 @@ from collections.abc import Sequence
 from tests.mutations import copies, listed, planting, probing
 from tests.mutations.listed import ROOT
 
-KEPT = ROOT / ".pytest_cache" / "mutations"  # what the probes found, whole, and what pytest said
+KEPT = ROOT / ".pytest_cache" / "mutations"  # what probes and pytest write
+PASSED, ENDED, REACHED = KEPT / "passed", KEPT / "ended", KEPT / "reached.json"
 FILES = 6  # of tests that the list keeps for each mutation
 PARALLEL = ["-n", "2", "--dist", "worksteal"]
 
 
 def probe(arguments: Sequence[str]) -> None:
-    """Run the tests with a probe at each place; keep which tests reach it."""
-    mutations = listed.read()
-    standing = [mutation for mutation in mutations if not mutation.gone]
-    passed, tests = KEPT / "passed", KEPT / "tests"
-    passed.unlink(missing_ok=True)
+    """Run the tests with a probe at each place, and keep which tests reach it."""
+    mutations = [mutation for mutation in listed.read() if not mutation.gone]
+    PASSED.unlink(missing_ok=True)
     with copies.copied() as root:
-        probing.plant_probes(standing, root, passed)
-        copies.run_tests(root, arguments or PARALLEL, tests, KEPT / "probed.log", patience=1800)
-    reached, migrating = probing.reaching(passed.read_text(), tests.read_text())
-    for mutation in standing:
-        found = planting.by_nearness(reached[mutation.number], mutation.module)
-        reached[mutation.number] = {test: reached[mutation.number][test] for test in found}
-        mutation.reached_by = list(dict.fromkeys(test.partition("::")[0] for test in found))[:FILES]
-        mutation.migrates = mutation.number in migrating
-        sys.stdout.write(f"{mutation.number}: {len(found)} tests\n")
-    (KEPT / "reached.json").write_text(json.dumps(reached, indent=1))
+        probing.plant_probes(mutations, root, PASSED)
+        copies.run_tests(root, arguments or PARALLEL, ENDED, KEPT / "probed.log", patience=1800)
+    keep_reached()
+
+
+def keep_reached() -> None:
+    """Keep what the probes wrote: the names of the tests in a file of their own, the nearest files in the list."""
+    mutations = listed.read()
+    reached, migrating = probing.read_reached(PASSED.read_text(), ENDED.read_text())
+    nearest = {each.number: planting.sort_by_nearness(reached[each.number], each.module) for each in mutations}
+    REACHED.write_text(json.dumps(nearest, indent=1))
+    for mutation in mutations:
+        files = dict.fromkeys(test.partition("::")[0] for test in nearest[mutation.number])
+        mutation.reached_by, mutation.migrates = list(files)[:FILES], mutation.number in migrating
+        sys.stdout.write(f"{mutation.number}: {len(reached[mutation.number])} tests\n")
     listed.write(mutations)
 
 
@@ -52,7 +56,8 @@ def main() -> int:
     elif asked.command == "probe":
         probe(rest)
     else:
-        return planting.plant(asked.numbers)
+        reached = json.loads(REACHED.read_text()) if REACHED.exists() else {}
+        return planting.plant(asked.numbers, reached, KEPT)
     return 0
 
 

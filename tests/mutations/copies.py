@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.mutations.listed import ROOT
-from tests.mutations.plugin import VARIABLE
+from tests.mutations.plugin import ENDED, WANTED
 
 MIGRATED = Path(".pytest_cache/migrated")
 PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.plugin"]
@@ -26,25 +26,31 @@ def copied() -> Iterator[Path]:
     """Check the last commit out into a folder that is removed in the end."""
     folder = Path(tempfile.mkdtemp(prefix="mutations-"))
     root = folder / "tree"
-    subprocess.run(["git", "worktree", "add", "--quiet", "--detach", root], cwd=ROOT, check=True)
+    _run("git", "worktree", "add", "--quiet", "--detach", root)
     try:
         for name in (".venv", ".venv-frameworks"):
             (root / name).symlink_to((ROOT / name).resolve())
         if (ROOT / MODULES).exists():
-            subprocess.run(["cp", "-a", ROOT / MODULES, root / MODULES], check=True)
+            _run("cp", "-a", ROOT / MODULES, root / MODULES)
         yield root
     finally:
-        subprocess.run(["git", "worktree", "remove", "--force", root], cwd=ROOT, check=True)
+        _run("git", "worktree", "remove", "--force", root)
         shutil.rmtree(folder)
 
 
-def run_tests(root: Path, arguments: Sequence[str], tests: Path, log: Path, *, patience: float) -> int | None:
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def run_tests(
+    root: Path, arguments: Sequence[str], ended: Path, log: Path, *, patience: float, wanted: Sequence[str] = ()
+) -> int | None:
     """Run pytest in a copy; return its exit code, or None where no test ended for `patience` seconds: it is killed.
 
-    The plugin writes each test that ended to `tests`; what pytest says goes to `log`.
+    The plugin writes each test that ended to `ended`; what pytest says goes to `log`. `wanted`: see the plugin.
     """
-    tests.write_text("")
-    env = os.environ | {VARIABLE: str(tests)}
+    ended.write_text("")
+    env = os.environ | {ENDED: str(ended), WANTED: "\n".join(wanted)}
     with log.open("w") as out:
         command = [sys.executable, *PYTEST, *arguments]
         process = subprocess.Popen(command, cwd=root, env=env, stdout=out, stderr=out, start_new_session=True)
@@ -53,7 +59,7 @@ def run_tests(root: Path, arguments: Sequence[str], tests: Path, log: Path, *, p
                 try:
                     return process.wait(1)
                 except subprocess.TimeoutExpired:
-                    if time.time() - tests.stat().st_mtime > patience:
+                    if time.time() - ended.stat().st_mtime > patience:
                         return None
         finally:
             if process.poll() is None:

@@ -34,14 +34,11 @@ class Mutation:
     after: str
     occurrence: int = 0
     caught_by: str = ""
+    escaped: bool = False
     note: str = ""
     gone: str = ""
     migrates: bool = False  # migrating comes by
     reached_by: list[str] = field(default_factory=list)
-
-    def plant(self, root: Path) -> str:
-        """Change the module in the tree at `root`; return its text before. Raises Gone."""
-        return self.write(root, self.after)
 
     def write(self, root: Path, text: str) -> str:
         """Write `text` in the place of the site; return the module's text before. Raises Gone."""

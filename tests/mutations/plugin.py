@@ -10,8 +10,19 @@ from pathlib import Path
 
 import pytest
 
-VARIABLE = "MUTATIONS_TESTS"  # names the file
+ENDED = "MUTATIONS_ENDED"  # names the file
+WANTED = "MUTATIONS_WANTED"  # the tests or files that are run, one a line, in this order; all where it is empty
 failed: set[str] = set()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take the tests that are wanted, in their order."""
+    places = {name: place for place, name in enumerate(os.environ[WANTED].splitlines())}
+    if places:
+        ranks = {item: places.get(item.nodeid, places.get(item.nodeid.partition("::")[0], -1)) for item in items}
+        config.hook.pytest_deselected(items=[item for item in items if ranks[item] < 0])
+        items[:] = sorted((item for item in items if ranks[item] >= 0), key=ranks.__getitem__)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -26,6 +37,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     began = time.time()
     result = yield
     line = [item.nodeid, began, time.time(), os.environ.get("PYTEST_XDIST_WORKER", ""), item.nodeid in failed]
-    with Path(os.environ[VARIABLE]).open("a") as file:
+    with Path(os.environ[ENDED]).open("a") as file:
         file.write(json.dumps(line) + "\n")
     return result

@@ -50,7 +50,7 @@ def plant_probes(mutations: Sequence[Mutation], root: Path, path: Path) -> None:
         (root / module).write_text("".join(lines))
 
 
-def reaching(passed: str, tests: str) -> tuple[dict[int, dict[str, float]], set[int]]:
+def read_reached(passed: str, tests: str) -> tuple[dict[int, dict[str, float]], set[int]]:
     """Return the tests that reach each place, with their seconds, and the places that are passed before any test.
 
     Both texts are those that the probes and the plugin wrote. A test that failed is no proof of anything and left out.
