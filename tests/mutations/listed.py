@@ -10,10 +10,10 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from tests.mutations.sites import Site, locate, sites, spliced
+from tests.mutations.sites import locate, sites, spliced
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIST = Path(__file__).with_name("mutations.json")
@@ -24,7 +24,7 @@ GOING = ("merge3", "gevent")  # libraries of modules that will be rewritten
 
 @dataclass
 class Mutation:
-    """One change at one site. `caught_by`: the first test that failed; `reached_by`: the nearest files of tests."""
+    """One change at one site. `caught_by`: the first test that failed; `note`: why none fails, or how."""
 
     number: int
     module: str
@@ -38,7 +38,6 @@ class Mutation:
     note: str = ""
     gone: str = ""
     migrates: bool = False  # migrating comes by
-    reached_by: list[str] = field(default_factory=list)
 
     def write(self, root: Path, text: str) -> str:
         """Write `text` in the place of the site; return the module's text before. Raises Gone."""
@@ -65,26 +64,24 @@ def write(mutations: Sequence[Mutation], seed: int | None = None) -> None:
 def draw(seed: int, count: int) -> list[Mutation]:
     """Draw mutations at random: rooms by their size, then an operator, then a site; no function twice."""
     chance = random.Random(seed)
-    rooms: dict[str, dict[str, list[tuple[str, Site]]]] = defaultdict(lambda: defaultdict(list))
-    sizes: dict[str, int] = defaultdict(int)
+    rooms: dict[str, dict[str, list[Mutation]]] = defaultdict(lambda: defaultdict(list))
+    sizes = defaultdict[str, int](int)
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         source, module = path.read_text(), path.relative_to(ROOT)
         if LEFT_OUT.isdisjoint(module.parts) and not any(word in source for word in GOING):
             room = str(module.parent)
             sizes[room] += len(source.splitlines())
             for site in sites(source):
-                rooms[room][site.operator].append((str(module), site))
+                rooms[room][site[1]].append(Mutation(0, str(module), *site))
     step, passed, taken = sum(sizes.values()) / count, 0.0, set[tuple[str, str]]()
     points = [(index + chance.random()) * step for index in range(count)]
-    drawn: list[Mutation] = []
+    drawn = list[Mutation]()
     for room, size in sizes.items():
         passed += size
-        while points and points[0] < passed:
-            points.pop(0)
-            module, site = chance.choice(rooms[room][chance.choice(sorted(rooms[room]))])
-            while (module, site.function) in taken:
-                module, site = chance.choice(rooms[room][chance.choice(sorted(rooms[room]))])
-            taken.add((module, site.function))
-            place = (site.function, site.operator, site.before, site.after, site.occurrence)
-            drawn.append(Mutation(len(drawn) + 1, module, *place))
+        while points and points[0] < passed and rooms[room]:
+            mutation = chance.choice(rooms[room][chance.choice(sorted(rooms[room]))])
+            if (mutation.module, mutation.function) not in taken:
+                points.pop(0)
+                taken.add((mutation.module, mutation.function))
+                drawn.append(replace(mutation, number=len(drawn) + 1))
     return drawn

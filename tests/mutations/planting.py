@@ -3,136 +3,156 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
-from tests.mutations import copies, listed
-from tests.mutations.listed import Mutation
+from tests.mutations.listed import ROOT, Mutation
+from tests.mutations.probing import ENDED, MOST_TESTS, WANTED
 from tests.mutations.sites import Gone
 
-MOST_TESTS, MOST_SECONDS = 300, 600.0  # that are run for a mutation
+LOGS = ROOT / ".pytest_cache" / "mutations"
+MOST_SECONDS = 600.0  # of tests that are run for a mutation, beside MOST_TESTS
+MOST_FILES = 15  # of tests that are guessed
 PATIENCE = 600.0  # seconds without the end of a test: it hangs
 AT_ONCE = 2
 PASSED = (0, 5)  # exit codes of pytest: no test failed; there was none
 HUNG, START = "a time limit", "the start of the tests"
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.probing")
+MODULES, MIGRATED = Path("clients/typescript/node_modules"), Path(".pytest_cache/migrated")
 KEY = "from tests.harness.session import key; print(key())"
 CLIENT = ("clients/python/src/holdpoint", "clients")  # its folders, and those of its tests
 
 
+def count_shared(file: str, module: str) -> int:
+    """Count the folders that a file of tests has in common with a module."""
+    return len(Path(os.path.commonpath([file.removeprefix("tests/"), module.replace(*CLIENT)])).parts)
+
+
 def sort_by_nearness(tests: Mapping[str, float], module: str) -> list[str]:
     """Return tests, those of the module's own room and of quick files first, as many as are run for a mutation."""
-    files: dict[str, list[float]] = {}
-    for test, seconds in tests.items():
-        files.setdefault(test.partition("::")[0], []).append(seconds)
+    seconds = defaultdict[str, float](float)
+    for test in tests:
+        seconds[test.partition("::")[0]] += tests[test]
 
     def rank(test: str) -> tuple[int, float, str, float]:
         file = test.partition("::")[0]
-        return -count_shared(file, module), sum(files[file]) / len(files[file]), file, tests[test]
+        return -count_shared(file, module), seconds[file], file, tests[test]
 
-    taken, spent = list[str](), 0.0
-    for test in sorted(tests, key=rank)[:MOST_TESTS]:
+    nearest, spent = sorted(tests, key=rank)[:MOST_TESTS], 0.0
+    for place, test in enumerate(nearest):
         spent += tests[test]
-        if taken and spent > MOST_SECONDS:
-            break
-        taken.append(test)
-    return taken
+        if spent > MOST_SECONDS:
+            return nearest[: place + 1]
+    return nearest
 
 
-def count_shared(file: str, module: str) -> int:
-    """Count the folders that a file of tests has in common with a module."""
-    theirs, ours = Path(file).parts[1:-1], Path(module.replace(*CLIENT)).parts[:-1]
-    count = 0
-    while count < min(len(theirs), len(ours)) and theirs[count] == ours[count]:
-        count += 1
-    return count
+def guess_files(module: str, root: Path) -> list[str]:
+    """Return files of tests for a place that was not probed: first those that import the module, or bear its name."""
+    package, _, name = module.removesuffix(".py").removeprefix("clients/python/src/").replace("/", ".").rpartition(".")
+    imports = re.compile(rf"from {package} import ([^(\n]*|\([^)]*)\b{name}\b|\b{package}\.{name}\b")
+    files = []
+    for path in (root / "tests").rglob("test_*.py"):
+        file, text = str(path.relative_to(root)), path.read_text()
+        near, shared = bool(imports.search(text)) or name in path.stem, count_shared(file, module)
+        if near or shared:
+            files.append((not (near and shared), -shared, not near, len(text), file))
+    return [file for *_, file in sorted(files)[:MOST_FILES]]
 
 
-def find_room(module: str, root: Path) -> str:
-    """Return the folder of tests that has most of its path in common with a module."""
-    folder = root / "tests" / Path(module.replace(*CLIENT)).parent
-    while not folder.exists():
-        folder = folder.parent
-    return str(folder.relative_to(root))
+@contextmanager
+def copied() -> Iterator[Path]:
+    """Check the last commit out into a folder that is removed in the end."""
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+        root = Path(folder, "tree")
+        _run("git", "worktree", "add", "--quiet", "--detach", root)
+        for name in (".venv", ".venv-frameworks"):
+            (root / name).symlink_to((ROOT / name).resolve())
+        if (ROOT / MODULES).exists():
+            _run("cp", "-a", ROOT / MODULES, root / MODULES)
+        yield root
+    _run("git", "worktree", "prune")
 
 
-def plant(numbers: Sequence[int], reached: Mapping[str, Sequence[str]], logs: Path) -> int:
-    """Plant these mutations, or all but those that are known to escape, and keep what catches each.
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, cwd=ROOT, check=True)
 
-    Returns an exit code: 1 where a mutation that was caught escapes now, or where its place is gone.
-    """
-    mutations, worse = listed.read(), False
-    chosen = [mutation for mutation in mutations if not mutation.gone]
-    chosen = [mutation for mutation in chosen if (mutation.number in numbers if numbers else not mutation.escaped)]
+
+def run_tests(root: Path, name: str, arguments: Sequence[str], wanted: Sequence[str] = ()) -> tuple[int | None, Path]:
+    """Run pytest in a copy; return its exit code, None where it hung and was killed, and the plugin's file."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    ended = LOGS / f"{name}.ended"
+    ended.write_text("")
+    env = os.environ | {ENDED: str(ended), WANTED: "\n".join(wanted)}
+    with (LOGS / f"{name}.log").open("w") as log:
+        command = [sys.executable, *PYTEST, *arguments]
+        process = subprocess.Popen(command, cwd=root, env=env, stdout=log, stderr=log, start_new_session=True)
+        while process.poll() is None and time.time() - ended.stat().st_mtime < PATIENCE:
+            time.sleep(1)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None, ended
+    return process.returncode, ended
+
+
+def plant(mutations: Sequence[Mutation], reached: Mapping[str, Sequence[str]]) -> Iterator[tuple[Mutation, str | Gone]]:
+    """Plant each, and yield it with what catches it: a test, HUNG, START, "" where all pass, or Gone."""
     with ExitStack() as stack:
         roots = SimpleQueue[Path]()
         for _ in range(AT_ONCE):
-            roots.put(stack.enter_context(copies.copied()))
-        pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
-        trials = {pool.submit(_try, mutation, roots, reached, logs): mutation for mutation in chosen}
-        for trial in as_completed(trials):
-            mutation, before = trials[trial], trials[trial].caught_by
+            roots.put(stack.enter_context(copied()))
+
+        def take(mutation: Mutation) -> str | Gone:
+            root = roots.get()
             try:
-                caught_by = trial.result()
+                return catch(mutation, root, reached.get(str(mutation.number), ()))
             except Gone as gone:
-                sys.stdout.write(f"{mutation.number} is gone: {gone}\n")
-                worse = True
-                continue
-            sys.stdout.write(f"{mutation.number}: {caught_by or 'ESCAPES'}{f' (was: {before})' if before else ''}\n")
-            sys.stdout.flush()
-            worse = worse or bool(before and not caught_by)
-            if caught_by or not before:
-                mutation.caught_by, mutation.escaped = caught_by, not caught_by
-                listed.write(mutations)
-    return int(worse)
+                return gone
+            finally:
+                roots.put(root)
+
+        pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
+        trials = {pool.submit(take, mutation): mutation for mutation in mutations}
+        yield from ((trials[trial], trial.result()) for trial in as_completed(trials))
 
 
-def _try(mutation: Mutation, roots: SimpleQueue[Path], reached: Mapping[str, Sequence[str]], logs: Path) -> str:
-    root = roots.get()
-    try:
-        return catch(mutation, root, reached.get(str(mutation.number), ()), logs)
-    finally:
-        roots.put(root)
-
-
-def catch(mutation: Mutation, root: Path, reached: Sequence[str], logs: Path) -> str:
-    """Return what catches a mutation in a copy: a test, HUNG or START; "" where all pass. Raises Gone.
-
-    The test that caught it before is run first, then those that `reached` names, the files of the list, or the room's.
-    """
+def catch(mutation: Mutation, root: Path, reached: Sequence[str]) -> str:
+    """Return what catches a mutation in a copy: first the test that did before is run, then those that reach it."""
     source = mutation.write(root, mutation.after)
     try:
         _reuse_migrated(root, mutation)
-        for names in ([mutation.caught_by], [*reached] or mutation.reached_by or [find_room(mutation.module, root)]):
-            present = [name for name in names if name and (root / name.partition("::")[0]).exists()]
-            failed = _find_failing(present, root, logs / str(mutation.number)) if present else ""
-            if failed:
-                return failed
+        for names in ([mutation.caught_by], reached or guess_files(mutation.module, root)):
+            present = [name for name in names if name and (root / name.partition("::")[0]).is_file()]
+            files = list(dict.fromkeys(name.partition("::")[0] for name in present))
+            code, ended = run_tests(root, str(mutation.number), ["-x", *files], present) if files else (0, None)
+            if code not in PASSED:
+                ends = map(json.loads, ended.read_text().splitlines()) if ended else ()
+                return HUNG if code is None else next((end[0] for end in ends if end[-1]), START)
         return ""
     finally:
         (root / mutation.module).write_text(source)
         if mutation.migrates:
-            shutil.rmtree(root / copies.MIGRATED, ignore_errors=True)
+            shutil.rmtree(root / MIGRATED, ignore_errors=True)
 
 
 def _reuse_migrated(root: Path, mutation: Mutation) -> None:
     """Rename the copy's migrated database to the key that it has with the mutation, unless migrating passes by it."""
-    migrated = root / copies.MIGRATED
-    if mutation.migrates:
-        shutil.rmtree(migrated, ignore_errors=True)
-    for folder in migrated.glob("*/"):
-        command = [sys.executable, "-c", KEY]
-        folder.rename(migrated / subprocess.run(command, cwd=root, check=True, stdout=-1, text=True).stdout.strip())
-
-
-def _find_failing(names: Sequence[str], root: Path, log: Path) -> str:
-    files = list(dict.fromkeys(name.partition("::")[0] for name in names))
-    ended = log.with_suffix(".tests")
-    code = copies.run_tests(root, ["-x", *files], ended, log.with_suffix(".log"), patience=PATIENCE, wanted=names)
-    failed = [name for name, *_, has_failed in map(json.loads, ended.read_text().splitlines()) if has_failed]
-    return HUNG if code is None else (failed or [START])[0] if code not in PASSED else ""
+    for folder in (root / MIGRATED).glob("*/"):
+        if mutation.migrates:
+            shutil.rmtree(folder)
+        else:
+            command = [sys.executable, "-c", KEY]
+            done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
+            folder.rename(folder.with_name(done.stdout.strip()))

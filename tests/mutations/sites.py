@@ -1,4 +1,4 @@
-"""Finds what a mutation may change in a module, finds it again by its source, and plants the change in the text.
+"""Finds what a mutation may change in a module, finds it again by its source, and changes the module's text.
 
 A site is an expression or a simple statement of a function's own body. It is named by the function's qualified name,
 its source as `ast.unparse` writes it, and its number among equal ones: lines may move. Messages, logging, crash points
@@ -11,10 +11,9 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
-from itertools import chain
-from typing import NamedTuple
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Place = ast.expr | ast.stmt
 LONGEST = 110  # characters of a site's source
 UNTOUCHED = ("_", "gettext", "ngettext", "log", "logger", "logging", "crash_points")  # whatever these call
 STATEMENTS = ("return value", "call removed", "assignment removed")  # operators on statements; others take expressions
@@ -26,18 +25,7 @@ FALSY = {"bool": "False", "int": "0", "str": "''", "bytes": "b''", "list": "[]",
 
 
 class Gone(Exception):
-    """The place of a mutation is there no more: name where it is now, or say why it is gone."""
-
-
-class Site(NamedTuple):
-    """A place in a module's text, and the source of what may stand there instead."""
-
-    function: str
-    operator: str
-    node: ast.expr | ast.stmt
-    before: str
-    after: str
-    occurrence: int
+    """A mutation's place is not in the module: write in the list where it is now, or why it is gone."""
 
 
 def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
@@ -50,7 +38,7 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]
             yield from functions(node, f"{prefix}{node.name}." if isinstance(node, ast.ClassDef) else prefix)
 
 
-def places(function: Function) -> Iterator[ast.expr | ast.stmt]:
+def places(function: Function) -> Iterator[Place]:
     """Yield the expressions and simple statements of a function's own body, in their order."""
     waiting: list[ast.AST] = list(reversed(function.body))
     while waiting:
@@ -59,10 +47,8 @@ def places(function: Function) -> Iterator[ast.expr | ast.stmt]:
             continue
         if isinstance(node, ast.expr | ast.Return | ast.Assign | ast.AugAssign | ast.Expr):
             yield node
-        if isinstance(node, ast.AnnAssign):
-            waiting += [node.value] if node.value else []
-        else:
-            waiting += reversed(list(ast.iter_child_nodes(node)))
+        parts = [node.value] if isinstance(node, ast.AnnAssign) else ast.iter_child_nodes(node)
+        waiting += reversed([part for part in parts if part])
 
 
 def _is_untouched(node: ast.AST) -> bool:
@@ -74,67 +60,65 @@ def _is_message(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
 
 
-def sites(source: str) -> Iterator[Site]:
-    """Yield all that may be changed in a module, each with what each operator makes of it."""
+def sites(source: str) -> Iterator[tuple[str, str, str, str, int]]:
+    """Yield each change that may be made: the function, the operator, the source before and after, the occurrence."""
     before: Counter[tuple[str, bool, str]] = Counter()
     for name, function in functions(ast.parse(source)):
         conditions = {id(node.test) for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp)}
         for node in places(function):
-            text, is_statement = ast.unparse(node), isinstance(node, ast.stmt)
-            occurrence = before[name, is_statement, text]
-            before[name, is_statement, text] += 1
-            if len(text) > LONGEST or any(_is_untouched(inner) or _is_message(inner) for inner in ast.walk(node)):
-                continue
-            changes = changed_statements(node, function) if is_statement else changed_expressions(node)
-            if id(node) in conditions:
-                changes = chain(changes, [("condition constant", "True"), ("condition constant", "False")])
-            yield from (Site(name, operator, node, text, after, occurrence) for operator, after in changes)
+            text = ast.unparse(node)
+            same = name, isinstance(node, ast.stmt), text
+            occurrence = before[same]
+            before[same] += 1
+            if len(text) <= LONGEST and not any(_is_untouched(part) or _is_message(part) for part in ast.walk(node)):
+                for operator, after in changes(node, function):
+                    yield name, operator, text, after, occurrence
+                if id(node) in conditions:
+                    yield name, "condition constant", text, "True", occurrence
+                    yield name, "condition constant", text, "False", occurrence
 
 
-def changed_statements(node: ast.AST, function: Function) -> Iterator[tuple[str, str]]:
-    """Yield what may stand in a statement's place, after the operator's name."""
-    if isinstance(node, ast.Return) and node.value and not isinstance(node.value, ast.Constant):
-        kind = ast.unparse(function.returns).partition("[")[0] if function.returns else ""
-        yield "return value", f"return {FALSY.get(kind, 'None')}"
-    elif isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
-        yield "return value", f"return {not node.value.value}"
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        yield "call removed", "pass"
-    elif isinstance(node, ast.AugAssign) or (
-        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute | ast.Subscript)
-    ):
-        yield "assignment removed", "pass"
-
-
-def changed_expressions(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield what may stand in an expression's place, after the operator's name."""
+def changes(node: Place, function: Function) -> Iterator[tuple[str, str]]:
+    """Yield the name of each operator that applies to a node, and what it makes of it."""
     match node:
-        case ast.Compare(ops=[only]) if type(only) in OPPOSITES:
-            yield "comparison", ast.unparse(ast.Compare(node.left, [OPPOSITES[type(only)]()], node.comparators))
-        case ast.BoolOp():
-            other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-            yield "and for or", ast.unparse(ast.BoolOp(other, node.values))
-            for index in range(len(node.values)):
-                rest = [value for place, value in enumerate(node.values) if place != index]
-                yield "operand dropped", ast.unparse(ast.BoolOp(node.op, rest) if rest[1:] else rest[0])
-        case ast.UnaryOp(op=ast.Not()):
-            yield "not removed", ast.unparse(node.operand)
-        case ast.Constant(value=int()) if not isinstance(node.value, bool):
-            yield "number", str(node.value + 1)
-            yield "number", str(node.value - 1)
-        case ast.Call():
-            for index, keyword in enumerate(node.keywords):
+        case ast.Return(value=ast.Constant(value=value)):
+            if isinstance(value, bool):
+                yield "return value", f"return {not value}"
+        case ast.Return(value=ast.expr()):
+            kind = ast.unparse(function.returns).partition("[")[0] if function.returns else ""
+            yield "return value", f"return {FALSY.get(kind, 'None')}"
+        case ast.Expr(value=ast.Call()):
+            yield "call removed", "pass"
+        case ast.AugAssign() | ast.Assign(targets=[ast.Attribute() | ast.Subscript(), *_]):
+            yield "assignment removed", "pass"
+        case ast.Compare(left, [operator], right) if type(operator) in OPPOSITES:
+            yield "comparison", ast.unparse(ast.Compare(left, [OPPOSITES[type(operator)]()], right))
+        case ast.BoolOp(operator, values):
+            yield (
+                "and for or",
+                ast.unparse(ast.BoolOp(ast.Or() if isinstance(operator, ast.And) else ast.And(), values)),
+            )
+            for place in range(len(values)):
+                rest = [*values[:place], *values[place + 1 :]]
+                yield "operand dropped", ast.unparse(ast.BoolOp(operator, rest) if rest[1:] else rest[0])
+        case ast.UnaryOp(ast.Not(), operand):
+            yield "not removed", ast.unparse(operand)
+        case ast.Constant(int(number)) if not isinstance(number, bool):
+            yield "number", str(number + 1)
+            yield "number", str(number - 1)
+        case ast.Call(func, arguments, keywords):
+            for place, keyword in enumerate(keywords):
                 value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-                if isinstance(value, bool) and ast.unparse(node.func) != "zip":  # whose `strict` is never noticed
-                    other_call = deepcopy(node)
-                    other_call.keywords[index].value = ast.Constant(not value)
-                    yield "flag", ast.unparse(other_call)
-                if keyword.arg and isinstance(node.func, ast.Attribute) and node.func.attr in ("filter", "exclude"):
-                    kept = [*node.keywords[:index], *node.keywords[index + 1 :]]
-                    yield "filter dropped", ast.unparse(ast.Call(node.func, node.args, kept))
+                if isinstance(value, bool) and ast.unparse(func) != "zip":  # whose `strict` is never noticed
+                    other = deepcopy(node)
+                    other.keywords[place].value = ast.Constant(not value)
+                    yield "flag", ast.unparse(other)
+                if keyword.arg and isinstance(func, ast.Attribute) and func.attr in ("filter", "exclude"):
+                    rest_of_them = [*keywords[:place], *keywords[place + 1 :]]
+                    yield "filter dropped", ast.unparse(ast.Call(func, arguments, rest_of_them))
 
 
-def locate(source: str, function: str, operator: str, before: str, occurrence: int) -> ast.expr | ast.stmt:
+def locate(source: str, function: str, operator: str, before: str, occurrence: int) -> Place:
     """Return the node of a site. Raises Gone."""
     kind = ast.stmt if operator in STATEMENTS else ast.expr
     nodes = (node for name, known in functions(ast.parse(source)) if name == function for node in places(known))
@@ -144,13 +128,10 @@ def locate(source: str, function: str, operator: str, before: str, occurrence: i
     return same[occurrence]
 
 
-def spliced(source: str, node: ast.expr | ast.stmt, text: str) -> str:
-    """Return the module with `text` in the node's place; its other lines stay as they are."""
+def spliced(source: str, node: Place, text: str) -> str:
+    """Return the module's text with another in the node's place; its other lines stay as they are."""
     lines = source.encode().splitlines(keepends=True)
     first, last = node.lineno - 1, (node.end_lineno or 0) - 1
-    rest = lines[last][node.end_col_offset :]
     new = text if isinstance(node, ast.stmt) else f"({text})"
-    lines[first : last + 1] = [lines[first][: node.col_offset] + new.encode() + rest]
-    result = b"".join(lines).decode()
-    ast.parse(result)
-    return result
+    lines[first : last + 1] = [lines[first][: node.col_offset] + new.encode() + lines[last][node.end_col_offset :]]
+    return b"".join(lines).decode()
