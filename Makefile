@@ -19,7 +19,7 @@ OURS := agents approvals benchmarks checkpoints clients config docs tests confte
 # often wait for processes to start, to be missed or to come back.
 IN_PARALLEL := -n 3 --dist worksteal --durations=20
 
-.PHONY: help run reset trial test test-long chaos check types generated pins bench screenshots browser node frameworks
+.PHONY: help run reset trial test test-long chaos mutants check types generated pins bench screenshots browser node frameworks
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 13
 
@@ -43,7 +43,10 @@ chaos: ## break a whole installation at random, and check it: MINUTES=10 SEED=7
 	@$(INSTALL) requirements-dev.txt
 	@exec $(PY) -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-check: node ## style, types, import layers, migrations in step
+mutants: browser node frameworks ## plant what tests caught by itself, and fail where it escapes now: ARGS="3 17"
+	@exec $(PY) -m tests.mutations plant $(ARGS)
+
+check: node ## style, types, import layers, migrations in step, the ceiling of code lines
 	@$(INSTALL) requirements-dev.txt
 	@$(PY) -m ruff check $(OURS)
 	@$(PY) -m ruff format --check $(OURS)

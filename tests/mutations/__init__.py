@@ -1,7 +1,9 @@
-"""Sixty mutations of production code, drawn at random, and which of them the tests catch.
+"""Sixty mutations of production code, drawn at random, and which of them the tests catch: see mutations.json.
 
-`python -m tests.mutations draw --seed 7` draws a list, `… probe` learns in one run of all tests which tests reach each
-place, and `… plant` plants each by itself in a copy of the last commit and runs those tests until one fails.
-`make mutants` plants all again; it fails where a mutation that was caught escapes, or where its place is gone: see
-.listed for what to write then. ARGS="3 17" plants these two.
+`python -m tests.mutations draw 7` draws a list with the seed 7. `… plant` plants each by itself in a copy of the last
+commit and runs the nearest tests, in a process of their own, until one fails: `caught_by`. `… probe` learns in one run
+of all tests which of them reach each place, so that `… plant 3 17` runs those for mutations that escaped by guess.
+
+`make mutants` plants again and runs the test that caught each first. It fails where a mutation that was caught escapes,
+or where its place is gone; .listed says what to write then. Logs are in .pytest_cache/mutations.
 """

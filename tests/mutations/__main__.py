@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.mutations import listed, planting, probing
+from tests.mutations.sites import Gone
 
 REACHED = planting.LOGS / "reached.json"  # the tests that probes saw
 PARALLEL = ("-n", "2", "--dist", "worksteal")
@@ -37,7 +38,7 @@ def plant(numbers: Sequence[int]) -> int:
         before = mutation.caught_by
         sys.stdout.write(f"{mutation.number}: {caught_by or 'ESCAPES'}{before and f' (was: {before})'}\n")
         sys.stdout.flush()
-        if isinstance(caught_by, planting.Gone) or (before and not caught_by):
+        if isinstance(caught_by, Gone) or (before and not caught_by):
             worse = 1
         else:
             mutation.caught_by, mutation.escaped = caught_by, not caught_by
@@ -49,7 +50,11 @@ def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(prog="tests.mutations", description=__doc__)
     parser.add_argument("command", choices=["draw", "probe", "plant"])
-    parser.add_argument("arguments", nargs="*", help="a seed; pytest's, after --; or numbers of mutations")
+    parser.add_argument(
+        "arguments",
+        nargs="*",
+        help="of draw, a seed; of probe, those of pytest, after --; of plant, numbers of mutations",
+    )
     asked = parser.parse_args()
     if asked.command == "draw":
         listed.write(listed.draw(int(asked.arguments[0]), 60), int(asked.arguments[0]))
