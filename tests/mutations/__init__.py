@@ -5,5 +5,6 @@ commit and runs the nearest tests, in a process of their own, until one fails: `
 of all tests which of them reach each place, so that `… plant 3 17` runs those for mutations that escaped by guess.
 
 `make mutants` plants again and runs the test that caught each first. It fails where a mutation that was caught escapes,
-or where its place is gone; .listed says what to write then. Logs are in .pytest_cache/mutations.
+or where its place is gone: .listed says what to write then, and `… check` finds those at once. Logs are in
+.pytest_cache/mutations.
 """

@@ -14,6 +14,19 @@ REACHED = planting.LOGS / "reached.json"  # the tests that probes saw
 PARALLEL = ("-n", "2", "--dist", "worksteal")
 
 
+def check() -> int:
+    """Look for every place in this tree, and say which are gone; return 1 where one is."""
+    gone = 0
+    for mutation in listed.read():
+        try:
+            if not mutation.gone:
+                mutation.find(listed.ROOT)
+        except Gone as error:
+            gone = 1
+            sys.stdout.write(f"{mutation.number} {mutation.module}: {error}\n")
+    return gone
+
+
 def probe(arguments: Sequence[str]) -> None:
     """Run the tests with a probe at each place, and keep which tests reach it."""
     passed = planting.LOGS / "passed"
@@ -22,7 +35,7 @@ def probe(arguments: Sequence[str]) -> None:
         probing.plant_probes([mutation for mutation in listed.read() if not mutation.gone], root, passed)
         _, ended = planting.run_tests(root, "probed", arguments or PARALLEL)
     mutations = listed.read()
-    reached, early = probing.read_reached(passed.read_text(), ended.read_text())
+    reached, early = probing.read_reached(passed.read_text(), ended)
     for mutation in mutations:
         mutation.migrates = mutation.number in early
     nearest = {each.number: planting.sort_by_nearness(reached[each.number], each.module) for each in mutations}
@@ -49,19 +62,18 @@ def plant(numbers: Sequence[int]) -> int:
 def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(prog="tests.mutations", description=__doc__)
-    parser.add_argument("command", choices=["draw", "probe", "plant"])
-    parser.add_argument(
-        "arguments",
-        nargs="*",
-        help="of draw, a seed; of probe, those of pytest, after --; of plant, numbers of mutations",
-    )
+    parser.add_argument("command", choices=["draw", "check", "probe", "plant"])
+    parser.add_argument("arguments", nargs="*", help="a seed to draw; pytest's to probe, after --; numbers to plant")
     asked = parser.parse_args()
-    if asked.command == "draw":
-        listed.write(listed.draw(int(asked.arguments[0]), 60), int(asked.arguments[0]))
-    elif asked.command == "probe":
-        probe(asked.arguments)
-    else:
-        return plant([int(number) for number in asked.arguments])
+    match asked.command:
+        case "draw":
+            listed.write(listed.draw(int(asked.arguments[0]), 60), int(asked.arguments[0]))
+        case "probe":
+            probe(asked.arguments)
+        case "plant":
+            return plant([int(number) for number in asked.arguments])
+        case "check":
+            return check()
     return 0
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from tests.mutations.sites import locate, sites, spliced
+from tests.mutations.sites import Place, locate, sites, spliced
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIST = Path(__file__).with_name("mutations.json")
@@ -39,12 +39,16 @@ class Mutation:
     gone: str = ""
     migrates: bool = False  # migrating comes by
 
-    def write(self, root: Path, text: str) -> str:
-        """Write `text` in the place of the site; return the module's text before. Raises Gone."""
+    def find(self, root: Path) -> tuple[str, Place]:
+        """Return the module's text in the tree at `root`, and the node of the site. Raises Gone."""
         path = root / self.module
         source = path.read_text() if path.exists() else ""
-        node = locate(source, self.function, self.operator, self.before, self.occurrence)
-        path.write_text(spliced(source, node, text))
+        return source, locate(source, self.function, self.operator, self.before, self.occurrence)
+
+    def write(self, root: Path, text: str) -> str:
+        """Write `text` in the place of the site; return the module's text before. Raises Gone."""
+        source, node = self.find(root)
+        (root / self.module).write_text(spliced(source, node, text))
         return source
 
 

@@ -11,10 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from itertools import accumulate
+from math import ceil
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -26,7 +28,6 @@ LOGS = ROOT / ".pytest_cache" / "mutations"
 MOST_SECONDS = 600.0  # of tests that are run for a mutation, beside MOST_TESTS
 MOST_FILES = 15  # of tests that are guessed
 PATIENCE = 600.0  # seconds without the end of a test: it hangs
-AT_ONCE = 2
 PASSED = (0, 5)  # exit codes of pytest: no test failed; there was none
 HUNG, START = "a time limit", "the start of the tests"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.probing")
@@ -42,20 +43,13 @@ def count_shared(file: str, module: str) -> int:
 
 def sort_by_nearness(tests: Mapping[str, float], module: str) -> list[str]:
     """Return tests, those of the module's own room and of quick files first, as many as are run for a mutation."""
-    seconds = defaultdict[str, float](float)
+    seconds = Counter[str]()
     for test in tests:
-        seconds[test.partition("::")[0]] += tests[test]
-
-    def rank(test: str) -> tuple[int, float, str, float]:
-        file = test.partition("::")[0]
-        return -count_shared(file, module), seconds[file], file, tests[test]
-
-    nearest, spent = sorted(tests, key=rank)[:MOST_TESTS], 0.0
-    for place, test in enumerate(nearest):
-        spent += tests[test]
-        if spent > MOST_SECONDS:
-            return nearest[: place + 1]
-    return nearest
+        seconds[test.partition("::")[0]] += ceil(tests[test] * 1000)
+    files = {file: (-count_shared(file, module), spent, file) for file, spent in seconds.items()}
+    nearest = sorted(tests, key=lambda test: (files[test.partition("::")[0]], tests[test]))[:MOST_TESTS]
+    ends = accumulate(tests[test] for test in nearest)
+    return [test for test, end in zip(nearest, ends, strict=True) if end - tests[test] < MOST_SECONDS]
 
 
 def guess_files(module: str, root: Path) -> list[str]:
@@ -89,8 +83,8 @@ def _run(*command: str | Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True)
 
 
-def run_tests(root: Path, name: str, arguments: Sequence[str], wanted: Sequence[str] = ()) -> tuple[int | None, Path]:
-    """Run pytest in a copy; return its exit code, None where it hung and was killed, and the plugin's file."""
+def run_tests(root: Path, name: str, arguments: Sequence[str], wanted: Sequence[str] = ()) -> tuple[int | None, str]:
+    """Run pytest in a copy; return its exit code, None where it hung and was killed, and what the plugin wrote."""
     LOGS.mkdir(parents=True, exist_ok=True)
     ended = LOGS / f"{name}.ended"
     ended.write_text("")
@@ -100,46 +94,48 @@ def run_tests(root: Path, name: str, arguments: Sequence[str], wanted: Sequence[
         process = subprocess.Popen(command, cwd=root, env=env, stdout=log, stderr=log, start_new_session=True)
         while process.poll() is None and time.time() - ended.stat().st_mtime < PATIENCE:
             time.sleep(1)
-        if process.poll() is None:
+        code = process.poll()
+        if code is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return None, ended
-    return process.returncode, ended
+    return code, ended.read_text()
 
 
 def plant(mutations: Sequence[Mutation], reached: Mapping[str, Sequence[str]]) -> Iterator[tuple[Mutation, str | Gone]]:
     """Plant each, and yield it with what catches it: a test, HUNG, START, "" where all pass, or Gone."""
-    with ExitStack() as stack:
-        roots = SimpleQueue[Path]()
-        for _ in range(AT_ONCE):
-            roots.put(stack.enter_context(copied()))
+    roots = SimpleQueue[Path]()
 
-        def take(mutation: Mutation) -> str | Gone:
-            root = roots.get()
-            try:
-                return catch(mutation, root, reached.get(str(mutation.number), ()))
-            except Gone as gone:
-                return gone
-            finally:
-                roots.put(root)
+    def take(mutation: Mutation) -> str | Gone:
+        root = roots.get()
+        try:
+            return catch(mutation, root, reached.get(str(mutation.number), ()))
+        except Gone as gone:
+            return gone
+        finally:
+            roots.put(root)
 
-        pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
+    with copied() as first, copied() as second, ThreadPoolExecutor(2) as pool:
+        roots.put(first)
+        roots.put(second)
         trials = {pool.submit(take, mutation): mutation for mutation in mutations}
         yield from ((trials[trial], trial.result()) for trial in as_completed(trials))
 
 
 def catch(mutation: Mutation, root: Path, reached: Sequence[str]) -> str:
-    """Return what catches a mutation in a copy: first the test that did before is run, then those that reach it."""
+    """Return what catches a mutation in a copy: first the test that did before is run, then those that reach it.
+
+    A test that fails among others and passes by itself has another reason, and is left out.
+    """
     source = mutation.write(root, mutation.after)
+    log = str(mutation.number)
     try:
-        _reuse_migrated(root, mutation)
+        reuse_migrated(root, anew=mutation.migrates)
         for names in ([mutation.caught_by], reached or guess_files(mutation.module, root)):
-            present = [name for name in names if name and (root / name.partition("::")[0]).is_file()]
-            files = list(dict.fromkeys(name.partition("::")[0] for name in present))
-            code, ended = run_tests(root, str(mutation.number), ["-x", *files], present) if files else (0, None)
-            if code not in PASSED:
-                ends = map(json.loads, ended.read_text().splitlines()) if ended else ()
-                return HUNG if code is None else next((end[0] for end in ends if end[-1]), START)
+            without = list[str]()
+            while failed := find_failing(root, log, names, without):
+                if failed in (HUNG, START, mutation.caught_by) or find_failing(root, log, [failed]):
+                    return failed
+                without.append(failed)
         return ""
     finally:
         (root / mutation.module).write_text(source)
@@ -147,12 +143,21 @@ def catch(mutation: Mutation, root: Path, reached: Sequence[str]) -> str:
             shutil.rmtree(root / MIGRATED, ignore_errors=True)
 
 
-def _reuse_migrated(root: Path, mutation: Mutation) -> None:
-    """Rename the copy's migrated database to the key that it has with the mutation, unless migrating passes by it."""
+def find_failing(root: Path, log: str, names: Sequence[str], without: Sequence[str] = ()) -> str:
+    """Run tests until one fails; return its name, HUNG, START or ""."""
+    present = [name for name in names if name and (root / name.partition("::")[0]).is_file()]
+    files = dict.fromkeys(name.partition("::")[0] for name in present)
+    arguments = ["-x", *files, *(f"--deselect={test}" for test in without)]
+    code, ended = run_tests(root, log, arguments, present) if files else (0, "")
+    ends = map(json.loads, ended.splitlines())
+    return HUNG if code is None else "" if code in PASSED else next((end[0] for end in ends if end[-1]), START)
+
+
+def reuse_migrated(root: Path, *, anew: bool) -> None:
+    """Give the copy's migrated database the key that it has now, which is of the code; `anew` removes it."""
     for folder in (root / MIGRATED).glob("*/"):
-        if mutation.migrates:
+        if anew:
             shutil.rmtree(folder)
         else:
-            command = [sys.executable, "-c", KEY]
-            done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
+            done = subprocess.run([sys.executable, "-c", KEY], cwd=root, check=True, stdout=subprocess.PIPE, text=True)
             folder.rename(folder.with_name(done.stdout.strip()))
