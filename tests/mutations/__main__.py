@@ -36,9 +36,10 @@ def probe(arguments: Sequence[str]) -> None:
         _, ended = planting.run_tests(root, "probed", arguments or PARALLEL)
     mutations = listed.read()
     reached, early = probing.read_reached(passed.read_text(), ended)
+    nearest = {}
     for mutation in mutations:
         mutation.migrates = mutation.number in early
-    nearest = {each.number: planting.sort_by_nearness(reached[each.number], each.module) for each in mutations}
+        nearest[mutation.number] = planting.sort_by_nearness(reached[mutation.number], mutation.module)
     REACHED.write_text(json.dumps(nearest, indent=1))
     listed.write(mutations)
 
@@ -46,7 +47,8 @@ def probe(arguments: Sequence[str]) -> None:
 def plant(numbers: Sequence[int]) -> int:
     """Plant these, or all but those that are known to escape; return 1 where one is caught no more, or gone."""
     mutations, worse = listed.read(), 0
-    chosen = [each for each in mutations if (each.number in numbers if numbers else not each.gone and not each.escaped)]
+    numbers = numbers or [mutation.number for mutation in mutations if not mutation.gone and not mutation.escaped]
+    chosen = [mutation for mutation in mutations if mutation.number in numbers]
     for mutation, caught_by in planting.plant(chosen, json.loads(REACHED.read_text()) if REACHED.exists() else {}):
         before = mutation.caught_by
         sys.stdout.write(f"{mutation.number}: {caught_by or 'ESCAPES'}{before and f' (was: {before})'}\n")

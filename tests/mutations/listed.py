@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from tests.mutations.sites import Place, locate, sites, spliced
+from tests.mutations.sites import Place, find_sites, locate_site, replace_source
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIST = Path(__file__).with_name("mutations.json")
@@ -43,12 +43,12 @@ class Mutation:
         """Return the module's text in the tree at `root`, and the node of the site. Raises Gone."""
         path = root / self.module
         source = path.read_text() if path.exists() else ""
-        return source, locate(source, self.function, self.operator, self.before, self.occurrence)
+        return source, locate_site(source, self.function, self.operator, self.before, self.occurrence)
 
     def write(self, root: Path, text: str) -> str:
         """Write `text` in the place of the site; return the module's text before. Raises Gone."""
         source, node = self.find(root)
-        (root / self.module).write_text(spliced(source, node, text))
+        (root / self.module).write_text(replace_source(source, node, text))
         return source
 
 
@@ -61,7 +61,7 @@ def write(mutations: Sequence[Mutation], seed: int | None = None) -> None:
     """Write the list, without what is empty."""
     if seed is None:
         seed = json.loads(LIST.read_text())["seed"]
-    entries = [{name: value for name, value in asdict(each).items() if value} for each in mutations]
+    entries = [{name: value for name, value in asdict(mutation).items() if value} for mutation in mutations]
     LIST.write_text(json.dumps({"seed": seed, "mutations": entries}, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -75,7 +75,7 @@ def draw(seed: int, count: int) -> list[Mutation]:
         if LEFT_OUT.isdisjoint(module.parts) and not any(word in source for word in GOING):
             room = str(module.parent)
             sizes[room] += len(source.splitlines())
-            for site in sites(source):
+            for site in find_sites(source):
                 rooms[room][site[1]].append(Mutation(0, str(module), *site))
     step, passed, taken = sum(sizes.values()) / count, 0.0, set[tuple[str, str]]()
     points = [(index + chance.random()) * step for index in range(count)]

@@ -124,7 +124,8 @@ def plant(mutations: Sequence[Mutation], reached: Mapping[str, Sequence[str]]) -
 def catch(mutation: Mutation, root: Path, reached: Sequence[str]) -> str:
     """Return what catches a mutation in a copy: first the test that did before is run, then those that reach it.
 
-    A test that fails among others and passes by itself has another reason, and is left out.
+    A test that fails among others and passes by itself has another reason, and is left out. HUNG and START count when
+    they come twice.
     """
     source = mutation.write(root, mutation.after)
     log = str(mutation.number)
@@ -133,7 +134,7 @@ def catch(mutation: Mutation, root: Path, reached: Sequence[str]) -> str:
         for names in ([mutation.caught_by], reached or guess_files(mutation.module, root)):
             without = list[str]()
             while failed := find_failing(root, log, names, without):
-                if failed in (HUNG, START, mutation.caught_by) or find_failing(root, log, [failed]):
+                if failed in (mutation.caught_by, *without) or find_failing(root, log, [failed]):
                     return failed
                 without.append(failed)
         return ""

@@ -60,7 +60,7 @@ def _is_message(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
 
 
-def sites(source: str) -> Iterator[tuple[str, str, str, str, int]]:
+def find_sites(source: str) -> Iterator[tuple[str, str, str, str, int]]:
     """Yield each change that may be made: the function, the operator, the source before and after, the occurrence."""
     before: Counter[tuple[str, bool, str]] = Counter()
     for name, function in functions(ast.parse(source)):
@@ -118,7 +118,7 @@ def changes(node: Place, function: Function) -> Iterator[tuple[str, str]]:
                     yield "filter dropped", ast.unparse(ast.Call(func, arguments, rest_of_them))
 
 
-def locate(source: str, function: str, operator: str, before: str, occurrence: int) -> Place:
+def locate_site(source: str, function: str, operator: str, before: str, occurrence: int) -> Place:
     """Return the node of a site. Raises Gone."""
     kind = ast.stmt if operator in STATEMENTS else ast.expr
     nodes = (node for name, known in functions(ast.parse(source)) if name == function for node in places(known))
@@ -128,7 +128,7 @@ def locate(source: str, function: str, operator: str, before: str, occurrence: i
     return same[occurrence]
 
 
-def spliced(source: str, node: Place, text: str) -> str:
+def replace_source(source: str, node: Place, text: str) -> str:
     """Return the module's text with another in the node's place; its other lines stay as they are."""
     lines = source.encode().splitlines(keepends=True)
     first, last = node.lineno - 1, (node.end_lineno or 0) - 1

@@ -10,7 +10,7 @@ import pytest
 from tests.mutations.listed import Mutation
 from tests.mutations.planting import sort_by_nearness
 from tests.mutations.probing import plant_probes, read_reached
-from tests.mutations.sites import Gone, sites
+from tests.mutations.sites import Gone, find_sites
 
 TOY = '''"""Counts."""
 from __future__ import annotations
@@ -41,7 +41,7 @@ def planted(folder: Path, source: str, change: Mutation) -> str:
 
 def test_each_operator_finds_its_sites_and_leaves_messages_defaults_and_docstrings_alone() -> None:
     both = f"{ENOUGH} and (not self.closed)"
-    assert [(operator, before, after) for _, operator, before, after, _ in sites(TOY)] == [
+    assert [(operator, before, after) for _, operator, before, after, _ in find_sites(TOY)] == [
         ("and for or", both, f"{ENOUGH} or not self.closed"),
         ("operand dropped", both, "not self.closed"),
         ("operand dropped", both, ENOUGH),
