@@ -23,7 +23,7 @@ from checkpoints.values.patch import same
 from . import names
 from .build import Form
 from .nodes import MISSING, FormField, FormNode, ItemRows, ShapeChoice
-from .three_way import Stretch, stretches
+from .three_way import MergedStretch, stretches
 
 LINES = 2_000  # of a text that is merged by lines; a longer one that both changed is a conflict
 PROSE = ("text", "long")
@@ -233,7 +233,7 @@ def _everything(name: str, text: str, now: Mapping[str, str]) -> str:
     return names.order_of([*names.ids_of(now.get(name, "")), *mine])
 
 
-def _opposed(stretch: Stretch) -> bool:
+def _opposed(stretch: MergedStretch) -> bool:
     """Tell whether two changes of the same stretch differ in what they keep of it, or in its order."""
     mine, theirs = ([item for item in side if item in stretch.was] for side in (stretch.mine, stretch.theirs))
     return mine != theirs

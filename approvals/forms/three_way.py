@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 
-class Stretch(NamedTuple):
+class MergedStretch(NamedTuple):
     """A stretch of the sequence as it was, as the one made it, and as the other did."""
 
     was: Sequence[str]
@@ -22,7 +22,7 @@ class Stretch(NamedTuple):
         return self.mine if self.theirs == self.was else None
 
 
-def stretches(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Stretch]:
+def stretches(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> Iterator[MergedStretch]:
     """Yield the stretches in order; changes that nothing unchanged parts are one stretch, as in `diff3`."""
     sides = [_changes(base, mine), _changes(base, theirs)]
     ends, at = [0, 0], 0  # where each side and the base go on
@@ -37,14 +37,14 @@ def stretches(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -
         # What a side changed moved the rest of it.
         stops = [start + high - low + sum(grown for *_, grown in taken[side]) for side, start in enumerate(starts)]
         yield from _same(base[at:low])
-        yield Stretch(base[low:high], mine[starts[0] : stops[0]], theirs[starts[1] : stops[1]])
+        yield MergedStretch(base[low:high], mine[starts[0] : stops[0]], theirs[starts[1] : stops[1]])
         ends, at = stops, high
     yield from _same(base[at:])
 
 
-def _same(part: Sequence[str]) -> Iterator[Stretch]:
+def _same(part: Sequence[str]) -> Iterator[MergedStretch]:
     if part:
-        yield Stretch(part, part, part)
+        yield MergedStretch(part, part, part)
 
 
 def _changes(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, int]]:
