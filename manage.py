@@ -5,12 +5,6 @@ import os
 import sys
 from pathlib import Path
 
-# gevent replaces parts of the standard library, before anything else reads them.
-if sys.argv[1:2] == ["worker"] and any("gevent" in each for each in sys.argv):
-    from celery import maybe_patch_concurrency
-
-    maybe_patch_concurrency(sys.argv)
-
 from config.local import attach, single_instance
 from config.local.errors import StackRefused
 

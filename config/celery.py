@@ -8,7 +8,6 @@ worker took a message, which the process list does not show.
 from __future__ import annotations
 
 import os
-import time
 from typing import Any
 
 import structlog
@@ -46,17 +45,8 @@ class HealthFile(bootsteps.StartStopStep):
     requires = ("celery.worker.components:Timer",)
 
     def start(self, worker: Any) -> None:
-        """Touch the file from now on. A greenlet runs beside the loop, so it looks whether that one does."""
-        green = worker.pool_cls.is_green
-        worker.timer.call_repeatedly(health_file.EVERY, touch_while_looking if green else health_file.touch)
-
-
-def touch_while_looking() -> None:
-    """Touch the health file if this process has just looked for a message."""
-    from config.messages.broker import Poller  # noqa: PLC0415 - which needs the application
-
-    if time.monotonic() - Poller.looked < health_file.EVERY:
-        health_file.touch()
+        """Touch the file from now on."""
+        worker.timer.call_repeatedly(health_file.EVERY, health_file.touch)
 
 
 app.steps["worker"].add(HealthFile)

@@ -154,10 +154,5 @@ class HeartbeatThread:
                 log.error("step.killed", runs=[beat.claim.run_id for beat in self.beats], grace=GRACE)
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def stands_still(self) -> bool:
-        """Tell whether a step overran and nobody gave it up: the thread that looks does not run."""
-        late = time.monotonic() - GRACE
-        return any(not beat.lost and beat.overran(late) for beat in list(self.beats))
-
 
 HEART = HeartbeatThread()

@@ -3,7 +3,6 @@
 - In the main thread (the pools prefork and solo) the system's alarm interrupts also what waits in the system.
 - In another thread (the pool threads) the interpreter raises it when the thread next runs Python code. A call that
   waits in the system returns first.
-- In a greenlet (the pool gevent) it is raised while the greenlet waits. One that only computes is not interrupted.
 
 Where an alarm cannot reach a step, the heartbeat gives its run up (agents.session.heartbeat).
 """
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +23,7 @@ _own = threading.local()
 
 
 class Alarm(Protocol):
-    """An alarm of the thread or greenlet that made it."""
+    """An alarm of the thread that made it."""
 
     held: bool  # back, for as long as this is True
 
@@ -114,41 +112,9 @@ class ThreadAlarm:
             _raise_in(self.thread, None)
 
 
-class GreenletAlarm:
-    """An alarm for a greenlet, rung by the heartbeat's greenlet in the same thread."""
-
-    def __init__(self, seconds: float) -> None:
-        import gevent  # noqa: PLC0415 - only workers with its pool load it
-
-        self.greenlet, self.loop = gevent.getcurrent(), gevent.get_hub().loop
-        self.seconds = seconds
-        self.armed = False
-        self.held = False
-
-    def arm(self) -> None:
-        """Let rings through."""
-        self.armed = True
-
-    def disarm(self) -> None:
-        """Let none through."""
-        self.armed = False
-
-    def hold(self) -> None:
-        """Let none through for now."""
-        self.held = True
-
-    def ring(self) -> None:
-        """Raise StepTimeout where the greenlet waits, from the event loop, as gevent's own timeouts do."""
-        self.loop.run_callback(self._throw)
-
-    def _throw(self) -> None:
-        if self.armed and not self.held:
-            self.greenlet.throw(timed_out(self.seconds))
-
-
 @contextmanager
 def armed(alarm: Alarm) -> Iterator[None]:
-    """Arm an alarm of this thread or greenlet inside the block."""
+    """Arm an alarm of this thread inside the block."""
     _own.alarm = alarm
     try:
         alarm.arm()
@@ -188,16 +154,8 @@ def timed_out(seconds: float) -> StepTimeout:
 
 
 def made(seconds: float) -> Alarm:
-    """Make the alarm that fits the thread or greenlet that calls."""
-    if threading.current_thread() is threading.main_thread():
-        return SignalAlarm(seconds)
-    return GreenletAlarm(seconds) if in_greenlets() else ThreadAlarm(seconds)
-
-
-def in_greenlets() -> bool:
-    """Tell whether gevent has made this process's threads greenlets."""
-    monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and bool(monkey.is_module_patched("threading"))
+    """Make the alarm that fits the thread that calls."""
+    return (SignalAlarm if threading.current_thread() is threading.main_thread() else ThreadAlarm)(seconds)
 
 
 def _raise_in(thread: int, error: type[StepTimeout] | None) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from queue import Empty
@@ -29,7 +28,6 @@ UNUSED = (
     "compression", "eta", "group", "group_index", "retries", "shadow", "chord", "stamps", "stamped_headers", "link",
     "callbacks",
 )  # fmt: skip
-LOOK_AGAIN = 0.02  # seconds after which a worker with the pool gevent looks again whether it may take a message
 EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 log = structlog.get_logger()
 
@@ -84,27 +82,10 @@ class Channel(redis.Channel):
             return True
 
 
-class Poller(redis.MultiChannelPoller):
-    """Kombu's poller. One that may take no message now would wait until something else comes, or for seconds."""
-
-    looked = 0.0  # when one of this process last looked for a message in this way, time.monotonic()
-
-    def get(self, callback: Any, timeout: float | None = None) -> None:
-        """Wait for a message and pass it on. Raises Empty after `timeout` seconds, or sooner."""
-        if timeout and not any(channel.qos.can_consume() for channel in self._channels):  # type: ignore[attr-defined]
-            timeout = min(timeout, LOOK_AGAIN)
-        Poller.looked = time.monotonic()
-        super().get(callback, timeout)
-
-
 class Transport(redis.Transport):
     """Kombu's transport, which passes on doorbells only."""
 
     Channel = Channel
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.cycle = Poller()
 
     def _deliver(self, message: Any, queue: str | None) -> None:
         try:

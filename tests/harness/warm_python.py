@@ -88,7 +88,7 @@ class WarmPython:
     def can(self, command: Sequence[str], env: Mapping[str, str]) -> bool:
         """Tell whether a command is one of Python, with variables for it that are understood here."""
         asked = {name for name, value in env.items() if name.startswith("PYTHON") and value}
-        if not asked <= UNDERSTOOD or "gevent" in command:  # which is loaded first
+        if not asked <= UNDERSTOOD:
             return False
         if command[0] == FRAMEWORKS or (command[0] == sys.executable and command[1].endswith(".py")):
             return True

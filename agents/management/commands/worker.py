@@ -11,7 +11,6 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from agents.definition import registry
-from agents.steps import alarms
 
 
 class Command(BaseCommand):
@@ -24,13 +23,11 @@ class Command(BaseCommand):
         """Pass `--concurrency` and `--pool` on to Celery."""
         parser.add_argument("--concurrency", "-c", type=int, default=2, help="runs that are at work at once (2)")
         pools = (
-            "prefork (the default): a process for each run at work; threads, gevent: all in one process, for steps "
-            "that mostly wait; solo: one run, in the process that reports health: a step of more than 30 s fails its "
+            "prefork (the default): a process for each run at work; threads: all in one process, for steps that "
+            "mostly wait; solo: one run, in the process that reports health: a step of more than 30 s fails its "
             "health check. docs/run.md says which to choose"
         )
-        parser.add_argument(
-            "--pool", "-P", default="prefork", choices=["prefork", "threads", "gevent", "solo"], help=pools
-        )
+        parser.add_argument("--pool", "-P", default="prefork", choices=["prefork", "threads", "solo"], help=pools)
         parser.add_argument(
             "--queue", action="append", default=[], metavar="NAME",
             help="serve only agents that say this queue (default: all agents); may be given several times",
@@ -43,8 +40,6 @@ class Command(BaseCommand):
         The worker refuses a PostgreSQL that is unfit, stores the plans and logs what cannot be served
         (agents.serving.warming); while PostgreSQL is away it waits first.
         """
-        if options["pool"] == "gevent" and not alarms.in_greenlets():
-            raise CommandError("gevent has to be loaded before all else: start it by `manage.py worker --pool gevent`.")
         served = {each.agent.queue for each in registry.agents().values()}
         if unknown := set(options["queue"]) - served:
             known = ", ".join(sorted(served)) or "none"

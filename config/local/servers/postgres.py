@@ -34,7 +34,7 @@ STOP_WITHIN = 20.0
 
 SETTINGS = {
     "listen_addresses": "",
-    "max_connections": "200",
+    "max_connections": "300",
     "log_min_messages": "warning",
     "log_line_prefix": "%m [%p] ",
     "log_checkpoints": "off",

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import select
-import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from queue import Empty
 from typing import Any
 
 import pytest
 from kombu.asynchronous import Hub
-from kombu.transport.redis import MultiChannelPoller
 
 from agents.models import Worker
-from agents.serving import health_file
 from checkpoints.models import Event, Run
-from config.celery import app as celery
-from config.celery import touch_while_looking
-from config.messages.broker import LOOK_AGAIN, Poller
 from config.messages.thread_pool import ThreadPool
 from tests.agents.serving.pool_agents import written
 from tests.factories.driven_runs import decide, effects, failures, make_run, state, trail
 from tests.harness import services
-from tests.harness.examples import first_alone
 from tests.harness.known_agents import knowing_only
 from tests.harness.waiting import PATIENCE, until
 
 from .test_deafness import IMPATIENT
 
 Starter = Callable[..., services.Service]
-SHARED = ("threads", "gevent")  # the pools whose runs share one process
 QUICK = {"HOLDPOINT_LEASE": "2", "HOLDPOINT_TIME_SLICE": "5"}
 AGENTS = "tests.agents.serving.pool_agents"
 
@@ -51,7 +41,7 @@ def becomes(run: Run, status: str) -> None:
     until(there, what=f"{run} is {status}")
 
 
-@pytest.mark.parametrize("pool", first_alone(["prefork", *SHARED]))
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_a_run_goes_through_steps_a_gate_and_effects_though_workers_are_killed(
     celery_worker: Starter, sweeper: Starter, tmp_path: Path, pool: str
 ) -> None:
@@ -84,12 +74,12 @@ def test_a_run_goes_through_steps_a_gate_and_effects_though_workers_are_killed(
     assert [step for kind, step in trail(run) if kind == "step"] == ["propose", "read", "pay", "mail"]
 
 
-@pytest.mark.parametrize("pool", first_alone(SHARED))
+@pytest.mark.parametrize("wanted", [24, pytest.param(200, marks=pytest.mark.long)])
 def test_many_runs_are_at_work_at_once_each_with_its_own_connection(
-    celery_worker: Starter, pool_agents: None, tmp_path: Path, pool: str
+    celery_worker: Starter, pool_agents: None, tmp_path: Path, wanted: int
 ) -> None:
-    wanted = 24  # more than a pool of connections has by default
-    worker = celery_worker("-c", str(wanted), "--pool", pool, env=QUICK)
+    """A pool of connections has 20 by default."""
+    worker = celery_worker("-c", str(wanted), "--pool", "threads", env=QUICK)
     runs = [make_run("meeter", file=str(tmp_path / "there"), wanted=wanted) for _ in range(wanted)]
     for run in runs:
         becomes(run, "completed")
@@ -103,7 +93,7 @@ def test_many_runs_are_at_work_at_once_each_with_its_own_connection(
     assert not Worker.objects.there().filter(name__endswith=f":{worker.pid}").exists()
 
 
-@pytest.mark.parametrize("pool", first_alone(["prefork", *SHARED]))
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_a_step_that_waits_past_its_limit_is_interrupted_and_tried_again(
     celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path, pool: str
 ) -> None:
@@ -118,12 +108,11 @@ def test_a_step_that_waits_past_its_limit_is_interrupted_and_tried_again(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("pool", "how"), [("threads", "blocks"), ("gevent", "computes")])
 def test_a_step_that_nothing_interrupts_is_given_up_and_its_process_killed(
-    celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path, pool: str, how: str
+    celery_worker: Starter, sweeper: Starter, pool_agents: None, tmp_path: Path
 ) -> None:
-    worker = celery_worker("-c", "2", "--pool", pool, env=QUICK)
-    run = make_run("overrunner", file=str(tmp_path / "began"), how=how)
+    worker = celery_worker("-c", "2", "--pool", "threads", env=QUICK)
+    run = make_run("overrunner", file=str(tmp_path / "began"), how="blocks")
     worker.says("step.killed")
     until(lambda: not worker.alive, what="the process is killed")
     sweeper(env=QUICK)
@@ -154,42 +143,16 @@ def test_a_thread_that_is_stuck_costs_its_worker_no_other_run(
     until(lambda: not worker.alive, what="the process ends once nothing else is at work there")
 
 
-def test_gevent_that_was_not_loaded_first_is_refused() -> None:
-    script = (
-        "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'; django.setup(); "
-        "from django.core.management import call_command; call_command('worker', pool='gevent')"
-    )
-    done = services.run(sys.executable, "-c", script)
-    assert done.returncode != 0
-    assert "gevent has to be loaded before all else" in done.stderr
-
-
-@pytest.mark.parametrize("pool", first_alone(SHARED))
-def test_a_worker_touches_its_health_file_while_it_looks_for_messages(
-    celery_worker: Starter, tmp_path: Path, pool: str
-) -> None:
+def test_a_worker_touches_its_health_file_while_it_looks_for_messages(celery_worker: Starter, tmp_path: Path) -> None:
     file = tmp_path / "health"
-    worker = celery_worker("-c", "1", "--pool", pool, env=QUICK | IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(file)})
+    worker = celery_worker("-c", "1", "--pool", "threads", env=QUICK | IMPATIENT | {"HOLDPOINT_HEARTBEAT": str(file)})
     touched = until(lambda: file.exists() and file.stat().st_mtime_ns, what="the file is touched")
     until(lambda: file.stat().st_mtime_ns > touched, what="the file is touched again")
     assert worker.alive
 
 
-def test_a_worker_that_looks_for_no_messages_does_not_touch_its_health_file(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    settings.HOLDPOINT_HEARTBEAT = str(tmp_path / "health")
-    monkeypatch.setattr(Poller, "looked", time.monotonic() - 2 * health_file.EVERY)
-    touch_while_looking()
-    assert not (tmp_path / "health").exists()
-    monkeypatch.setattr(Poller, "looked", time.monotonic())
-    touch_while_looking()
-    assert (tmp_path / "health").exists()
-
-
-@pytest.mark.parametrize("pool", first_alone(SHARED))
-def test_a_worker_of_one_takes_one_run_after_the_other(celery_worker: Starter, pool: str) -> None:
-    celery_worker("-c", "1", "--pool", pool, env=QUICK)
+def test_a_worker_of_one_takes_one_run_after_the_other(celery_worker: Starter) -> None:
+    celery_worker("-c", "1", "--pool", "threads", env=QUICK)
     for run in [make_run("hopper") for _ in range(10)]:
         becomes(run, "completed")
 
@@ -205,27 +168,3 @@ def test_a_thread_that_is_free_wakes_the_workers_loop() -> None:
     assert pool.freed in loop.readers
     pool.stop()
     loop.close()
-
-
-def test_a_greenlet_looks_again_soon_while_no_message_may_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker looked for two seconds for what else might come, and saw only then that its run had ended."""
-    asked: list[float | None] = []
-    look = MultiChannelPoller.get
-
-    def noted(self: MultiChannelPoller, callback: Any, timeout: float | None = None) -> None:
-        asked.append(timeout)
-        look(self, callback, timeout)
-
-    monkeypatch.setattr(MultiChannelPoller, "get", noted)
-    with celery.connection_for_read() as connection:
-        channel: Any = connection.channel()
-        poller = Poller()
-        poller.add(channel)
-        channel.basic_qos(0, 1, False)
-        channel.qos.append("a message at work", "tag")
-        with pytest.raises(Empty):
-            poller.get(None, timeout=1)
-        channel.qos.ack("tag")
-        with pytest.raises(Empty):
-            poller.get(None, timeout=1)
-    assert asked == [LOOK_AGAIN, 1]
