@@ -201,7 +201,7 @@ def test_where_every_socket_is_ended_the_page_looks_by_itself_until_there_is_one
         until(
             lambda: page.evaluate("Date.now() - document.querySelector('hp-live').heard < 3000"), what="it is answered"
         )
-    assert len(looks) - before <= 1  # what came with Mira's may still be asked for; by itself it would look four times
+    assert len(looks) - before < 4  # what Mira's vote still asks for; by itself it would look four times more
 
 
 def test_a_decision_that_cannot_be_sent_stays_on_the_page_and_is_sent_once_later(new_page: NewPage) -> None:
