@@ -60,14 +60,12 @@ check: node ## style, types, import layers, migrations in step, the ceiling of c
 	@$(PY) -m tests.house.code_lines
 	@$(CHECK_ENV) DJANGO_SETTINGS_MODULE=config.checking $(PY) manage.py makemigrations --check --dry-run
 
-generated: ## write docs/settings.md and .env.example from the code that declares them
-	@$(PY) -m docs.settings_page
-
 types: node ## write the TypeScript client's types from the API's description
 	@$(CHECK_ENV) $(PY) -m tests.clients.typescript.node types
 
 generated: ## write what docs have from the code that declares it
 	@$(INSTALL) requirements-dev.txt
+	@$(PY) -m docs.settings_page
 	@$(PY) -m docs.events
 	@$(PY) -m docs.reference
 	@$(CHECK_ENV) $(PY) -m docs.addresses

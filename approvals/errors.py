@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from django.template.defaultfilters import filesizeformat
 
+from approvals.english import counted
 from approvals.preflight.checks import RED, Preflight
 
 # The HTTP statuses of refused decisions, by code; any other is 409.
@@ -91,11 +92,8 @@ class SecondLookNeeded(DecisionRefused):
     code = "second_look"
 
     def __init__(self, count: int, seconds: int) -> None:
-        said = (
-            (f"You approved {count} in {seconds} second. Look once more, tick that you did, and send again.")
-            if seconds == 1
-            else (f"You approved {count} in {seconds} seconds. Look once more, tick that you did, and send again.")
-        )
+        took = counted(seconds, "second")
+        said = f"You approved {count} in {took}. Look once more, tick that you did, and send again."
         asked = "The policy asks for a second look. Look once more, tick that you did, and send again."
         super().__init__(said if count else asked)
         self.count, self.seconds = count, seconds

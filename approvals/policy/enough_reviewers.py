@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from django.contrib.auth.models import Group, User
 from django.utils.text import capfirst
 
+from approvals.english import counted
 from approvals.models import Gate, Policy
 from checkpoints.access.permissions import DECIDE_GATE, members_where
 from checkpoints.actors import of_user
@@ -46,8 +47,7 @@ def too_few(needs: Requirements, names: Names) -> str:
     if not count.left:
         return ""
     if needs.staged:
-        words = f"Nobody could fill all of it now: {_lacking(count, names)} would be missing. {ADVICE}"
-        return words
+        return f"Nobody could fill all of it now: {_lacking(count, names)} would be missing. {ADVICE}"
     [role] = needs.stages[0].roles
     return (
         f"Now {_count(len(there))} may decide in {names.any_of(role)}, and {needs.slots} must agree: "
@@ -65,19 +65,17 @@ def tight(policy: Policy, needs: Requirements, names: Names) -> str:
             return ""
         if needs.slots == 1:
             return "There is only 1 reviewer. If they start a run, its gates cannot be approved. Add reviewers."
-        every = (
+        return (
             f"All {needs.slots} reviewers must approve. If one of them starts a run, its gates cannot be "
             "approved. Add reviewers."
         )
-        return every
     for person in sorted(missing(needs)[1]):
         count = missing(needs, apart={person})[0]
         if count.left:
-            said = (
+            return (
                 f"If one of the reviewers starts a run, {_lacking(count, names)} may be missing at its gates. "
                 "Add reviewers."
             )
-            return said
     return ""
 
 
@@ -134,4 +132,4 @@ def _lacking(count: Tally, names: Names) -> str:
 def _count(number: int) -> str:
     if number == 0:
         return "nobody"
-    return f"{number} person" if number == 1 else f"{number} people"
+    return counted(number, "person", "people")

@@ -28,6 +28,12 @@ def targets() -> set[str]:
     return set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
 
 
+def test_no_command_is_defined_twice() -> None:
+    """`make` only warned that it took the later one, and the settings' page was not written."""
+    names = re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text())
+    assert len(names) == len(set(names))
+
+
 def test_imports_point_one_way() -> None:
     done = run(str(Path(sys.executable).parent / "lint-imports"))
     assert done.returncode == 0, done.stdout
