@@ -99,8 +99,8 @@ class TokenAdmin(TakesOrders, ReadOnlyAdmin):
         """Revoke the token and return to its page."""
         found = get_object_or_404(Token, pk=token)
         done = tokens.revoke(found, by=actors.of_user(request.user))
-        told = f"{found} is revoked." if done else f"{found} had already been revoked."
-        messages.info(request, told)
+        words = f"{found} is revoked." if done else f"{found} had already been revoked."
+        messages.info(request, words)
         return redirect("admin:agents_token_change", found.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

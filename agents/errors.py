@@ -46,8 +46,8 @@ class UpcastFailed(AgentError):
 
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = (errors or [])[:MOST]
-        told = listed(self.errors)
-        super().__init__(f"{reason}: {told}." if told else f"{reason}.")
+        words = listed(self.errors)
+        super().__init__(f"{reason}: {words}." if words else f"{reason}.")
 
 
 class RewindRefused(AgentError):
@@ -62,8 +62,8 @@ class RewindRefused(AgentError):
     def __init__(self, reason: str, errors: list[FieldError] | None = None) -> None:
         self.errors = (errors or [])[:MOST]
         self.status = 422 if self.errors else self.status
-        told = listed(self.errors)
-        super().__init__(f"{reason} {told}".strip())
+        words = listed(self.errors)
+        super().__init__(f"{reason} {words}".strip())
 
 
 class RewindNotAllowed(RewindRefused):
@@ -80,8 +80,8 @@ class OrderNotConfirmed(RewindRefused):
     status = 403
 
     def __init__(self, method: str) -> None:
-        told = "A policy of this run asks you to confirm who you are before you change it: do it on the run's page."
-        super().__init__(told)
+        words = "A policy of this run asks you to confirm who you are before you change it: do it on the run's page."
+        super().__init__(words)
         self.method = method
 
 
@@ -102,8 +102,8 @@ class NeedsConfirmation(RewindRefused):
     status = 422
 
     def __init__(self, effects: list[str]) -> None:
-        told = f"{', '.join(effects)} cannot be undone, and would be performed again under a new key. Confirm this."
-        super().__init__(told)
+        words = f"{', '.join(effects)} cannot be undone, and would be performed again under a new key. Confirm this."
+        super().__init__(words)
         self.effects = effects
 
 

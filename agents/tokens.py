@@ -140,8 +140,8 @@ def _check_agent(owner: User, scopes: Collection[str], team: Group | None, agent
     if not NAME.fullmatch(agent):
         raise TokenRefused("An agent's name has only plain letters, digits, . _ - and at most 100 characters.")
     if team is None or not teams_where(owner, START_RUN).filter(pk=team.pk).exists():
-        told = f"An agent's token needs a team in which {owner.username} may start runs."
-        raise TokenRefused(told)
+        words = f"An agent's token needs a team in which {owner.username} may start runs."
+        raise TokenRefused(words)
     if policy:
         try:
             Policy.objects.expect(policy, team=team, exact=True)

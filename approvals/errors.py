@@ -93,9 +93,9 @@ class SecondLookNeeded(DecisionRefused):
 
     def __init__(self, count: int, seconds: int) -> None:
         took = counted(seconds, "second")
-        said = f"You approved {count} in {took}. Look once more, tick that you did, and send again."
+        words = f"You approved {count} in {took}. Look once more, tick that you did, and send again."
         asked = "The policy asks for a second look. Look once more, tick that you did, and send again."
-        super().__init__(said if count else asked)
+        super().__init__(words if count else asked)
         self.count, self.seconds = count, seconds
 
     def facts(self) -> dict[str, Any]:
@@ -119,8 +119,8 @@ class AlreadyDecided(DecisionRefused):
     code = "already_decided"
 
     def __init__(self, by: str, kind: str) -> None:
-        said = f"{by} already decided this: {kind}. No decision is needed any more."
-        super().__init__(said)
+        words = f"{by} already decided this: {kind}. No decision is needed any more."
+        super().__init__(words)
         self.kind = kind
 
     def facts(self) -> dict[str, Any]:
@@ -134,10 +134,10 @@ class StaleGate(DecisionRefused):
     code = "stale"
 
     def __init__(self, changes: Sequence[dict[str, Any]], by: str, answered: str = "") -> None:
-        said = f"{by} edited this gate after you opened it. Review the change, then decide."
+        words = f"{by} edited this gate after you opened it. Review the change, then decide."
         if answered:
-            said = f"{by} answered “{answered}” after you opened it. Agree to that answer, or give another one."
-        super().__init__(said if by else "")
+            words = f"{by} answered “{answered}” after you opened it. Agree to that answer, or give another one."
+        super().__init__(words if by else "")
         self.changes = list(changes)  # rows: of, pointer, kind, before, after
         self.answered = answered  # the label of what they answered; "" where they edited
 
@@ -213,8 +213,8 @@ class UndoTooLate(UndoRefused):
     code = "too_late"
 
     def __init__(self, at: str, how: str) -> None:
-        said = f"This gate closed at {at} UTC: {how}. It is too late to undo: its effects may have begun."
-        super().__init__(said)
+        words = f"This gate closed at {at} UTC: {how}. It is too late to undo: its effects may have begun."
+        super().__init__(words)
 
 
 class Rejected(DecisionRefused):
@@ -268,8 +268,8 @@ class ToolRefused(CardRefused):
     instead = "Ask for what is registered, or have the tool changed in the administration, and try again"
 
     def __init__(self, faults: Sequence[ToolFault]) -> None:
-        said = "; ".join(fault.words() for fault in faults)
-        super().__init__(f"{said}. {self.instead}.")
+        words = "; ".join(fault.words() for fault in faults)
+        super().__init__(f"{words}. {self.instead}.")
         self.faults = list(faults)
 
 
@@ -287,28 +287,28 @@ class NoSuchPolicy(CardRefused):
     """The run's team has no policy of the name that the gate's step gives; have it made, and try again."""
 
     def __init__(self, name: str, team: str, others: Sequence[str]) -> None:
-        said = (
+        words = (
             f"{team} has no policy {name}; it has {', '.join(others)}. Name one of these, or make {name} "
             "in the administration, and try again."
         )
         if name == "default":
-            said = (
+            words = (
                 f"{team} has no policy {name}, which a gate without a policy of its own uses; it has "
                 f"{', '.join(others)}. Name one of these, or make {name} in the administration, and try again."
             )
-        super().__init__(said)
+        super().__init__(words)
 
 
 class UnprovenPolicy(NoSuchPolicy):
     """No proven event tells of a version: it was written into the database past Holdpoint."""
 
     def __init__(self, name: str, version: int, team: str) -> None:
-        said = (
+        words = (
             f"Version {version} of {team}'s policy {name} is not vouched for by its event: it was written "
             "past Holdpoint, or by a release that is being replaced. Look at it in the administration, "
             "save it as it should be, and try again."
         )
-        Exception.__init__(self, said)
+        Exception.__init__(self, words)
 
 
 class AskedTooOften(Exception):
@@ -339,5 +339,5 @@ class AskedTooSoon(AskedTooOften):
     code = "rejected_before"
 
     def __init__(self, gate: int, times: int, *, now: dt.datetime, until: dt.datetime) -> None:
-        told = f"The same was rejected {times} times, the last time at gate {gate}, and people are not asked about it"
-        self._wait(told, now, until)
+        words = f"The same was rejected {times} times, the last time at gate {gate}, and people are not asked about it"
+        self._wait(words, now, until)

@@ -20,10 +20,10 @@ class Actor:
 def names(ids: Iterable[str]) -> dict[str, str]:
     """Return what people read for each id: a person's name, an agent's; the id itself where there is no such person."""
     wanted = set(ids)
-    keys = [int(key) for each in wanted if each.startswith("user:") and (key := each.removeprefix("user:")).isdigit()]
+    keys = [int(key) for word in wanted if word.startswith("user:") and (key := word.removeprefix("user:")).isdigit()]
     people = {actor.id: actor.name for actor in map(of_user, get_user_model().objects.in_bulk(keys).values())}
     return {
-        each: people.get(each) or (SYSTEM.name if each == SYSTEM.id else each.removeprefix("agent:")) for each in wanted
+        word: people.get(word) or (SYSTEM.name if word == SYSTEM.id else word.removeprefix("agent:")) for word in wanted
     }
 
 

@@ -146,7 +146,7 @@ def _confirmed(site: AdminSite, view: Callable[..., Any]) -> Callable[..., Any]:
         context = site.each_context(request) | {
             "possible": possible, "confirm": step_up.address(reverse("admin:confirmed")),
             "again": AGAIN in request.POST,
-            "entered": [each for each in entered if each[0] not in ("csrfmiddlewaretoken", AGAIN)],
+            "entered": [row for row in entered if row[0] not in ("csrfmiddlewaretoken", AGAIN)],
         }  # fmt: skip
         return render(request, "admin/orders/confirm.html", context, status=403)
 

@@ -68,8 +68,8 @@ class FullOrigins(OriginValidator):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on connections from a page of this site."""
-        said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
-        ours = len(said) == 1 and said[0] in self.allowed_origins
+        lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+        ours = len(lines) == 1 and lines[0] in self.allowed_origins
         application: Any = self.application if ours else WebsocketDenier()
         await application(scope, receive, send)
 

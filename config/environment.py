@@ -119,7 +119,7 @@ class EnvironmentReader:
     def numbers(self, name: str, default: Sequence[float], *, most: float = 1e6) -> list[float]:
         """Return a list of numbers written with commas, each above 0."""
         values = []
-        for word in self.words(name, [str(each) for each in default]):
+        for word in self.words(name, [str(item) for item in default]):
             try:
                 value = float(word)
             except ValueError:
@@ -178,8 +178,8 @@ class EnvironmentReader:
             except ValueError:
                 everybody = True
             if everybody:
-                told = "name your proxies by addresses or networks, like 172.18.0.1 or 10.42.0.0/16"
-                self.complaints.append(f"{name} holds {value!r}; {told}.")
+                words = "name your proxies by addresses or networks, like 172.18.0.1 or 10.42.0.0/16"
+                self.complaints.append(f"{name} holds {value!r}; {words}.")
 
     def url(self, name: str, schemes: Sequence[str], default: str = "", *, required: str = "") -> str:
         """Return a URL with one of `schemes`."""

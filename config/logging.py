@@ -145,11 +145,11 @@ def render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
     at, level = event.pop("timestamp", ""), str(event.pop("level", "info"))
     what, trace = event.pop("event", ""), event.pop("exception", "")
     event.pop("logger", None)
-    told = "" if level in ("info", "debug") else f"{level.upper()} "
+    words = "" if level in ("info", "debug") else f"{level.upper()} "
     names = sorted(event, key=lambda name: LAST.index(name) if name in LAST else -1)
     pairs = "".join(f" {name}={_shown(event[name])}" for name in names)
     indented = "".join(f"\n    {line}" for line in str(trace).splitlines())
-    return f"{at} {told}{what}{pairs}{indented}"
+    return f"{at} {words}{what}{pairs}{indented}"
 
 
 def _shown(value: object) -> str:

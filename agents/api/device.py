@@ -141,11 +141,11 @@ def collect_device_token(request: HttpRequest, asked: DevicePoll) -> HttpRespons
     """
     token, sent = device_codes.collect(asked.device_code)
     left = int((token.expires_at - timezone.now()).total_seconds())
-    told = DeviceToken(
+    result = DeviceToken(
         access_token=sent, token_type="Bearer", expires_in=left, scope=" ".join(token.scopes),  # noqa: S106 - its type
         user=actors.of_user(token.user).name,
     )  # fmt: skip
-    return answer(told, http_status=201)
+    return answer(result, http_status=201)
 
 
 @router.post("/revocations", response=RevokedToken, summary="Revoke the token that is sent", auth=AnyToken())

@@ -70,8 +70,8 @@ class Interface(NinjaAPI):
         for operations in document["paths"].values():
             for method, operation in operations.items():
                 operation["security"] = ways[operation["operationId"]]
-                told = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
-                operation["responses"] |= {str(status): _refusal(status, words) for status, words in told.items()}
+                values = problems.ANSWERED | (problems.ORDERED if method == "post" else {})
+                operation["responses"] |= {str(status): _refusal(status, words) for status, words in values.items()}
                 operation["responses"]["429"]["headers"] = throttling.HEADERS
                 if method == "get":
                     _named(operation)
@@ -88,10 +88,10 @@ class Interface(NinjaAPI):
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
         """Return the faults, each with its place; so many that listing them would take minutes become one."""
-        number = sum(each.pydantic_validation_error.error_count() for each in error_contexts)
+        number = sum(context.pydantic_validation_error.error_count() for context in error_contexts)
         if number > problems.COUNTED:
-            told = f"has {number:,} faults, too many to list; begin with what the description asks for"
-            return ValidationError([{"loc": (error_contexts[0].model.__ninja_param_source__, ""), "msg": told}])
+            words = f"has {number:,} faults, too many to list; begin with what the description asks for"
+            return ValidationError([{"loc": (error_contexts[0].model.__ninja_param_source__, ""), "msg": words}])
         return super().validation_error_from_error_contexts(error_contexts)
 
     def on_exception(self, request: HttpRequest, exc: Exception | type[Exception]) -> HttpResponse:
@@ -110,7 +110,7 @@ class Interface(NinjaAPI):
         for router in self._get_bound_routers():
             for view in router.path_operations.values():
                 for operation in view.operations:
-                    found = [_way(each) for each in operation.auth_callbacks]
+                    found = [_way(callback) for callback in operation.auth_callbacks]
                     yield self.get_openapi_operation_id(operation), found or [{}]
 
 
@@ -161,9 +161,9 @@ def example_of(shape: Shape, shapes: Mapping[str, Shape]) -> Any:
         return example_of(shape["anyOf"][0], shapes)
     if shape.get("type") == "array":
         return [example_of(shape["items"], shapes)]
-    told = {name: example_of(part, shapes) for name, part in shape.get("properties", {}).items()}
+    values = {name: example_of(part, shapes) for name, part in shape.get("properties", {}).items()}
     required = shape.get("required", ())
-    return {name: value for name, value in told.items() if value not in LEFT_OUT or name in required}
+    return {name: value for name, value in values.items() if value not in LEFT_OUT or name in required}
 
 
 api = Interface(

@@ -127,13 +127,13 @@ def list_webhooks(request: HttpRequest, asked: Query[Paging]) -> HttpResponse:
 def create_webhook(request: HttpRequest, order: NewWebhook, key: Key) -> HttpResponse:
     """Send an address a message for each gate of a team that opens or ends, with numbers and names alone."""
     mine = teams_where(reader_of(request), MANAGE_WEBHOOKS).order_by("name")
-    teams = [each for each in mine if order.team in ("", each.name)]
+    teams = [group for group in mine if order.team in ("", group.name)]
     if not teams:
         return problem(request, 403, say_no_team(reader_of(request), MANAGE_WEBHOOKS, order.team))
     if len(teams) > 1:
         named = ", ".join(team.name for team in teams)
-        told = f"Name the team whose gates you mean: {named}."
-        return problem(request, 422, told, [Fault(parameter="/team", detail="is missing")])
+        words = f"Name the team whose gates you mean: {named}."
+        return problem(request, 422, words, [Fault(parameter="/team", detail="is missing")])
 
     def make(by: Actor) -> tuple[Webhook, str]:
         return Webhook.objects.make(team=teams[0], by=by, url=order.url, agent=order.agent, purpose=order.purpose)
@@ -221,5 +221,5 @@ def _secret(
 
 
 def _told(webhook: Webhook, secret: str, status: int) -> HttpResponse:
-    told = WebhookWithSecret.from_orm(webhook, context={"secret": secret})
-    return answer(told, http_status=status, location=f"/api/webhooks/{webhook.pk}" if status == 201 else "")
+    webhook_body = WebhookWithSecret.from_orm(webhook, context={"secret": secret})
+    return answer(webhook_body, http_status=status, location=f"/api/webhooks/{webhook.pk}" if status == 201 else "")

@@ -96,8 +96,8 @@ def restorers(agent: type[Agent]) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(agent.__mro__):
         for method, made in vars(base).items():
-            if isinstance(said := getattr(made, MARK, None), Restore):
-                found[said.name] = method
+            if isinstance(restore := getattr(made, MARK, None), Restore):
+                found[restore.name] = method
     return found
 
 

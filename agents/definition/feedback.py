@@ -119,8 +119,8 @@ def names_actions(agent: type[Agent], field: str) -> bool:
     """Tell whether the list's items have a field for the action that they are about; then edits are fed back too."""
     if not field or not takes(agent, field, gate=True):
         return False
-    said = Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=1, action="one", pointer="")
-    made = item(agent, field, said)
+    words = Words(text="words", by="somebody", at=datetime(2000, 1, 1, tzinfo=UTC), gate=1, action="one", pointer="")
+    made = item(agent, field, words)
     return isinstance(made, dict) and made.get("action") == "one"
 
 

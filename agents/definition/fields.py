@@ -70,7 +70,7 @@ def _item_adapter(state: type[BaseModel], name: str) -> TypeAdapter[Any]:
 def is_list(state: type[BaseModel], name: str) -> bool:
     """Tell whether the field is annotated as a list."""
     kind = state.model_fields[name].annotation
-    return kind is list or any(get_origin(each) is list for each in (kind, *get_args(kind)))
+    return kind is list or any(get_origin(argument) is list for argument in (kind, *get_args(kind)))
 
 
 def read(state: type[BaseModel], name: str, values: Mapping[str, Any]) -> Any:
@@ -98,8 +98,8 @@ def dumped(state: type[BaseModel], name: str, value: Any) -> Any:
 def errors_of(error: ValidationError, *at: str | int) -> list[FieldError]:
     """List every error of a validation, by JSON Pointer."""
     return [
-        FieldError(pointer=pointer(*at, *each["loc"]), message=WORDS.get(each["type"], unprefixed(each["msg"])))
-        for each in error.errors(include_url=False)
+        FieldError(pointer=pointer(*at, *item["loc"]), message=WORDS.get(item["type"], unprefixed(item["msg"])))
+        for item in error.errors(include_url=False)
     ]
 
 
@@ -161,9 +161,9 @@ def _unmasked(typed: Any, plain: Any) -> Any:
     if isinstance(typed, SecretBytes):
         return typed.get_secret_value().decode()
     if isinstance(typed, Mapping) and isinstance(plain, dict) and len(typed) == len(plain):
-        return {name: _unmasked(each, plain[name]) for each, name in zip(typed.values(), plain, strict=True)}
+        return {name: _unmasked(item, plain[name]) for item, name in zip(typed.values(), plain, strict=True)}
     if isinstance(typed, Collection) and isinstance(plain, list) and len(typed) == len(plain):
-        return [_unmasked(*each) for each in zip(typed, plain, strict=True)]
+        return [_unmasked(*row) for row in zip(typed, plain, strict=True)]
     return plain
 
 
@@ -175,7 +175,7 @@ def _refused(error: ValidationError, *at: str | int) -> ValueRefused:
 def copied(value: Any) -> Any:
     """Return a copy of JSON values that shares nothing with them that could be changed."""
     if isinstance(value, dict):
-        return {key: copied(each) for key, each in value.items()}
+        return {key: copied(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [copied(each) for each in value]
+        return [copied(item) for item in value]
     return value

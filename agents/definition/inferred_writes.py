@@ -40,9 +40,9 @@ def untitled(source: str) -> str:
         if name.rpartition(".")[2] not in STEPS or all(keyword.arg != "title" for keyword in node.keywords):
             continue
         rest = [
-            ast.get_source_segment(source, each) or ""
-            for each in (*node.args, *node.keywords)
-            if getattr(each, "arg", "") != "title"
+            ast.get_source_segment(source, argument) or ""
+            for argument in (*node.args, *node.keywords)
+            if getattr(argument, "arg", "") != "title"
         ]
         bare = f"@{name}({', '.join(rest)})" if rest or name.rpartition(".")[2] != "step" else f"@{name}"
         after = lines[node.end_lineno - 1][node.end_col_offset :]
@@ -99,8 +99,8 @@ def config_of(fn: Callable[..., Any]) -> tuple[str, ...]:
 
 def always_asks(fn: Callable[..., Any]) -> bool:
     """Tell whether a gate is annotated `-> Card`, so that it must always ask."""
-    said = inspect.signature(inspect.unwrap(fn)).return_annotation
-    name = said if isinstance(said, str) else getattr(said, "__name__", "")
+    annotation = inspect.signature(inspect.unwrap(fn)).return_annotation
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     return name.rpartition(".")[2] == "Card"
 
 

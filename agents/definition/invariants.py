@@ -34,8 +34,8 @@ def check(agent: type[Agent], before: Mapping[str, Any], writes: Mapping[str, An
     except ValidationError as error:
         raise InvariantBroken(list(_faults(agent.State, error))) from None  # its text has the values, also secret ones
     except Exception as error:  # noqa: BLE001 - a bug in a rule: what is to be saved is not known to be sound
-        told = f"a rule of the state could not be checked: {type(error).__name__}: {error}"
-        raise InvariantBroken([FieldError(pointer="", message=told + _rule(agent.State, error))]) from None
+        words = f"a rule of the state could not be checked: {type(error).__name__}: {error}"
+        raise InvariantBroken([FieldError(pointer="", message=words + _rule(agent.State, error))]) from None
 
 
 def ruled(state: type[BaseModel]) -> frozenset[str]:
@@ -50,8 +50,8 @@ def _ruled(state: type[BaseModel]) -> Iterator[str]:
     declared, names = state.__pydantic_decorators__, list(state.model_fields)
     if declared.model_validators or declared.root_validators:
         yield from names
-    named = [each.info.fields for each in declared.field_validators.values()]
-    named += [each.info.fields for each in declared.validators.values()]
+    named = [validator.info.fields for validator in declared.field_validators.values()]
+    named += [validator.info.fields for validator in declared.validators.values()]
     for read in named:
         for name in names if "*" in read else read:
             yield from names[: names.index(name) + 1] if name in names else ()  # `info.data` has those before it
@@ -60,9 +60,9 @@ def _ruled(state: type[BaseModel]) -> Iterator[str]:
 
 def _faults(state: type[BaseModel], error: ValidationError) -> Iterator[FieldError]:
     """Yield each fault with the name of the validator that found it."""
-    told = error.errors(include_url=False, include_input=False)
-    for fault, each in zip(fields.errors_of(error), told, strict=True):
-        raised = each.get("ctx", {}).get("error")
+    faults = error.errors(include_url=False, include_input=False)
+    for fault, item in zip(fields.errors_of(error), faults, strict=True):
+        raised = item.get("ctx", {}).get("error")
         rule = _rule(state, raised) if isinstance(raised, BaseException) else ""
         yield FieldError(pointer=fault["pointer"], message=fault["message"] + rule)
 

@@ -84,7 +84,7 @@ def said(error: BaseException) -> str:
 
 def _agents_in(home: object) -> list[type[Agent]]:
     things = vars(home).values() if isinstance(home, ModuleType) else [home]
-    return [each for each in things if _is_agent(each)]
+    return [thing for thing in things if _is_agent(thing)]
 
 
 def _is_agent(thing: object) -> TypeGuard[type[Agent]]:

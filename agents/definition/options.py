@@ -42,8 +42,8 @@ class Declaration(Options):
 
     def planned(self) -> dict[str, Any]:
         """Return the options as the plan holds them: lists as tuples, methods by name, None for the plan builder."""
-        said = {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "uses"}
-        return {**said, "kind": self.kind, "timeout": float(self.timeout), "backoff": float(self.backoff)}
+        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.name != "uses"}
+        return {**values, "kind": self.kind, "timeout": float(self.timeout), "backoff": float(self.backoff)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ def default_of(option: str) -> Any:
 
     Raises KeyError where no decorator has it.
     """
-    declared = {each.name: each for kind in (StepOptions, EffectOptions, GateOptions) for each in fields(kind)}
+    declared = {field.name: field for kind in (StepOptions, EffectOptions, GateOptions) for field in fields(kind)}
     found = declared[option].default
     return list(found) if isinstance(found, tuple) else found
 

@@ -70,7 +70,7 @@ def told(agent: type[Agent], spec: StepSpec, value: Any) -> StepOutput:
     for name in value:
         if name not in spec.writes:
             raise ValueRefused(pointer(name), f"{spec.name} writes {', '.join(spec.writes) or 'nothing'}")
-    return StepOutput({name: fields.dumped(agent.State, name, each) for name, each in value.items()})
+    return StepOutput({name: fields.dumped(agent.State, name, item) for name, item in value.items()})
 
 
 def packed(output: StepOutput) -> dict[str, Any]:

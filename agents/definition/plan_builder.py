@@ -38,7 +38,7 @@ def plan_of(agent: type[Agent]) -> PlanSpec:
     steps = steps_of(agent)
     if not steps:
         raise AgentError(f"{agent.__name__} has no steps; decorate a method with @step.")
-    specs = tuple(_spec(agent, name, *each) for name, each in steps.items())
+    specs = tuple(_spec(agent, name, *row) for name, row in steps.items())
     plan = PlanSpec(
         agent=agent.name,
         version=agent.version,
@@ -56,9 +56,9 @@ def steps_of(agent: type[Agent]) -> Steps:
     found: Steps = {}
     for base in reversed(agent.__mro__):
         for name, method in vars(base).items():
-            said = getattr(method, MARK, None)
-            if isinstance(said, Declaration):
-                found[name] = (method, said)
+            mark = getattr(method, MARK, None)
+            if isinstance(mark, Declaration):
+                found[name] = (method, mark)
     return found
 
 
@@ -115,8 +115,8 @@ def _spec(agent: type[Agent], name: str, method: Callable[..., Any], said: Decla
     if step.kind == "effect":
         _check_effect(agent, where, step)
     for kind, names in ((Validator, step.validators), (Observation, step.observes)):
-        for each in names:
-            _method(agent, where, each, kind)
+        for word in names:
+            _method(agent, where, word, kind)
     _check_policies(where, step)
     _check_judged(agent, where, step, {*reads, *writes})
     found, ends = jumps_of(method)
@@ -183,7 +183,7 @@ def _code_hash(agent: type[Agent], method: Callable[..., Any], step: StepSpec, s
     """
     reopening = environment.reopening(agent, step)
     called = [getattr(agent, name) for name in (*step.validators, *step.observes, *reopening)]
-    sources = [untitled(source_of(method)), *(source_of(each) for each in (*said.uses, *called))]
+    sources = [untitled(source_of(method)), *(source_of(use) for use in (*said.uses, *called))]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 

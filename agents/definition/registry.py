@@ -102,7 +102,7 @@ def faults() -> list[str]:
 
 def changed() -> list[str]:
     """Return a sentence, with what to do, for each version whose code changed while runs of it are under way."""
-    waiting = [(each.spec, code_changes.under_way(each.spec)) for each in agents().values()]
+    waiting = [(agent.spec, code_changes.under_way(agent.spec)) for agent in agents().values()]
     return [code_changes.sentence(spec, runs) for spec, runs in waiting if runs]
 
 
@@ -132,12 +132,12 @@ def queue_for(plan: Plan | PlanSpec) -> str:
 
 def upcasting_agents() -> set[str]:
     """Return the names of the agents with upcasters, so that another version may take over their runs."""
-    return {name for (name, _), each in agents().items() if upcast.upcasters_of(each.agent)}
+    return {name for (name, _), agent in agents().items() if upcast.upcasters_of(agent.agent)}
 
 
 def queues() -> list[str]:
     """List Celery's queues that a worker serves here: each agent version has its own."""
-    return sorted(each.queue for each in agents().values() if _is_served(each))
+    return sorted(agent.queue for agent in agents().values() if _is_served(agent))
 
 
 def serve_only(names: Iterable[str]) -> None:
@@ -177,13 +177,13 @@ class StoredPlans:
         """
         with self.looking:
             stored, waiting = dict(self.plans), []
-            for each in self.waiting:
+            for agent in self.waiting:
                 try:
-                    row = register(each)
+                    row = register(agent)
                 except PlanChanged:
-                    waiting.append(each)
+                    waiting.append(agent)
                 else:
-                    stored[row.pk] = replace(each, row=row)
+                    stored[row.pk] = replace(agent, row=row)
             self.plans, self.waiting = stored, waiting
             return stored
 
@@ -199,7 +199,7 @@ def plans() -> dict[int, RegisteredAgent]:
     A version whose code changed under runs is left out, and looked at again on each call.
     """
     found = known_plans()
-    return {plan: each for plan, each in found.items() if _is_served(each)} if _served else found
+    return {plan: agent for plan, agent in found.items() if _is_served(agent)} if _served else found
 
 
 def known_plans() -> dict[int, RegisteredAgent]:
@@ -210,7 +210,7 @@ def known_plans() -> dict[int, RegisteredAgent]:
 
 def stored(known: RegisteredAgent) -> RegisteredAgent | None:
     """Return the same version with its plan's row; None while runs of other code keep it from being served."""
-    return next((each for each in known_plans().values() if each.agent is known.agent), None)
+    return next((plan for plan in known_plans().values() if plan.agent is known.agent), None)
 
 
 def forget() -> None:

@@ -102,10 +102,10 @@ def upcasters_of(agent: type[Agent]) -> list[Upcaster]:
     found = []
     for base in agent.__mro__:
         for name, method in vars(base).items():
-            said = _said(method)
-            if said is not None:
+            upcast = _said(method)
+            if upcast is not None:
                 to = base.version if issubclass(base, Agent) and base.name else agent.version
-                found.append(Upcaster(name, said.version, to, said.steps or {}, method.__get__(None, base)))
+                found.append(Upcaster(name, upcast.version, to, upcast.steps or {}, method.__get__(None, base)))
     return found
 
 
@@ -133,14 +133,16 @@ def natural(version: str) -> list[tuple[int, str]]:
 
 
 def _said(method: Any) -> Upcast | None:
-    said = getattr(method, MARK, None) or getattr(getattr(method, "__func__", None), MARK, None)
-    return said if isinstance(said, Upcast) else None
+    upcast = getattr(method, MARK, None) or getattr(getattr(method, "__func__", None), MARK, None)
+    return upcast if isinstance(upcast, Upcast) else None
 
 
 def _ways(plan: Plan | PlanSpec, known: Mapping[tuple[str, str], RegisteredAgent]) -> dict[str, UpcastPath]:
     """Return the path to every other registered version that upcasters lead to, by version."""
-    mine = {version: each for (name, version), each in known.items() if name == plan.agent}
-    steps = {(each.since, each.to): each for agent in mine.values() for each in upcasters_of(agent.agent)}
+    mine = {version: agent for (name, version), agent in known.items() if name == plan.agent}
+    steps = {
+        (upcaster.since, upcaster.to): upcaster for agent in mine.values() for upcaster in upcasters_of(agent.agent)
+    }
     chains: dict[str, tuple[Upcaster, ...]] = {plan.version: ()}  # the shortest to each version
     left = deque([plan.version])
     while left:

@@ -45,13 +45,22 @@ def targets(plan: PlanSpec, turns: Sequence[WorkerTurn], executions: Sequence[Dr
             hit = waited[turn.step, turn.waits]
             found.append(_target(turn, turn.step, WAITING[turn.waits], hit, begun=begun + 1))
             continue
-        landed = [each for each in executions if turn.before < each.seq <= turn.after]
-        for number, each in enumerate(landed):
-            what = "gate, decided" if each.asked else plan.step(each.step).kind.replace("gate", "gate, passed")
-            hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == each.step)
-            begun = sum(waited.pop((each.step, kind), 0) for kind in WAITING)
-            found.append(_target(turn, each.step, what, hit, begun=hit + begun))
-        asked = next((each for each in executions if turn.asks and each.asked and each.seq == turn.after + 1), None)
+        landed = [execution for execution in executions if turn.before < execution.seq <= turn.after]
+        for number, execution in enumerate(landed):
+            what = (
+                "gate, decided" if execution.asked else plan.step(execution.step).kind.replace("gate", "gate, passed")
+            )
+            hit = 1 + sum(1 for earlier in landed[:number] if earlier.step == execution.step)
+            begun = sum(waited.pop((execution.step, kind), 0) for kind in WAITING)
+            found.append(_target(turn, execution.step, what, hit, begun=hit + begun))
+        asked = next(
+            (
+                execution
+                for execution in executions
+                if turn.asks and execution.asked and execution.seq == turn.after + 1
+            ),
+            None,
+        )
         if asked is not None:
             found.append(_target(turn, asked.step, "gate, asking", 1))
     return found

@@ -32,7 +32,7 @@ def read_signals(said: str) -> dict[str, list[Any]]:
     """Parse the value of --signals: JSON, or a file. Raises AgentError."""
     try:
         data = json.loads(said if said.lstrip().startswith("{") else Path(said).read_bytes())
-        return {name: each if isinstance(each, list) else [each] for name, each in data.items()}
+        return {name: item if isinstance(item, list) else [item] for name, item in data.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise AgentError(f"--signals is JSON, or a JSON file, of values by the signal's name: {error}") from error
 
@@ -57,8 +57,8 @@ class Answers:
             return cls(verdict=said)
         try:
             data = json.loads(Path(said).read_bytes())
-            by_gate = {step: each if isinstance(each, list) else [each] for step, each in data.items()}
-            strange = {word for each in by_gate.values() for one in each for word in one} - SAID
+            by_gate = {step: item if isinstance(item, list) else [item] for step, item in data.items()}
+            strange = {word for value in by_gate.values() for item in value for word in item} - SAID
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise AgentError(f"--answer is approve, reject or a JSON file of answers by gate: {error}") from error
         if strange:
@@ -79,17 +79,17 @@ class Answers:
 
         `happened`: the result of the effect that a recovery gate asks about; None where that is not known.
         """
-        said = self._recovered(gate, happened) if gate.kind == Gate.Kind.RECOVERY else self._said(gate)
+        values = self._recovered(gate, happened) if gate.kind == Gate.Kind.RECOVERY else self._said(gate)
         if not self.people:
             raise Stuck(f"The gate {gate.step} asks, and nobody answers: say who decides with --as.")
         for user in User.objects.filter(pk__in=self.people).order_by("pk"):
             done = list(Effect.objects.filter(run=gate.run).values_list("pk", flat=True))  # a drill may repeat them
             seen, key = bytes(gate.standing().digest), secrets.token_hex(8)
-            deciding.decide(gate, Submission(seen=seen, key=key, confirm=done, second_look=True, **said), by=user)
+            deciding.decide(gate, Submission(seen=seen, key=key, confirm=done, second_look=True, **values), by=user)
             gate.refresh_from_db()
             if gate.status != Gate.Status.OPEN:
                 return
-            said = {"verdict": "approve"}  # the others agree with the first
+            values = {"verdict": "approve"}  # the others agree with the first
         raise Stuck(f"The gate {gate.step} wants more people to agree: name them with --as.")
 
     def _said(self, gate: Gate) -> dict[str, Any]:
@@ -97,8 +97,8 @@ class Answers:
         if not known:
             return REJECTION if self.verdict == "reject" else {"verdict": self.verdict}
         visit = Gate.objects.filter(run=gate.run, step=gate.step, kind=gate.kind).exclude(pk=gate.pk).count()
-        said = known[min(visit, len(known) - 1)]
-        return said if "verdicts" in said else {"verdict": "approve", **said}
+        answer = known[min(visit, len(known) - 1)]
+        return answer if "verdicts" in answer else {"verdict": "approve", **answer}
 
     def _recovered(self, gate: Gate, happened: Any) -> dict[str, Any]:
         question = gate.asked.question

@@ -62,12 +62,12 @@ def run_in_child(
 def _answer(writer: Connection, known: RegisteredAgent, work: Callable[[], Any], witness: Witness | None) -> None:
     _become_a_worker(known, witness)
     try:
-        said: tuple[str, Any] = ("", work())
+        lines: tuple[str, Any] = ("", work())
     except EXPECTED as error:
-        said = (str(error) or type(error).__name__, None)
+        lines = (str(error) or type(error).__name__, None)
     except BaseException:  # noqa: BLE001 - the parent says it
-        said = (traceback.format_exc(), None)
-    writer.send(said)
+        lines = (traceback.format_exc(), None)
+    writer.send(lines)
 
 
 def _become_a_worker(known: RegisteredAgent, witness: Witness | None) -> None:
@@ -75,7 +75,7 @@ def _become_a_worker(known: RegisteredAgent, witness: Witness | None) -> None:
     logging.disable(logging.CRITICAL)
     settings.HOLDPOINT_TIME_SLICE = 0.0
     served = (known, *stand_in.others(known.spec.agent))
-    registry.know_only(registry.DeclaredAgents({(each.spec.agent, each.spec.version): each for each in served}))
+    registry.know_only(registry.DeclaredAgents({(agent.spec.agent, agent.spec.version): agent for agent in served}))
     doorbell.silence()
     if witness is not None:
         crash_points.listen(witness)

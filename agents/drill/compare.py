@@ -36,12 +36,12 @@ def unsteady(plan: PlanSpec, first: DrillRecord, second: DrillRecord) -> list[Di
     if _way(first) != _way(second):
         return [Difference(_parting(first, second), "two undisturbed runs took different ways")]
     found: dict[str, Difference] = {}
-    for one, other in _aligned(first, second):
-        spec = plan.step(one.step)
-        rows = _rows(one, other) if spec.kind == "step" and not spec.reads_world else []
-        if rows and one.step not in found:
+    for execution, other in _aligned(first, second):
+        spec = plan.step(execution.step)
+        rows = _rows(execution, other) if spec.kind == "step" and not spec.reads_world else []
+        if rows and execution.step not in found:
             words = f"writes something else on the same input: {_shown(rows)}"
-            found[one.step] = Difference(one.step, words)
+            found[execution.step] = Difference(execution.step, words)
     return list(found.values())
 
 
@@ -87,7 +87,7 @@ def _ledger(
 ) -> list[Difference]:
     """List the effects that have another count for some status."""
     unlike = {place.split("/")[1] for place in allowed if place}
-    before, after = (_counted(each.effects, plan, unlike) for each in (undisturbed, disturbed))
+    before, after = (_counted(record.effects, plan, unlike) for record in (undisturbed, disturbed))
     found = []
     for row in sorted(set(before) | set(after)):
         if before[row] != after[row]:
@@ -104,19 +104,19 @@ def _counted(rows: Sequence[DrilledEffect], plan: PlanSpec, unlike: set[str]) ->
 def _culprit(undisturbed: DrillRecord, disturbed: DrillRecord, rows: Sequence[dict[str, Any]]) -> str:
     """Return the first step that wrote another output on the same input; "" where there is none."""
     fields = {row["pointer"].split("/")[1] for row in rows if row["pointer"]}
-    for one, other in _aligned(undisturbed, disturbed):
-        if any(row["pointer"].split("/")[1] in fields for row in _rows(one, other)):
-            return one.step
+    for execution, other in _aligned(undisturbed, disturbed):
+        if any(row["pointer"].split("/")[1] in fields for row in _rows(execution, other)):
+            return execution.step
     return ""
 
 
 def _aligned(first: DrillRecord, second: DrillRecord) -> list[tuple[DrilledExecution, DrilledExecution]]:
     """Pair the executions of both paths, as long as they are of the same steps."""
     pairs = []
-    for one, other in zip(first.path, second.path, strict=False):
-        if one.step != other.step:
+    for execution, other in zip(first.path, second.path, strict=False):
+        if execution.step != other.step:
             break
-        pairs.append((one, other))
+        pairs.append((execution, other))
     return pairs
 
 
@@ -128,12 +128,12 @@ def _rows(one: DrilledExecution, other: DrilledExecution) -> list[dict[str, Any]
         name for name in one.after if one.before[name] == other.before[name] and one.after[name] != other.after[name]
     ]
     return patch.changes(
-        *({name: each.written[name] for name in names if name in each.written} for each in (one, other))
+        *({name: execution.written[name] for name in names if name in execution.written} for execution in (one, other))
     )
 
 
 def _way(record: DrillRecord) -> list[str]:
-    return [each.step for each in record.path]
+    return [execution.step for execution in record.path]
 
 
 def _parting(first: DrillRecord, second: DrillRecord) -> str:

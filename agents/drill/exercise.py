@@ -164,15 +164,15 @@ def tidy(run_id: int, answers: Answers) -> tuple[Fates, str]:
     problem = ""
     run = Run.objects.get(pk=run_id)
     people = User.objects.filter(pk__in=answers.people).order_by("pk")
-    by = next((each for each in people if may(each, run.team_id, REWIND_RUN)), None)
-    family = [each.pk for each in child_runs.family(run_id)]
+    by = next((person for person in people if may(person, run.team_id, REWIND_RUN)), None)
+    family = [run.pk for run in child_runs.family(run_id)]
     effects = Effect.objects.filter(run__in=family, undoes=None)
     if by is not None:
         if effects.filter(status__in=(Effect.Status.DONE, Effect.Status.UNKNOWN)).exists():
             rewind.rewind(run, to=1, by=by, confirm=True)
         cancel.cancel(run, by=by, reason="The drill is over.")
         problem = walk.walk(run_id, answers).stuck
-        for each in Run.objects.live().filter(pk__in=family).order_by("pk"):
-            cancel.cancel(each, by=by, reason="The drill is over.")
+        for item in Run.objects.live().filter(pk__in=family).order_by("pk"):
+            cancel.cancel(item, by=by, reason="The drill is over.")
     rows = effects.values_list("step", "status")
     return Counter(rows), f"Run {run_id}: {problem}" * bool(problem)

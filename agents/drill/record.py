@@ -59,7 +59,7 @@ class DrillRecord:
     @property
     def path(self) -> list[DrilledExecution]:
         """Return the executions on the path to the head."""
-        return [each for each in self.executions if each.standing]
+        return [execution for execution in self.executions if execution.standing]
 
 
 def of(run_id: int, known: RegisteredAgent) -> DrillRecord:
@@ -80,7 +80,7 @@ def of(run_id: int, known: RegisteredAgent) -> DrillRecord:
 
 def _executions(run: Run, known: RegisteredAgent) -> Iterator[DrilledExecution]:
     gates = set(Gate.objects.filter(run=run, kind=Gate.Kind.REVIEW).values_list("checkpoint", flat=True))
-    path = {each.id for each in executions.path(cast(UUID, run.head))}
+    path = {row.id for row in executions.path(cast(UUID, run.head))}
     there = Checkpoint.objects.filter(run=run).values("pk")
     rows = Checkpoint.objects.filter(run=run, kind__in=EXECUTIONS, parent__in=there)
     for row in rows.defer("payload").order_by("seq"):

@@ -43,14 +43,14 @@ def table(kills: Sequence[Kill]) -> list[str]:
 
 def findings(kills: Sequence[Kill], undisturbed: Undisturbed) -> list[str]:
     """Return the lines about faults, then about questions to people and places that were not compared."""
-    lines = [f"{each.step or 'The run'}, undisturbed: {each.words}." for each in undisturbed.unsteady]
+    lines = [f"{item.step or 'The run'}, undisturbed: {item.words}." for item in undisturbed.unsteady]
     for kill in kills:
         if kill.word not in (DIFFERS, MISSED):
             continue
         lines.append(f"{kill.target.step}, killed {kill.moment} (run {kill.run}):")
-        for each in kill.differences:
-            blamed = f"{each.step}: " if each.step and each.step != kill.target.step else ""
-            lines.append(f"  {blamed}{each.words}")
+        for difference in kill.differences:
+            blamed = f"{difference.step}: " if difference.step and difference.step != kill.target.step else ""
+            lines.append(f"  {blamed}{difference.words}")
     asking = list(dict.fromkeys(kill.target.step for kill in kills if kill.word == ASKS))
     if asking:
         names = ", ".join(asking)
@@ -83,8 +83,8 @@ def aftermath(fates: Fates, left: Sequence[str]) -> list[str]:
 
 def culprits(kills: Sequence[Kill], unsteady: Sequence[Difference]) -> list[str]:
     """List the steps that are not restartable; where a difference names none, the step that was killed."""
-    named = [each.step for each in unsteady]
+    named = [row.step for row in unsteady]
     for kill in kills:
         if kill.word in (DIFFERS, MISSED):
-            named += [each.step for each in kill.differences if each.step] or [kill.target.step]
+            named += [difference.step for difference in kill.differences if difference.step] or [kill.target.step]
     return sorted({name for name in named if name})

@@ -28,8 +28,8 @@ def of(known: RegisteredAgent) -> RegisteredAgent:
 @cache
 def others(name: str) -> tuple[RegisteredAgent, ...]:
     """Return the other agents that this process knows, in their newest versions, for the runs that a step starts."""
-    names = sorted({each for each, _ in registry.agents()} - {name})
-    return tuple(of(registry.named(each)) for each in names)
+    names = sorted({word for word, _ in registry.agents()} - {name})
+    return tuple(of(registry.named(name)) for name in names)
 
 
 def warm(known: RegisteredAgent) -> None:

@@ -85,7 +85,7 @@ def walk(run_id: int, answers: Answers, *, seen: Seen | None = None, aim: Aim | 
         run = family[0]
         if run.status not in Run.LIVE:
             return walked
-        busy = next((each for each in family if each.status in (Run.Status.QUEUED, Run.Status.RUNNING)), None)
+        busy = next((run for run in family if run.status in (Run.Status.QUEUED, Run.Status.RUNNING)), None)
         if busy is None:
             try:
                 gate = _moved(family, answers, seen)
@@ -111,14 +111,14 @@ def walk(run_id: int, answers: Answers, *, seen: Seen | None = None, aim: Aim | 
 
 def _moved(family: Sequence[Run], answers: Answers, seen: Seen | None) -> Gate | None:
     """Do what a family at rest waits for; return the gate that was answered, if it was one. Raises Stuck."""
-    if sum(child_orders.carry_out(each.pk) + child_orders.end_with(each.pk) + turns.let_go(each.pk) for each in family):
+    if sum(child_orders.carry_out(run.pk) + child_orders.end_with(run.pk) + turns.let_go(run.pk) for run in family):
         return None
-    runs = [each.pk for each in family]
+    runs = [run.pk for run in family]
     gate = Gate.objects.open().select_related("run__plan", "policy").filter(run__in=runs).order_by("pk").first()
     if gate is not None:
         answers.give(gate, _told(seen, gate.step))
         return gate
-    wait = next((found for each in family if (found := Wait.objects.current(each))), None)
+    wait = next((found for run in family if (found := Wait.objects.current(run))), None)
     if wait is None:
         raise Stuck(f"R-{family[0].pk} is waiting, and nothing wakes it: {family[0].reason}")
     if wait.kind == Wait.Kind.TIMER:

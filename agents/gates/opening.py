@@ -98,12 +98,12 @@ def _open(session: RunSession, spec: StepSpec, card: Card, took: float) -> bool:
     before = _asked_before(session, spec) if session.path.head.kind == "reopen" else None
     if before is not None:
         failed = _failed(session)
-        told = {**_changed(session, before, card), **({"failed": failed} if failed else {})}
+        values = {**_changed(session, before, card), **({"failed": failed} if failed else {})}
         reasons = [
             *card.reasons,
             *([f"{session.plan.title_of(session.path.head.step)} failed: {failed}"] if failed else []),
         ]
-        card = replace(reopen.carried_over(session, spec, card, before.outcome), reopened=told, reasons=reasons)
+        card = replace(reopen.carried_over(session, spec, card, before.outcome), reopened=values, reasons=reasons)
     crash_points.point("before_gate", spec.name)
     going = False
     falling_asleep = gates_beside.falling_asleep(session.run, session.asking)
@@ -176,10 +176,10 @@ def changes_since(session: RunSession, gate: Gate, effect: str) -> list[binding.
         rows = binding.differences(approved, approved_state=before, **world(session, session.plan.step(effect)))
     except NoSuchCheckpoint:  # removed by retention: nothing is left to compare with
         rows = []
-    state, told = session.snapshot.state, {row["pointer"] for row in rows}
+    state, names = session.snapshot.state, {row["pointer"] for row in rows}
     for name, was in allowing_gate.changed_by_hand(session, session.plan.step(effect), gate.outcome).items():
         now = {name: state[name]} if name in state else {}
-        rows += [row for row in binding.rows_between(was, now, of="state") if row["pointer"] not in told]
+        rows += [row for row in binding.rows_between(was, now, of="state") if row["pointer"] not in names]
     card = gate.standing().card
     return edit_state.hidden(rows, card, state_veil(session.plan, card))
 

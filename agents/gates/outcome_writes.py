@@ -32,8 +32,8 @@ def writes(session: RunSession, gate: Gate, outcome: Outcome) -> dict[str, Any]:
     """Return what an approval writes into the state at the head."""
     state = patch.apply(outcome.state_patch, session.snapshot.state)
     spec = session.plan.step(gate.step)
-    said = list(by_action(session, spec.feedback, gate, outcome))
-    words = feedback.appended(session.agent, spec.feedback, said)
+    lines = list(by_action(session, spec.feedback, gate, outcome))
+    words = feedback.appended(session.agent, spec.feedback, lines)
     edited = {name: state.get(name, DROP) for name in touched(outcome.state_patch)}
     return edited | words | told(session, gate, outcome, state)
 
@@ -69,7 +69,7 @@ def told(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any
     """Return what the agent is told of the decision, where its state has a place for it."""
     if DECISION not in session.agent.State.model_fields:
         return {}
-    said = {
+    values = {
         "gate": gate.step,
         "kind": outcome.kind,
         "by": outcome.by_name or outcome.by,
@@ -78,9 +78,9 @@ def told(session: RunSession, gate: Gate, outcome: Outcome, after: dict[str, Any
         "answer": answering.masked(outcome.gate.asked, outcome.answered),
     }
     if outcome.kind == Outcome.Kind.MIXED:
-        known = {each.id: each.masked_settled for each in outcome.proposal.card.actions}
-        settled = {name: asdict(each) for name, each in known.items() if each}
-        said["verdicts"] = {
+        known = {action.id: action.masked_settled for action in outcome.proposal.card.actions}
+        settled = {name: asdict(action) for name, action in known.items() if action}
+        values["verdicts"] = {
             name: {"verdict": verdict, **settled.get(name, {})} for name, verdict in outcome.by_action.items()
         }  # fmt: skip
-    return {DECISION: fields.dumped(session.agent.State, DECISION, said)}
+    return {DECISION: fields.dumped(session.agent.State, DECISION, values)}

@@ -57,12 +57,15 @@ def with_observations(session: RunSession, spec: StepSpec, card: Card, known: Ma
 
     Raises CardRefused for one that the gate does not name, and what `look` raises.
     """
-    names = list(dict.fromkeys(each.observes for each in card.preconditions))
+    names = list(dict.fromkeys(precondition.observes for precondition in card.preconditions))
     for name in names:
         if name not in spec.observes:
             raise CardRefused(f"{spec.name}: a precondition observes {name!r}, which the gate does not name")
     seen = {name: known[name] if name in known else look(session, name) for name in names}
-    return replace(card, preconditions=[replace(each, value=seen[each.observes]) for each in card.preconditions])
+    return replace(
+        card,
+        preconditions=[replace(precondition, value=seen[precondition.observes]) for precondition in card.preconditions],
+    )
 
 
 def look(session: RunSession, name: str) -> Any:
@@ -93,11 +96,11 @@ def _hidden(session: RunSession, value: Any) -> Any:
 def _marked(value: Any, run: int) -> Any:
     if isinstance(value, (SecretStr, SecretBytes)):
         secret = value.get_secret_value()
-        told = salted_hmac(f"holdpoint observation {run}", secret, algorithm="sha256").hexdigest()
-        return f"{redact.MASK} ({told[:TOLD]})"
+        digest = salted_hmac(f"holdpoint observation {run}", secret, algorithm="sha256").hexdigest()
+        return f"{redact.MASK} ({digest[:TOLD]})"
     if isinstance(value, dict):
-        return {name: _marked(each, run) for name, each in value.items()}
-    return [_marked(each, run) for each in value] if isinstance(value, (list, tuple)) else value
+        return {name: _marked(item, run) for name, item in value.items()}
+    return [_marked(item, run) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def check(session: RunSession, spec: StepSpec, approved: Approved) -> None:
@@ -107,25 +110,25 @@ def check(session: RunSession, spec: StepSpec, approved: Approved) -> None:
         return
     if session.attempt > spec.retry + 1:  # do not repeat what may kill the worker
         raise StepFailed(f"{session.attempt - 1} workers died in this step, or were stopped, before it came to an end.")
-    now = {name: look(session, name) for name in dict.fromkeys(each.observes for each in fixed)}
+    now = {name: look(session, name) for name in dict.fromkeys(precondition.observes for precondition in fixed)}
     rows = precondition.drifts(fixed, now)
     if rows:
-        _tell(session, spec, approved, [each.id for each in fixed if precondition.drifts([each], now)])
+        _tell(session, spec, approved, [item.id for item in fixed if precondition.drifts([item], now)])
         raise NotGranted(f"Conditions changed since {quoted([spec.title])} was approved: {said_of(rows)}.")
 
 
 def changed_since(session: RunSession, approved: Approved, effect: str, card: Card) -> list[Row]:
     """List how the world differs from what `effect` was approved for. `card` has what the gate observes now."""
     fixed = approved.guarding(effect)
-    now = {each.observes: each.value for each in card.preconditions}
-    unasked = dict.fromkeys(each.observes for each in fixed if each.observes not in now)
+    now = {precondition.observes: precondition.value for precondition in card.preconditions}
+    unasked = dict.fromkeys(precondition.observes for precondition in fixed if precondition.observes not in now)
     return precondition.drifts(fixed, {**now, **{name: look(session, name) for name in unasked}})
 
 
 def said_of(rows: Sequence[Mapping[str, Any]]) -> str:
     """Say on one line, for the run's page, what each row was and what it is."""
-    told = [f"{row['pointer'][1:]} was {_short(row, 'before')}, is {_short(row, 'after')}" for row in rows]
-    return one_line("; ".join(told), 250)
+    lines = [f"{row['pointer'][1:]} was {_short(row, 'before')}, is {_short(row, 'after')}" for row in rows]
+    return one_line("; ".join(lines), 250)
 
 
 def _short(row: Mapping[str, Any], side: str) -> str:

@@ -50,7 +50,7 @@ def _same(session: RunSession, spec: StepSpec, card: Card) -> Gate | None:
     asked = _shown(_body(session, spec, card))
     closed = Gate.objects.filter(run=session.run, step=spec.name, kind=Gate.Kind.REVIEW, status=Gate.Status.DECIDED)
     kind = "gate" if spec.waits else "asked"
-    bases = {each.parent: each.input_digest for each in session.recorded_of(kind, spec.name)}
+    bases = {row.parent: row.input_digest for row in session.recorded_of(kind, spec.name)}
     digest = session.input_digest(spec)
     for gate in closed.select_related("outcome").order_by("-pk"):
         if bases.get(gate.checkpoint) == digest and _shown(gate.proposals.get(number=1).content) == asked:

@@ -38,8 +38,8 @@ class FieldEditor:
     @property
     def unfolded(self) -> bool:
         """Tell whether it is drawn open: it is small and a step ahead reads it, or it has a change or an error."""
-        small = 0 < sum(isinstance(each, FormField) for each in all_nodes(self.node)) <= FEW
-        return (small and bool(self.readers)) or self.changed or any(each.error for each in all_nodes(self.node))
+        small = 0 < sum(isinstance(node, FormField) for node in all_nodes(self.node)) <= FEW
+        return (small and bool(self.readers)) or self.changed or any(node.error for node in all_nodes(self.node))
 
     @property
     def inner(self) -> FormNode:
@@ -70,11 +70,11 @@ def drawn(
     faults: Iterable[FieldError] = (),
 ) -> Form:
     """Draw the form over a state with the posted input, and the faults beside its fields."""
-    said: dict[str, str] = {}
-    for each in faults:
-        said[each["pointer"]] = " ".join(filter(None, [said.get(each["pointer"]), each["message"]]))
+    values: dict[str, str] = {}
+    for fault in faults:
+        values[fault["pointer"]] = " ".join(filter(None, [values.get(fault["pointer"]), fault["message"]]))
     return forms.build(
-        plan.state_schema, state, prefix=PREFIX, posted=posted, errors=said, quoted=plan.external, veil=veil
+        plan.state_schema, state, prefix=PREFIX, posted=posted, errors=values, quoted=plan.external, veil=veil
     )
 
 
@@ -98,11 +98,11 @@ def editors(plan: PlanSpec, form: Form, state: Mapping[str, Any], then: str, vei
 def read(plan: PlanSpec, state: Mapping[str, Any], posted: Mapping[str, str], veil: Redaction) -> TypedState:
     """Return the input. A field that was not posted, or came back as it was drawn, keeps its value."""
     form = forms.build(plan.state_schema, state, prefix=PREFIX, posted=posted, inputs=0, veil=veil)
-    faults: list[FieldError] = [{"pointer": at, "message": said} for at, said in form.errors.items()]
+    faults: list[FieldError] = [{"pointer": at, "message": word} for at, word in form.errors.items()]
     wanted = form.value
     if not isinstance(wanted, dict):
         wanted = dict(state)
         faults.append({"pointer": "", "message": str(NO_OBJECT)})
     names = {name for name in wanted.keys() | state.keys() if wanted.get(name, MISSING) is not state.get(name, MISSING)}
-    before, after = ({name: each[name] for name in names if name in each} for each in (state, wanted))
+    before, after = ({name: item[name] for name in names if name in item} for item in (state, wanted))
     return TypedState(wanted, patches.diff(before, after), faults)

@@ -83,12 +83,12 @@ def rows(
     """
     return [
         ChildRow(
-            each,
-            _mark(each),
-            _line(each),
-            _remark(each, on_path=bool(on_path(each.landed)), kept=each.counted_on or forked(each.landed)),
+            run,
+            _mark(run),
+            _line(run),
+            _remark(run, on_path=bool(on_path(run.landed)), kept=run.counted_on or forked(run.landed)),
         )
-        for each in started
+        for run in started
     ]
 
 
@@ -106,9 +106,9 @@ def position(
     `kept`: the name of the newest value that the step kept (untrusted).
     """
     parts = []
-    for each in above:
-        words = f"{each.agent}, {in_words(each.step)}"
-        parts.append(PositionPart(words, each.run))
+    for row in above:
+        words = f"{row.agent}, {in_words(row.step)}"
+        parts.append(PositionPart(words, row.run))
     parts.append(PositionPart(f"{agent} (child {above[-1].number} of {above[-1].of})" if above else agent))
     if step:
         again = f"{called(step)}, turn {turn}"

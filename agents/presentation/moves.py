@@ -33,7 +33,7 @@ def ways(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: bool = True) 
     found = []
     step, gate = plan.title_of(saved.step), saved.kind == "gate"
     if saved.next_step and saved.kind in EXECUTIONS:
-        effect = any(each.name == saved.step and each.kind == "effect" for each in plan.steps)
+        effect = any(step.name == saved.step and step.kind == "effect" for step in plan.steps)
         keeps = "keeping what it did" if effect else "keeping what it wrote"
         keeps = keeps if not gate else "keeping its answer" if asked else ""
         found.append(RewindTarget("after", saved.seq, "After", step, keeps))
@@ -48,14 +48,14 @@ def ways(saved: Checkpoint, plan: PlanSpec, *, before: int, asked: bool = True) 
 
 def commit(verb: str, impact: Impact) -> str:
     """Return the button's text: "Rewind, undoing “Pay”", "Fork", "Rewind, undoing 2 effects, perhaps a third"."""
-    said = [verb]
+    lines = [verb]
     if impact.undone:
-        said.append(f"undoing {_effects(impact, impact.undone)}")
+        lines.append(f"undoing {_effects(impact, impact.undone)}")
     if impact.may_undone:
-        said.append(f"perhaps undoing {_effects(impact, impact.may_undone)}")
+        lines.append(f"perhaps undoing {_effects(impact, impact.may_undone)}")
     if impact.repeated:
-        said.append(f"repeating {quoted(impact.called(impact.repeated))}")
-    return ", ".join(said)
+        lines.append(f"repeating {quoted(impact.called(impact.repeated))}")
+    return ", ".join(lines)
 
 
 def _effects(impact: Impact, rows: Sequence[ImpactRow]) -> str:
@@ -71,7 +71,7 @@ def closing(gates: Sequence[int], agreed: Sequence[str]) -> ImpactLine | None:
     words = f"{plural(len(gates), 'gate')} {listed([str(gate) for gate in gates])}"
     if agreed:
         lapse = plural(len(gates), "the approval of {} lapses", "the approvals of {} lapse").format(listed(agreed))
-        said = f"{words}; {lapse}"
+        text = f"{words}; {lapse}"
     else:
-        said = f"{words} (not counted as {plural(len(gates), 'a rejection', 'rejections')})"
-    return ImpactLine(effect="people", title="Withdraws", said=said)
+        text = f"{words} (not counted as {plural(len(gates), 'a rejection', 'rejections')})"
+    return ImpactLine(effect="people", title="Withdraws", said=text)

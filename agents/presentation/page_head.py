@@ -67,7 +67,7 @@ def status_line(story: Story, gate: TimelineGate | None) -> str:
     if gate and run.status == "waiting":
         parts = []
         if gate.quorum > 1:
-            agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
+            agreed = sum(decision.counts and decision.verdict != "reject" for decision in gate.said)
             parts.append(f"{agreed} of {gate.quorum} approved")
         if gate.deadline:
             left = f"{lasting(gate.deadline - now)} left"
@@ -136,8 +136,8 @@ def outside(effects: Sequence[TimelineEffect], *, by_tools: bool = False) -> Hea
     """
     performed = [fate.effect for fate in fates(effects) if fate.effect.status != "failed"]
     if not performed and by_tools:
-        said = "its tools act unrecorded"
-        return HeadCell("External effects", "Not recorded", said)
+        words = "its tools act unrecorded"
+        return HeadCell("External effects", "Not recorded", words)
     if not performed:
         return HeadCell("External effects", "No effects", "no external changes recorded")
     counts = Counter(_counted_as(done) for done in performed)

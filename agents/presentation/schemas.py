@@ -36,7 +36,7 @@ def kind(part: Schema, depth: int = 0) -> str:
     if "$ref" in part:
         return str(part["$ref"]).rpartition("/")[2]
     if union := branches(part):
-        return " or ".join(dict.fromkeys(kind(each, depth + 1) for each in union))
+        return " or ".join(dict.fromkeys(kind(item, depth + 1) for item in union))
     if part.get("type") == "array":
         return f"list of {kind(part.get('items', {}), depth + 1)}"
     names = {

@@ -30,6 +30,6 @@ def steps(before: PlanSpec, after: PlanSpec) -> list[Change]:
 
 
 def _different(before: StepSpec, after: StepSpec) -> Iterator[str]:
-    for each in fields(StepSpec):
-        if getattr(before, each.name) != getattr(after, each.name):
-            yield "its code" if each.name == "code_hash" else each.name.replace("_", " ")
+    for field in fields(StepSpec):
+        if getattr(before, field.name) != getattr(after, field.name):
+            yield "its code" if field.name == "code_hash" else field.name.replace("_", " ")

@@ -43,9 +43,9 @@ def is_fragment(request: HttpRequest) -> bool:
 
 def address_of(request: HttpRequest) -> str:
     """Return the address that a request comes from: of IPv6 the /64 network, which is what one household gets."""
-    said = str(request.META.get("REMOTE_ADDR", ""))
+    words = str(request.META.get("REMOTE_ADDR", ""))
     with suppress(ValueError):
-        found = ipaddress.ip_address(said)
+        found = ipaddress.ip_address(words)
         if isinstance(found, ipaddress.IPv6Address):
             return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
-    return said
+    return words

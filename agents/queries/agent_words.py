@@ -50,7 +50,7 @@ def of(run: Run) -> Told:
         def clean(text: object) -> str:
             return str(redact.scrubbed(str(text), secrets))
 
-        cells = [HeadCell(*map(clean, each[:3])) for each in agent.meters(state)][:MOST] if metered else []
+        cells = [HeadCell(*map(clean, meter[:3])) for meter in agent.meters(state)][:MOST] if metered else []
         return Told(cells, clean(agent.result(state)) if ends else "")
     except CheckpointError:
         return NOTHING  # another part of the page reports it

@@ -35,11 +35,13 @@ def with_parent_or_404(run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | Non
     here = Checkpoint.objects.filter(run=run, seq=seq)
     both = Checkpoint.objects.filter(Q(run=run, seq=seq) | Q(pk__in=here.values("parent")))
     found = list(both.with_names().defer("payload").select_related("plan"))
-    checkpoint = next((each for each in found if (each.run_id, each.seq) == (run.pk, seq)), None)
+    checkpoint = next(
+        (checkpoint for checkpoint in found if (checkpoint.run_id, checkpoint.seq) == (run.pk, seq)), None
+    )
     if checkpoint is None:
         gap = gaps.over(run.pk, seq)
         raise Gone(str(CheckpointRemoved(gap, seq))) if gap else Http404("No such checkpoint")
-    return checkpoint, next((each for each in found if each is not checkpoint), None)
+    return checkpoint, next((item for item in found if item is not checkpoint), None)
 
 
 def inner_of(checkpoint: Checkpoint) -> set[str]:
@@ -77,8 +79,8 @@ def difference(
     for veil in hidden:
         changed = veil.rows(changed)
     rows = list(differences.told(changed))
-    apart = [each for each in rows if not set(inner).isdisjoint(json_pointer.tokens(each["pointer"])[:1])]
-    rows = [each for each in rows if set(inner).isdisjoint(json_pointer.tokens(each["pointer"])[:1])]
+    apart = [row for row in rows if not set(inner).isdisjoint(json_pointer.tokens(row["pointer"])[:1])]
+    rows = [row for row in rows if set(inner).isdisjoint(json_pointer.tokens(row["pointer"])[:1])]
     return {"rows": rows[:ROWS], "inner_rows": apart[:ROWS], "more_rows": max(len(rows) - ROWS, 0)}
 
 

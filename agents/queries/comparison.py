@@ -76,13 +76,13 @@ class ComparedCheckpoint:
         outcomes, called = outcomes_of(self.steps), spec_of(self.checkpoint.plan).title_of
         return [
             PathStep(
-                each.run_id,
-                each.seq,
-                called(each.step if each.kind in NAMED else each.kind),
-                outcomes.get(each.id, marks.NOTHING_ASKED) if each.kind == "gate" else KINDS.get(each.kind, marks.RAN),
-                duration(timedelta(microseconds=each.took_us)) if each.took_us else "",
+                step.run_id,
+                step.seq,
+                called(step.step if step.kind in NAMED else step.kind),
+                outcomes.get(step.id, marks.NOTHING_ASKED) if step.kind == "gate" else KINDS.get(step.kind, marks.RAN),
+                duration(timedelta(microseconds=step.took_us)) if step.took_us else "",
             )
-            for each in self.steps
+            for step in self.steps
         ]
 
     @property
@@ -93,7 +93,7 @@ class ComparedCheckpoint:
     @property
     def worked(self) -> str:
         """Return how long its steps took."""
-        return duration(sum((timedelta(microseconds=each.took_us) for each in self.steps), timedelta()))
+        return duration(sum((timedelta(microseconds=step.took_us) for step in self.steps), timedelta()))
 
 
 def named(request: HttpRequest, run: Run, text: str) -> Checkpoint:
@@ -113,7 +113,7 @@ def compared(a: Checkpoint, b: Checkpoint) -> dict[str, Any]:
     """Return the context of runs/comparison/page.html. 404 if the two belong to different lineages."""
     found = parting(a, b)
     sides = [side("A", a, found.to_a), side("B", b, found.to_b)]
-    on_the_way = [each.letter for each in sorted(sides, key=lambda side: len(side.steps))]
+    on_the_way = [checkpoint.letter for checkpoint in sorted(sides, key=lambda side: len(side.steps))]
     straight = bool(found.to_a) != bool(found.to_b)
     context: dict[str, Any] = {"sides": sides, "ancestor": found.ancestor, "apart": duration(abs(b.at - a.at))}
     context["before"] = on_the_way if straight else []
@@ -134,17 +134,17 @@ def parting(a: Checkpoint, b: Checkpoint) -> CheckpointComparison:
 def side(letter: str, checkpoint: Checkpoint, way: Sequence[CheckpointHeader]) -> ComparedCheckpoint:
     """Return one side, with the effects that its steps recorded."""
     run = checkpoint.run
-    ids, began = {each.id for each in way}, {each.parent.hex for each in way if each.parent}
-    rows = rows_of({each.run_id for each in way})
+    ids, began = {row.id for row in way}, {row.parent.hex for row in way if row.parent}
+    rows = rows_of({row.run_id for row in way})
     landed = {row.id for row in rows if not ids.isdisjoint(row.landings) or (not row.landings and row.base in began)}
     mine = [row for row in rows if (row.undoes or row.id) in landed]
-    told = fates(done_of(spec_of(checkpoint.plan), mine, course(run.pk)))
-    return ComparedCheckpoint(letter, run, checkpoint, way, told)
+    known = fates(done_of(spec_of(checkpoint.plan), mine, course(run.pk)))
+    return ComparedCheckpoint(letter, run, checkpoint, way, known)
 
 
 def outcomes_of(way: Sequence[CheckpointHeader]) -> dict[UUID, TimelineMark]:
     """Map the checkpoint that saved a gate's outcome to the outcome's mark."""
-    bases = {each.parent: each.id for each in way if each.kind in ("gate", "asked") and each.parent}
+    bases = {row.parent: row.id for row in way if row.kind in ("gate", "asked") and row.parent}
     found = Outcome.objects.filter(gate__checkpoint__in=list(bases), gate__kind=Gate.Kind.REVIEW)
     return {bases[base]: marks.OUTCOMES[kind] for base, kind in found.values_list("gate__checkpoint", "kind")}
 

@@ -55,9 +55,9 @@ def known_to(request: HttpRequest, name: str = "") -> list[KnownAgent]:
         stored.setdefault(plan.agent, []).append(plan)
     here = _here() if stored or teams_where(reader, START_RUN).exists() else {}
     startable = here.keys() if teams_where(reader, START_RUN).exists() else ()
-    only = {each for each in (name, token_scope.of(reader).agent) if each}
-    names = sorted(each for each in {*stored, *startable} if only <= {each})
-    return [KnownAgent(each, stored.get(each, []), here.get(each)) for each in names]
+    only = {word for word in (name, token_scope.of(reader).agent) if word}
+    names = sorted(item for item in {*stored, *startable} if only <= {item})
+    return [KnownAgent(name, stored.get(name, []), here.get(name)) for name in names]
 
 
 def _here() -> dict[str, RegisteredAgent]:

@@ -80,4 +80,4 @@ def off_course(rows: Iterable[TimelineEffect], course: Course) -> set[int]:
 def done_of(plan: PlanSpec, rows: Collection[TimelineEffect], course: Course) -> list[TimelineEffect]:
     """Return the rows with the method that undoes each, and with those marked that the run has left behind."""
     undo, off = {step.name: step.undo for step in plan.steps}, off_course(rows, course)
-    return [replace(each, undo=undo.get(each.step, ""), unsettled=each.id in off) for each in rows]
+    return [replace(effect, undo=undo.get(effect.step, ""), unsettled=effect.id in off) for effect in rows]

@@ -41,7 +41,7 @@ def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
     asked = [gate for gate in gates if any(row.step in cards[gate.pk].allows for row in found[gate.pk])]
     ways = {run.pk: run for run in _ways(list({gate.run_id for gate in asked}))} if asked else {}
     calls = _calls(row for gate in asked for row in found[gate.pk])
-    told: dict[int, list[Repeat]] = defaultdict(list)
+    values: dict[int, list[Repeat]] = defaultdict(list)
     for gate in asked:
         run: Any = ways[gate.run_id]
         card, way, plan = cards[gate.pk], _Way(run), spec_of(run.plan)
@@ -49,8 +49,8 @@ def repeats_of(gates: Sequence[Gate]) -> dict[int, list[Repeat]]:
         for row in found[gate.pk]:
             spec = steps.get(row.step)
             if spec and way.leaves(row, spec):
-                told[gate.pk] += [_told(row, action, plan) for action in _again(spec, row, card, calls)]
-    return {gate: rows for gate, rows in told.items() if rows}
+                values[gate.pk] += [_told(row, action, plan) for action in _again(spec, row, card, calls)]
+    return {gate: rows for gate, rows in values.items() if rows}
 
 
 def _rows(gates: Sequence[Gate], steps: set[str]) -> Sequence[Any]:

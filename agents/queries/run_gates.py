@@ -72,13 +72,13 @@ def gates_of(run: Run, reader: User, window: Sequence[Checkpoint]) -> Iterable[T
 @prepared
 def _gates(run: Any, checkpoints: Any) -> QuerySet[Any]:
     here = OneOf(F("checkpoint"), checkpoints)
-    told = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=run)
-    return told.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID), needs=NEEDS).order_by("pk")
+    gates = Gate.objects.filter(Q(status=Gate.Status.OPEN) | Q(here), run=run)
+    return gates.select_related("policy", "outcome").annotate(words=ArraySubquery(SAID), needs=NEEDS).order_by("pk")
 
 
 def actions_of(outcome: Outcome) -> tuple[str, ...]:
     """Return the outcome of each action, by number and tool, or id: its title is the agent's words."""
-    return tuple(f"{each.word} {each.number} {each.action.tool or each.action.id}" for each in outcomes.judged(outcome))
+    return tuple(f"{item.word} {item.number} {item.action.tool or item.action.id}" for item in outcomes.judged(outcome))
 
 
 def said_of(one: Mapping[str, Any]) -> TimelineDecision:

@@ -195,12 +195,12 @@ def told(run: Any) -> RunRow:
         failed=whole["failed"],
         pruned=whole["pruned"],
         course=course_of(run, whole),
-        kin=[_kin_of(each) for each in run.kin],
+        kin=[_kin_of(item) for item in run.kin],
         forked_at=whole["forked_at"] or (),
-        children=[StartedRun(**each) for each in whole["children"] or ()],
+        children=[StartedRun(**child) for child in whole["children"] or ()],
         child_counts=whole["counts"] or {},
         among=whole["among"],
-        above=[Ancestor(*each) for each in whole["above"] or ()],
+        above=[Ancestor(*item) for item in whole["above"] or ()],
         turn=1 + len(course_of(run, whole).of(whole["turns_of_step"] or ())),
         origin=f"R-{origin[0]}, checkpoint {origin[1]}" if origin else "",
     )
@@ -212,7 +212,7 @@ def _moment(said: str | None) -> datetime | None:
 
 def course_of(run: Run, whole: Mapping[str, Any]) -> Course:
     """Return the path to the run's head, which is its newest checkpoint."""
-    turns = [CourseTurn(*each) for each in whole["turns"] if each[0] > 1]
+    turns = [CourseTurn(*turn) for turn in whole["turns"] if turn[0] > 1]
     if run.head and any(not turn.run for turn in turns):
         turns = turns_in(run, executions.path(run.head))  # a parent was removed, and is known from the gaps
     return Course(run.pk, run.seq, tuple(turns), tuple((seq, step) for seq, step in whole["aside"]))

@@ -70,9 +70,11 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
     run, plan = read.run, spec_of(read.run.plan)
     known = headers_of(run, before, looked_at)
     window = window_of(run, before, known)
-    events = events_of(run, window, {run.head} | {each.id for each in known if each.seq in looked_at})
-    on_path = read.course.of([each.seq for each in window])
-    end = None if run.status in Run.LIVE else next((each for each in events if each.kind == f"run.{run.status}"), None)
+    events = events_of(run, window, {run.head} | {checkpoint.id for checkpoint in known if checkpoint.seq in looked_at})
+    on_path = read.course.of([checkpoint.seq for checkpoint in window])
+    end = (
+        None if run.status in Run.LIVE else next((event for event in events if event.kind == f"run.{run.status}"), None)
+    )
     gates = tuple(gates_of(run, reader, window))
     head = run.head.hex if run.head else ""
     held = any(gate.status == Gate.Status.OPEN and gate.base == head for gate in gates)
@@ -81,7 +83,7 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         run=run,
         head=head,
         saved=tuple(saved_of(read, window, events)),
-        path=frozenset(each.id.hex for each in window if each.seq in on_path),
+        path=frozenset(checkpoint.id.hex for checkpoint in window if checkpoint.seq in on_path),
         plan=plan.steps,
         gates=gates,
         failures=tuple(failures_of(run, window)) if read.failed else (),
@@ -98,31 +100,35 @@ def scene_of(read: RunRow, reader: User, *, before: int | None = None, looked_at
         kept=() if held or run.status not in Run.LIVE else tuple(StepCheckpoint.objects.under_way(run)),
         program=program_of(run) if run.plan.external and run.status in Run.LIVE else None,
     )
-    return RunScene(read, story, window, known, [each for each in events if each.kind not in ROUTINE])
+    return RunScene(read, story, window, known, [event for event in events if event.kind not in ROUTINE])
 
 
 def headers_of(run: Run, before: int | None, looked_at: Collection[int]) -> list[Checkpoint]:
     """Return the window, the checkpoints `looked_at`, and their parents; newest first, with the notes of the steps."""
     headers = _headers(run.pk, list(looked_at), NEWEST if before is None else before)
-    for each in headers:
-        if each.plan_id == run.plan_id:  # as nearly all have; the plan is read only once
-            each.plan = run.plan
+    for header in headers:
+        if header.plan_id == run.plan_id:  # as nearly all have; the plan is read only once
+            header.plan = run.plan
     return headers
 
 
 @prepared
 def _headers(run: Any, looked_at: Any, before: Any) -> QuerySet[Checkpoint]:
-    said = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
+    notes = Note.objects.filter(checkpoint=OuterRef("pk")).order_by("pk").values("text")
     own = Checkpoint.objects.filter(run=run, seq__lt=before).order_by("-seq")
     here = Checkpoint.objects.filter(OneOf(F("seq"), looked_at), run=run)
     asked = own.values("pk")[:WINDOW].union(here.values("pk"), here.values("parent"), all=True)
     found = Checkpoint.objects.filter(pk__in=asked).with_names().with_noted().defer("payload")
-    return found.annotate(said=ArraySubquery(said)).order_by("-run", "-seq")
+    return found.annotate(said=ArraySubquery(notes)).order_by("-run", "-seq")
 
 
 def window_of(run: Run, before: int | None, known: Iterable[Checkpoint]) -> list[Checkpoint]:
     """Return the checkpoints that one page draws, oldest first."""
-    own = [each for each in known if each.run_id == run.pk and (before is None or each.seq < before)]
+    own = [
+        checkpoint
+        for checkpoint in known
+        if checkpoint.run_id == run.pk and (before is None or checkpoint.seq < before)
+    ]
     return own[:WINDOW][::-1]
 
 
@@ -132,8 +138,8 @@ def events_of(run: Run, window: Sequence[Checkpoint], noted: Collection[UUID | N
     Also people's notes on the checkpoints `noted`. One statement.
     """
     ended = "" if run.status in Run.LIVE else f"run.{run.status}"
-    about = [notes.subject_of(each) for each in noted if each]
-    return _events(run.pk, about, ended=ended, ordered=any(each.kind in ORDERS for each in window))
+    about = [notes.subject_of(uuid) for uuid in noted if uuid]
+    return _events(run.pk, about, ended=ended, ordered=any(checkpoint.kind in ORDERS for checkpoint in window))
 
 
 @prepared
@@ -157,13 +163,13 @@ def starter(run: Run) -> str:
 
 def failures_of(run: Run, window: Sequence[Checkpoint]) -> Iterable[Failure]:
     """Return the failed attempts for the window's rows, oldest first."""
-    here = Q(base__in=states_of(window)) | Q(seq__in=[each.seq for each in window])
+    here = Q(base__in=states_of(window)) | Q(seq__in=[checkpoint.seq for checkpoint in window])
     return Failure.objects.filter(here, run=run).order_by("pk")
 
 
 def forks_of(read: RunRow, window: Sequence[Checkpoint]) -> Iterable[TimelineFork]:
     """Yield the visible runs that started from a checkpoint of the window."""
-    here = {each.id.hex for each in window}
+    here = {checkpoint.id.hex for checkpoint in window}
     for kin in read.kin:
         if kin.origin in here:
             yield kin if kin.title != read.run.title else replace(kin, title="")

@@ -37,29 +37,29 @@ def saved_of(read: RunRow, window: Sequence[Checkpoint], events: Sequence[Event]
     """Yield the checkpoints of the window, with the notes of their steps, or who ordered them and why."""
     run, by = read.run, orders_of(events)
     twins, versions, origins = twins_of(run, window), versions_of(run, window), origins_of(read)
-    for each in window:
-        execution = execution_of(each.step, each.input_digest, each.occurrence)
-        ordered = each.kind in ORDERS
-        words = tuple(bytes(text).decode(errors="replace") for text in getattr(each, "said", ()))
+    for checkpoint in window:
+        execution = execution_of(checkpoint.step, checkpoint.input_digest, checkpoint.occurrence)
+        ordered = checkpoint.kind in ORDERS
+        words = tuple(bytes(text).decode(errors="replace") for text in getattr(checkpoint, "said", ()))
         yield TimelineCheckpoint(
-            id=each.id.hex,
-            seq=each.seq,
-            parent=each.parent.hex if each.parent else "",
-            kind=each.kind,
-            step=each.step,
-            at=each.at,
-            took=timedelta(microseconds=each.took_us),
-            attempt=each.attempt,
+            id=checkpoint.id.hex,
+            seq=checkpoint.seq,
+            parent=checkpoint.parent.hex if checkpoint.parent else "",
+            kind=checkpoint.kind,
+            step=checkpoint.step,
+            at=checkpoint.at,
+            took=timedelta(microseconds=checkpoint.took_us),
+            attempt=checkpoint.attempt,
             words=() if ordered else words,
             execution=execution,
-            twin=twins.get(execution, "") if each.kind == "reused" else "",
-            next_step=each.next_step,
-            by=by.get(each.seq, "") if ordered else "",
+            twin=twins.get(execution, "") if checkpoint.kind == "reused" else "",
+            next_step=checkpoint.next_step,
+            by=by.get(checkpoint.seq, "") if ordered else "",
             why=" ".join(words) if ordered else "",
-            origin=origins.get(each.seq, ""),
-            version=versions.get(each.plan_id, "") if each.kind == "upcast" else "",
-            name=getattr(each, "named", ""),
-            noted=getattr(each, "noted", 0),
+            origin=origins.get(checkpoint.seq, ""),
+            version=versions.get(checkpoint.plan_id, "") if checkpoint.kind == "upcast" else "",
+            name=getattr(checkpoint, "named", ""),
+            noted=getattr(checkpoint, "noted", 0),
         )
 
 
@@ -79,17 +79,20 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
     Only the newest checkpoints of some runs of the lineage are searched; a place further off is left out,
     and the note of the checkpoint that reused it names it.
     """
-    reused = [each for each in window if each.kind == "reused" and each.input_digest is not None]
+    reused = [
+        checkpoint for checkpoint in window if checkpoint.kind == "reused" and checkpoint.input_digest is not None
+    ]
     if not reused:
         return {}
     asked: dict[str, Any] = {
         "run": run.pk, "root": run.lineage, "below": window[-1].seq, "runs": TWIN_RUNS, "most": TWINS,
-        "steps": [each.step for each in reused], "inputs": [bytes(each.input_digest or b"") for each in reused],
+        "steps": [checkpoint.step for checkpoint in reused],
+        "inputs": [bytes(checkpoint.input_digest or b"") for checkpoint in reused],
     }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_TWINS, asked)
         found = cursor.fetchall()
-    wanted = {execution_of(each.step, each.input_digest, each.occurrence) for each in reused}
+    wanted = {execution_of(checkpoint.step, checkpoint.input_digest, checkpoint.occurrence) for checkpoint in reused}
     places = (
         (execution_of(step, digest, occurrence), str(seq) if of == run.pk else _place(seq, of))
         for of, seq, step, digest, occurrence in found
@@ -99,13 +102,13 @@ def twins_of(run: Run, window: Sequence[Checkpoint]) -> dict[str, str]:
 
 def orders_of(events: Iterable[Event]) -> dict[int, str]:
     """Map the number of a checkpoint to who ordered that rewind, edit or fork."""
-    found = [each for each in events if each.kind in ORDERED]
-    return {int(decode(bytes(each.data)).get("seq", 1)): each.actor_name for each in found}
+    found = [event for event in events if event.kind in ORDERED]
+    return {int(decode(bytes(event.data)).get("seq", 1)): event.actor_name for event in found}
 
 
 def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
     """Return the agent versions that saved the window's checkpoints, by plan."""
-    plans = {each.plan_id for each in window}
+    plans = {checkpoint.plan_id for checkpoint in window}
     if plans <= {run.plan_id}:
         return {run.plan_id: run.plan.version}
     return dict(Plan.objects.filter(pk__in=plans).values_list("pk", "version"))
@@ -113,7 +116,7 @@ def versions_of(run: Run, window: Sequence[Checkpoint]) -> dict[int, str]:
 
 def states_of(window: Sequence[Checkpoint]) -> set[UUID]:
     """Return the ids at which failures and gates of the window can be: its checkpoints and their parents."""
-    return {each.id for each in window} | {each.parent for each in window if each.parent}
+    return {checkpoint.id for checkpoint in window} | {checkpoint.parent for checkpoint in window if checkpoint.parent}
 
 
 def pruned_of(run: Run, window: Sequence[Checkpoint]) -> list[TimelineGap]:

@@ -107,16 +107,16 @@ def _places(card: Card, state: Mapping[str, Any]) -> Iterator[FieldError]:
         if action.id in ids[:number]:
             yield FieldError(pointer=f"/actions/{number}/id", message=f"{action.id!r} is used twice")
         if action.pointer and not json_pointer.has(state, action.pointer):
-            told = f"there is nothing at {action.pointer} in the state"
-            yield FieldError(pointer=f"/actions/{number}/pointer", message=told)
+            words = f"there is nothing at {action.pointer} in the state"
+            yield FieldError(pointer=f"/actions/{number}/pointer", message=words)
             continue
         arguments = json_pointer.find(state, action.pointer) if action.pointer else action.arguments
         for place, member, fault in drawing.faults_of(action.draws, arguments):
             yield FieldError(pointer=f"/actions/{number}/draws/{place}/{member}", message=fault)
     for number, quote in enumerate(card.quotes):
         if not json_pointer.has(state, quote.pointer):
-            told = f"there is nothing at {quote.pointer} in the state"
-            yield FieldError(pointer=f"/quotes/{number}/pointer", message=told)
+            words = f"there is nothing at {quote.pointer} in the state"
+            yield FieldError(pointer=f"/quotes/{number}/pointer", message=words)
 
 
 def _files(card: Card, session: RunSession) -> Iterator[FieldError]:
@@ -139,5 +139,5 @@ def _pins(card: Card) -> Iterator[FieldError]:
         named = {json_pointer.join("", name) for part in spoken_of for name in walk.properties(part)}
         for place, pin in enumerate(action.pinned):
             if not json_pointer.has(action.arguments, pin) and pin not in named:
-                told = f"there is nothing at {pin} in the arguments; a pin must be a JSON Pointer into them"
-                yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=told)
+                words = f"there is nothing at {pin} in the arguments; a pin must be a JSON Pointer into them"
+                yield FieldError(pointer=f"/actions/{number}/pinned/{place}", message=words)

@@ -64,7 +64,7 @@ def shaped(value: Any, depth: int = 0) -> dict[str, Any]:
     if isinstance(value, dict) and 0 < len(value) <= MEMBERS and depth < DEPTH:
         return {
             "type": "object",
-            "properties": {name: shaped(each, depth + 1) for name, each in value.items()},
+            "properties": {name: shaped(item, depth + 1) for name, item in value.items()},
             "required": sorted(value),
             "additionalProperties": False,
         }
@@ -86,7 +86,7 @@ def _definitions(posted: PostedGate) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for action in posted.card.actions:
         own = action.schema.get("$defs", {})
-        found |= {f"{action.id}.{name}": _moved(each, action.id) for name, each in own.items()}
+        found |= {f"{action.id}.{name}": _moved(item, action.id) for name, item in own.items()}
     return found
 
 
@@ -101,5 +101,5 @@ def _moved(schema: Mapping[str, Any], action: str) -> Any:
         own = isinstance(ref, str) and ref.startswith(DEFINED)
         return {**part, "$ref": f"{DEFINED}{action}.{str(ref).removeprefix(DEFINED)}"} if own else part
 
-    kept = {name: each for name, each in schema.items() if name not in ("$defs", "$id")}
+    kept = {name: item for name, item in schema.items() if name not in ("$defs", "$id")}
     return rewritten(kept, referring, values=True)

@@ -47,9 +47,9 @@ def miss() -> int:
     with transaction.atomic():
         silent = Client.objects.filter(deferred=False, missed_at__isnull=True, heard_at__lt=Now() - MISSED)
         found = list(silent.select_related("run").select_for_update(skip_locked=True, of=("self",))[:AT_ONCE])
-        Client.objects.filter(pk__in=[each.pk for each in found]).update(missed_at=Now())
+        Client.objects.filter(pk__in=[client.pk for client in found]).update(missed_at=Now())
         Client.objects.missed().exclude(run__status__in=Run.LIVE).delete()  # a program that returns is added again
-        live = [each.run for each in found if each.run.status in Run.LIVE]
+        live = [client.run for client in found if client.run.status in Run.LIVE]
         event_log.append(
             [event_log.Entry(kind="run.missed", subject=f"run:{run.pk}", run=run, by=SYSTEM) for run in live]
         )

@@ -63,8 +63,8 @@ def register(spec: PlanSpec, *, teams: Collection[int], by: Actor) -> Plan:
         live = Run.objects.filter(plan=OuterRef("pk"), team__in=teams, status__in=Run.LIVE)
         others = Plan.objects.filter(Exists(live), agent=plan.agent, version=plan.version).exclude(pk=plan.pk)
         if any(spec_of(other).untitled() != spec_of(plan).untitled() for other in others):
-            told = "another plan of this version has unfinished runs; choose a new version"
-            raise PlanRefused([FieldError(pointer="/version", message=told)])
+            words = "another plan of this version has unfinished runs; choose a new version"
+            raise PlanRefused([FieldError(pointer="/version", message=words)])
     return plan
 
 
@@ -85,8 +85,8 @@ def _checked(body: bytes) -> PlanSpec:
             raise PlanRefused(faults)
         whole = replace(spec, state_schema=states.completed(spec.state_schema))
         if validate.used_up():
-            told = "its fields refer to too much; simplify the schema"
-            raise PlanRefused([FieldError(pointer="/state_schema", message=told)])
+            words = "its fields refer to too much; simplify the schema"
+            raise PlanRefused([FieldError(pointer="/state_schema", message=words)])
     try:
         plan_builder.check_flow(whole)
     except AgentError as error:
@@ -122,8 +122,8 @@ def _schema_faults(schema: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError(pointer="/state_schema", message="a state must be an object with properties")
         return
     if len(properties) > FIELDS:
-        told = f"has more than {FIELDS} fields; put some into an object"
-        yield FieldError(pointer="/state_schema/properties", message=told)
+        words = f"has more than {FIELDS} fields; put some into an object"
+        yield FieldError(pointer="/state_schema/properties", message=words)
         return
     for name, part in properties.items():
         at = json_pointer.join("/state_schema/properties", name)
@@ -153,8 +153,8 @@ def _step_faults(spec: PlanSpec) -> Iterator[FieldError]:
     for number, step in enumerate(spec.steps):
         at = f"/steps/{number}"
         if not STEP.fullmatch(step.name):
-            told = "must have only letters, digits and . _ : - and at most 100 characters"
-            yield FieldError(pointer=f"{at}/name", message=told)
+            words = "must have only letters, digits and . _ : - and at most 100 characters"
+            yield FieldError(pointer=f"{at}/name", message=words)
         if names.index(step.name) != number:
             yield FieldError(pointer=f"{at}/name", message=f"{step.name} is used twice")
         for option, wrong in plan_builder.faults_of(step, known):

@@ -119,11 +119,13 @@ class _Posting:
 
         Raises ToolNotRegistered and ToolMismatched.
         """
-        named = [replace(each, tool=each.tool or each.id) for each in posted.card.actions]
+        named = [replace(action, tool=action.tool or action.id) for action in posted.card.actions]
         card = replace(posted.card, actions=named)
         known = asking.drawn(card, team=self.sender.team, policy=policy, tools=self.tools).actions
         pairs = zip(posted.card.actions, known, strict=True)
-        return replace(card, actions=[replace(each, schema=on.schema or shaped(each.arguments)) for each, on in pairs])
+        return replace(
+            card, actions=[replace(action, schema=on.schema or shaped(action.arguments)) for action, on in pairs]
+        )
 
     def run(self, posted: PostedGate) -> tuple[Run, dict[str, Any]]:
         """Return the run and its first state. Raises PlanRefused and InputRefused."""
@@ -145,17 +147,17 @@ def post(posted: Sequence[PostedGate], sender: Sender, *, batch: bool = False) -
     `batch`: faults are those of `/gates/<number>`. Raises PlanRefused, InputRefused, WorkInvalid and TooManyGates.
     """
     with transaction.atomic(savepoint=False):
-        named = {action.tool or action.id for each in posted for action in each.card.actions}
+        named = {action.tool or action.id for gate in posted for action in gate.card.actions}
         tools = Tool.objects.registered(named, team=sender.team)
         numbers, at, list_format = start_waiting.new_numbers(len(posted))
         posting = _Posting(sender, tools, iter(numbers), at, list_format)
         with validate.counted():  # the checks of all its schemas together, however many gates it has
             made = _prepare_all(posting.prepare, posted, "/gates" if batch else "")
         try:
-            gates = _within_pace([each.gate for each in made], "/gates" if batch else "/policy")
+            gates = _within_pace([row.gate for row in made], "/gates" if batch else "/policy")
         except AskedTooOften as full:
             raise TooManyGates(full) from full
-        return _write_all(made, [_with_authors(each) for each in gates], posting)
+        return _write_all(made, [_with_authors(gate) for gate in gates], posting)
 
 
 def come_again(runs: Sequence[int], sender: Sender) -> None:
@@ -177,9 +179,9 @@ def _prepare_all(prepare: Callable[[PostedGate], _New], posted: Sequence[PostedG
     made: list[_New] = []
     refused: list[InputRefused | WorkInvalid] = []
     faults: list[FieldError] = []
-    for number, each in enumerate(posted):
+    for number, gate in enumerate(posted):
         try:
-            made.append(prepare(each))
+            made.append(prepare(gate))
         except (InputRefused, WorkInvalid) as error:
             if not at:
                 raise
@@ -196,17 +198,17 @@ def _within_pace(gates: Sequence[NewGate], at: str) -> list[NewGate]:
     Raises AskedTooOften, and WorkInvalid for more gates than the policy lets through at all.
     """
     agent, team = gates[0].run.plan.agent, gates[0].run.team_id
-    for policy in {each.policy.pk: each.policy for each in gates}.values():
+    for policy in {gate.policy.pk: gate.policy for gate in gates}.values():
         if policy.hourly is not None and policy.hourly < len(gates) and not pacing.lifted():
-            told = f"the policy {policy.name} allows {policy.hourly} gates an hour; send fewer at once"
-            raise WorkInvalid([FieldError(pointer=at, message=told)])
+            words = f"the policy {policy.name} allows {policy.hourly} gates an hour; send fewer at once"
+            raise WorkInvalid([FieldError(pointer=at, message=words)])
         pacing.check_cap(policy, team=team, agent=agent, more=len(gates))
-    rejected = pacing.rejected_alike(team, {digest for each in gates for digest in each.likeness})
+    rejected = pacing.rejected_alike(team, {digest for gate in gates for digest in gate.likeness})
     return [
-        each._replace(earlier=pacing.before(each.policy, each.run, GATE, each.likeness))
-        if rejected.intersection(each.likeness)
-        else each
-        for each in gates
+        gate._replace(earlier=pacing.before(gate.policy, gate.run, GATE, gate.likeness))
+        if rejected.intersection(gate.likeness)
+        else gate
+        for gate in gates
     ]
 
 
@@ -219,9 +221,9 @@ def _with_authors(new: NewGate) -> NewGate:
 
 def _write_all(made: Sequence[_New], gates: Sequence[NewGate], posting: _Posting) -> list[RemoteTurn]:
     """Write the runs and their gates, with all events, and return the turns: each waits for people."""
-    sender, runs = posting.sender, [each.run for each in made]
-    titles = [opening.heading(each.card.title) or each.step.title for each in gates]
-    rows = start_waiting.first_rows(runs, [each.draft for each in made], [f"asks: {title}" for title in titles])
+    sender, runs = posting.sender, [row.run for row in made]
+    titles = [opening.heading(gate.card.title) or gate.step.title for gate in gates]
+    rows = start_waiting.first_rows(runs, [row.draft for row in made], [f"asks: {title}" for title in titles])
     name, token = one_line(sender.worker, 120), sender.token
     clients = [
         Client(run_id=run.pk, token=token, owner=sender.owner, name=name, deferred=sender.deferred) for run in runs

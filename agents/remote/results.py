@@ -76,8 +76,8 @@ def whole(session: RunSession, state: Mapping[str, Any]) -> dict[str, Any]:
     before = session.snapshot.state
     missing = [name for name in before if name not in state]
     if missing:
-        told = "is missing; send the whole state, or `ops` for some fields"
-        raise WorkInvalid([FieldError(pointer=pointer("state", name), message=told) for name in missing])
+        words = "is missing; send the whole state, or `ops` for some fields"
+        raise WorkInvalid([FieldError(pointer=pointer("state", name), message=words) for name in missing])
     return {name: value for name, value in state.items() if name not in before or not same(before[name], value)}
 
 
@@ -178,8 +178,8 @@ def ended(session: RunSession, status: str, reason: str) -> RemoteTurn:
         session.save("recovery", spec, {}, name, end="failed", reason=session.clean(reason))
         return go_further(session, going=session.run.settling)
     if spec.kind != "step" or not spec.ends:
-        told = f"the plan goes on with {name}; the run cannot end there"
-        raise WorkInvalid([FieldError(pointer="/status", message=told)])
+        words = f"the plan goes on with {name}; the run cannot end there"
+        raise WorkInvalid([FieldError(pointer="/status", message=words)])
     return step(session, name, StepWrites({}, next_step=""))
 
 
@@ -217,8 +217,8 @@ def _fits(
     _check_lists(known, written.writes)
     _check_files(run, written.writes, state)
     if strange := [name for name in written.writes if name not in spec.writes]:
-        told = f"is not written by {spec.name}; declare it in the plan"
-        raise WorkInvalid([FieldError(pointer=pointer(name), message=told) for name in strange])
+        words = f"is not written by {spec.name}; declare it in the plan"
+        raise WorkInvalid([FieldError(pointer=pointer(name), message=words) for name in strange])
     try:
         return outputs.checked(known.agent, known.spec, spec, written.returned())
     except OutputRefused as error:  # the writes are declared, so it is the next step
@@ -239,7 +239,7 @@ def _check_lists(known: RegisteredAgent, writes: Mapping[str, Any]) -> None:
 def _check_files(run: Run, writes: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
     """Check the files that are written before an effect is settled by what no checkpoint may hold."""
     grown = (Append, Splice)
-    written = {name: list(each.items) if isinstance(each, grown) else each for name, each in writes.items()}
+    written = {name: list(append.items) if isinstance(append, grown) else append for name, append in writes.items()}
     if any(artifacts.references(written)):
         before = store.load(run).state if state is None else state
         if foreign := named_files.foreign(written, team=run.team_id, lineage=run.lineage, state=before):

@@ -149,8 +149,8 @@ def stale(run_id: int, token: int) -> WorkRefused:
         gate = gate_of(run)
         return StaleToken(waits, gate=gate.pk if gate else None)
     who = f"{run.worker} has claimed the run" if run.worker else "somebody moved the run meanwhile"
-    told = f"This claim token is stale: {who}. Claim the run again, and go on from its state then."
-    return StaleToken(told, until=run.lease_until)
+    words = f"This claim token is stale: {who}. Claim the run again, and go on from its state then."
+    return StaleToken(words, until=run.lease_until)
 
 
 def gate_of(run: Run) -> Gate | None:

@@ -112,8 +112,8 @@ class _OpenState(_State):
 def _annotated(held: Held, part: Mapping[str, Any], beside: Mapping[str, Any]) -> Any:
     """Annotate a list and its items, so that an appended item is checked alone."""
     items = part.get("items", {})
-    one = Held({**items, **beside} if items else {})
-    return Annotated[list[Annotated[Any, one]], held]
+    item = Held({**items, **beside} if items else {})
+    return Annotated[list[Annotated[Any, item]], held]
 
 
 def _lists(schema: Mapping[str, Any]) -> bool:

@@ -60,7 +60,7 @@ def ring(run_id: int, queue: str, priority: int = NORMAL) -> bool:
 
 def ring_for_many(runs: Iterable[tuple[int, str, int]]) -> bool:
     """Ask workers to look at these runs, each with its queue and priority, by messages sent together; as `ring`."""
-    bells = [Bell(*each) for each in runs if each[1]]
+    bells = [Bell(*run) for run in runs if run[1]]
     return not bells or _send("agents.advance", bells)
 
 

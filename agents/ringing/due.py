@@ -46,9 +46,11 @@ def rooms(most: int) -> list[QueueRoom]:
     At most `most` are counted beyond the waiting ones. Where Redis does not answer no message counts as waiting.
     """
     plans: dict[str, list[int]] = defaultdict(list)
-    one = Subquery(_due().filter(plan=OuterRef("pk")).values("pk")[:1])  # EXISTS would be joined with all that are due
+    subquery = Subquery(
+        _due().filter(plan=OuterRef("pk")).values("pk")[:1]
+    )  # EXISTS would be joined with all that are due
     for plan in (
-        Plan.objects.alias(due=one).filter(due__isnull=False, external=False).only("agent", "version", "external")
+        Plan.objects.alias(due=subquery).filter(due__isnull=False, external=False).only("agent", "version", "external")
     ):
         plans[registry.queue_for(plan)].append(plan.pk)
     held = _held(plans)
@@ -98,7 +100,7 @@ def kept_waiting(*, but: Sequence[tuple[int, int]], most: int) -> list[tuple[int
         if not run.plan.external
     ]
     full = {queue for queue in {queue for _, _, queue in found} if _urgent_waiting(queue) >= most}
-    return [each for each in found if each[2] not in full]
+    return [item for item in found if item[2] not in full]
 
 
 def _urgent_waiting(queue: str) -> int:

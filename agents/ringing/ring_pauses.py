@@ -49,7 +49,7 @@ class RecentRings:
         """Ring for the (number, token) that are not in their pause; return how many there were."""
         now = time.monotonic()
         quiet = set(self.quiet(now))
-        waiting = [each for each in found if each not in quiet][:most]
+        waiting = [item for item in found if item not in quiet][:most]
         for number, token in waiting:
             if not ring(number):
                 break  # the broker is down: nothing is lost, the next pass tries again

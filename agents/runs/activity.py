@@ -59,8 +59,8 @@ class ActivityFilters:
     def query(self, **more: object) -> str:
         """Return the filters as a query string, with `more` set over them; empty without filters."""
         asked = {"family": self.family, "words": self.words, "before": self.before} | more
-        said = urlencode({name: value for name, value in asked.items() if value})
-        return f"?{said}" if said else ""
+        result = urlencode({name: value for name, value in asked.items() if value})
+        return f"?{result}" if result else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +96,21 @@ def _saves(run: Run, asked: ActivityFilters) -> ActivityPage:
     rows = list(own.values_list("seq", "at", "kind", "step")[: LOOKED if asked.words else PAGE + 1])
     words = asked.words.lower().split()
     found = [row for row in rows if all(word in f"{row[2]} {row[3]}".lower() for word in words)]
-    told = [_saved(run, *row) for row in found[:PAGE]]
+    lines = [_saved(run, *row) for row in found[:PAGE]]
     if len(found) > PAGE:
-        return ActivityPage(told, found[PAGE - 1][0])
-    return ActivityPage(told, rows[-1][0] if asked.words and len(rows) == LOOKED else 0)
+        return ActivityPage(lines, found[PAGE - 1][0])
+    return ActivityPage(lines, rows[-1][0] if asked.words and len(rows) == LOOKED else 0)
 
 
 def _saved(run: Run, seq: int, at: object, kind: str, step: str) -> Happening:
     title = spec_of(run.plan).title_of(step)
     if not step:
-        said = f"saved checkpoint {seq} ({kind})"
+        words = f"saved checkpoint {seq} ({kind})"
     elif kind in ("step", step):
-        said = f"saved checkpoint {seq} after “{title}”"
+        words = f"saved checkpoint {seq} after “{title}”"
     else:
-        said = f"saved checkpoint {seq} after “{title}” ({kind})"
-    return Happening(at, "checkpoint.saved", run.plan.agent, said)  # type: ignore[arg-type]
+        words = f"saved checkpoint {seq} after “{title}” ({kind})"
+    return Happening(at, "checkpoint.saved", run.plan.agent, words)  # type: ignore[arg-type]
 
 
 def happening(event: Event, titles: Mapping[str, str]) -> Happening:

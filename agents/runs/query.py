@@ -88,7 +88,7 @@ def ids(wanted: RunFilters, *, teams: Collection[int], most: int, waiting: Seque
         named = named.filter(version=wanted.version) if wanted.version else named
         plans, of_plans = _PLANS, [list(named.values_list("pk", flat=True))]
         conditions.append("r.plan_id = p.id")
-    which = "".join(f" AND {each}" for each in conditions)
+    which = "".join(f" AND {condition}" for condition in conditions)
     words, gate, run = looked_for(wanted.words)
     if not (words or gate or run):
         return _found(_RUNS.format(plans, which), [asked, *of_plans, *values, most, most])
@@ -119,7 +119,7 @@ def _conditions(wanted: RunFilters, waiting: Sequence[int]) -> tuple[list[str], 
         (wanted.before, "r.id < %s", wanted.before),
         (wanted.upto, "r.id <= %s", wanted.upto),
     ]  # fmt: skip
-    chosen = [(sql, value) for said, sql, value in asked if said]
+    chosen = [(sql, value) for item, sql, value in asked if item]
     return [sql for sql, _ in chosen], [value for _, value in chosen]
 
 
@@ -130,4 +130,4 @@ def counts(teams: Collection[int]) -> dict[str, Capped]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join([_COUNT] * len(asked))}", values)  # constants, values apart
         found = cursor.fetchone()
-    return {status: Capped(min(each, MOST), each > MOST) for status, each in zip(asked, found, strict=True)}
+    return {status: Capped(min(item, MOST), item > MOST) for status, item in zip(asked, found, strict=True)}

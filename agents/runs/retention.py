@@ -31,7 +31,7 @@ def named_in() -> Iterator[Iterable[bytes]]:
     """Yield the engine's columns that may name an artifact, apart from the states."""
     columns = ((Memo, "result"), (Effect, "result"), (Signal, "value"), (OpenResource, "described"))
     for model, name in columns:
-        yield (bytes(each) for each in stray_artifacts.column(model._default_manager.all(), name))
+        yield (bytes(item) for item in stray_artifacts.column(model._default_manager.all(), name))
     yield (content for (content,) in _kept_in_steps(StepCheckpoint.objects.all()))
 
 

@@ -56,7 +56,7 @@ class AgentFigures:
     @property
     def ended(self) -> int:
         """Count the runs that have ended."""
-        return sum(self.statuses.get(each, 0) for each in ("completed", "failed", "cancelled"))
+        return sum(self.statuses.get(item, 0) for item in ("completed", "failed", "cancelled"))
 
     @property
     def success(self) -> int | None:
@@ -89,7 +89,7 @@ def _figures(rows: Sequence[Any]) -> AgentFigures:
     """Compute figures from rows of ("run" or "gate", plan, status, seconds, number)."""
     runs = [row[1:] for row in rows if row[0] == "run"]
     closed = [(status, seconds) for what, _, status, seconds, _ in rows if what == "gate"]
-    said = [status for status, _ in closed]
+    lines = [status for status, _ in closed]
     statuses = dict.fromkeys(Run.Status.values, 0)
     waited = sorted(seconds for status, seconds in closed if status == "decided")
     due: dict[int, timedelta] = {}
@@ -99,9 +99,9 @@ def _figures(rows: Sequence[Any]) -> AgentFigures:
             due[plan] = max(due.get(plan, timedelta(0)), timedelta(seconds=seconds))
     return AgentFigures(
         statuses=statuses,
-        decided=said.count("decided"),
-        expired=said.count("expired"),
-        withdrawn=said.count("withdrawn"),
+        decided=lines.count("decided"),
+        expired=lines.count("expired"),
+        withdrawn=lines.count("withdrawn"),
         half=quantile(waited, 0.5),
         most=quantile(waited, 0.9),
         within=spread(waited),

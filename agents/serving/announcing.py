@@ -70,15 +70,15 @@ def _note() -> None:
 
 def _announce() -> None:
     _ask_for_doorbells()
-    said, looked = False, time.monotonic()
+    reported, looked = False, time.monotonic()
     while True:
         now = time.monotonic()
         still, paused, looked = now - _ran[0], now - looked > GAP * EVERY, now
         if still <= STILL or paused:
             _beat()
-        elif not said:
+        elif not reported:
             log.error("worker.parent_stands_still", seconds=round(still))
-        said = still > STILL and (said or not paused)
+        reported = still > STILL and (reported or not paused)
         if _stopped.wait(EVERY):
             return
 

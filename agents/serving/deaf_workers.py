@@ -56,8 +56,8 @@ def watch(sender: Any, **_: Any) -> None:
 
 def told() -> str:
     """Return a line about the worker that was ended lately because it took nothing, or "". Raises redis.RedisError."""
-    said: Any = queues.client().get(KEY)
-    return said.decode(errors="replace") if said else ""
+    result: Any = queues.client().get(KEY)
+    return result.decode(errors="replace") if result else ""
 
 
 def _watch(consumer: Any) -> None:
@@ -82,8 +82,8 @@ def _waiting(served: list[str]) -> int:
 def _end(name: str, waiting: int, silent: float) -> None:
     log.error("worker.deaf", worker=name, waiting=waiting, seconds=round(silent), exit_code=EXIT_CODE)
     try:
-        said = f"{name} took nothing for {silent:.0f} s while {waiting} messages waited, and was ended"
-        queues.client().set(KEY, said, ex=STAYS)
+        words = f"{name} took nothing for {silent:.0f} s while {waiting} messages waited, and was ended"
+        queues.client().set(KEY, words, ex=STAYS)
     except redis.RedisError as error:
         log.warning("redis.silent", error=str(error))
     state.should_stop = EXIT_CODE  # type: ignore[assignment]  # which the stub knows as None

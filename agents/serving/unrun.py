@@ -48,8 +48,8 @@ def look(most: int) -> int:
         for gate in late:
             gate.say("gate.begun", by=SYSTEM)
         waiting = {gate: raised for gate, raised, begun, ended in found if not (begun or ended)}
-        told = sum(_told(gate, raised=waiting[gate.pk]) for gate in _gates(waiting))
-    return told + len(late)
+        count = sum(_told(gate, raised=waiting[gate.pk]) for gate in _gates(waiting))
+    return count + len(late)
 
 
 def _gates(numbers: Iterable[int]) -> list[Gate]:
@@ -88,8 +88,8 @@ def why(gate: Gate) -> NotRun | None:
         return NotRun("queued" if there else "no_worker", idle[:1].upper() + idle[1:])
     if run.status == Run.Status.QUEUED:
         return NotRun("queued", _queued(run.wake_at))
-    said = f"A worker is still at the step “{run.next_step}”, which comes before."
-    return NotRun("running", said)
+    words = f"A worker is still at the step “{run.next_step}”, which comes before."
+    return NotRun("running", words)
 
 
 def _queued(until: datetime | None) -> str:

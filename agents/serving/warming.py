@@ -27,13 +27,13 @@ def warm() -> None:
     """
     for sentence in registry.faults():
         log.warning(sentence)
-    said = None
+    refusal = None
     while (why := _stored()) is not None:
-        if why != said:
+        if why != refusal:
             log.warning(f"The worker waits until it can read its plans from PostgreSQL: {why}")
-        said = why
+        refusal = why
         time.sleep(EVERY)
-    if said is not None:
+    if refusal is not None:
         log.info("PostgreSQL is back: the worker begins.")
 
 

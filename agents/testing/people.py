@@ -18,8 +18,8 @@ MAY = (VIEW_RUN, START_RUN, REWIND_RUN, DECIDE_GATE)
 def make_team(name: str, specs: Iterable[PlanSpec], *, quorum: int) -> Group:
     """Create a new team, with each policy that the agents' gates name."""
     team = Group.objects.create(name=f"{name or 'Trial'} {secrets.token_hex(4)}")
-    for each in MAY:
-        app, _, codename = each.partition(".")
+    for word in MAY:
+        app, _, codename = word.partition(".")
         team.permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
     asked = {step.policy or "default" for spec in specs for step in spec.steps if step.kind == "gate"}
     for policy in asked | {"default"}:

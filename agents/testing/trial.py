@@ -75,7 +75,7 @@ class Trial:
         """
         self.starts, self.parent = tuple(starts), None
         self._know(agent)
-        self.team = make_team(team or agent.team, [each.spec for each in self.known.agents.values()], quorum=quorum)
+        self.team = make_team(team or agent.team, [agent.spec for agent in self.known.agents.values()], quorum=quorum)
         with self._world():
             self.row = start_run(
                 agent.name,
@@ -184,7 +184,7 @@ class Trial:
     def respond(self, action: str, response: Any, *, by: str = REVIEWER) -> Self:
         """Answer in the place of one action, and approve the others."""
         self._action(action)
-        others = {each.id: {"verdict": "approve"} for each in self.card.actions if each.id != action}
+        others = {item.id: {"verdict": "approve"} for item in self.card.actions if item.id != action}
         return self.decide({**others, action: {"verdict": "respond", "response": response}}, by=by)
 
     def decide(self, verdicts: Mapping[str, Mapping[str, Any]], *, then: str = "", by: str = REVIEWER) -> Self:
@@ -274,7 +274,7 @@ class Trial:
     def _action(self, action: str) -> Any:
         found = self.card.action(action)
         if found is None:
-            known = ", ".join(each.id for each in self.card.actions) or "none"
+            known = ", ".join(action.id for action in self.card.actions) or "none"
             raise TrialStuck(f"The gate {self.asks} asks about no action {action}; its actions: {known}.")
         return found
 

@@ -50,9 +50,9 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show every agent that the reader may see or start."""
     teams = page_frame.reach_of(request).teams
     known = known_to(request)
-    found = stats.of_agents({each.name: [plan.pk for plan in each.plans] for each in known}, teams)
-    served = missing_workers.of_plans([plan.pk for each in known for plan in each.plans])
-    rows = [(each, told(each, found[each.name], served)) for each in known]
+    found = stats.of_agents({agent.name: [plan.pk for plan in agent.plans] for agent in known}, teams)
+    served = missing_workers.of_plans([plan.pk for agent in known for plan in agent.plans])
+    rows = [(agent, told(agent, found[agent.name], served)) for agent in known]
     unread = registry.faults() if request.user.is_staff else []
     return render(request, "agents/list.html", {"rows": rows, "unread": unread})
 
@@ -130,7 +130,7 @@ def input_of(known: KnownAgent, form: Mapping[str, str]) -> Any:
             raise InputRefused([FieldError(pointer=refused.pointer, message=refused.reason)]) from refused
     read = form_of(known, form)
     if read.errors:
-        raise InputRefused([FieldError(pointer=at, message=said) for at, said in read.errors.items()])
+        raise InputRefused([FieldError(pointer=at, message=word) for at, word in read.errors.items()])
     return read.value
 
 
@@ -147,7 +147,7 @@ def show(
     """Show the page of one agent."""
     posted, reach = posted or {}, page_frame.reach_of(request)
     drawn, lanes = plans.drawn(known.spec)
-    faults = {each["pointer"]: each["message"] for each in errors or []}
+    faults = {error["pointer"]: error["message"] for error in errors or []}
     chosen = [FormFault(id=PRIORITY, label="Priority", message=faults.pop(PRIORITY))] if PRIORITY in faults else []
     found = stats.of_agents({known.name: [plan.pk for plan in known.plans]}, reach.teams)
     served = missing_workers.of_plans([plan.pk for plan in known.plans])
@@ -160,7 +160,7 @@ def show(
         "versions": known.plans[:SHOWN], "compared": compared(request, known), "form": form,
         "faults": [*of_form(form), *chosen],
         "stuck": _stuck(request, known),
-        "loose": [said for at, said in faults.items() if at not in placed], "json": posted.get("json", ""),
+        "loose": [word for at, word in faults.items() if at not in placed], "json": posted.get("json", ""),
         "priorities": [*map(str, PRIORITIES)], "priority": posted.get("priority", ""), "priority_refused": bool(chosen),
         "own_priority": str(known.here.agent.priority) if known.here else "",
     }  # fmt: skip

@@ -82,8 +82,8 @@ def _found(request: HttpRequest) -> DeviceRequest | None:
 
 
 def _gone(request: HttpRequest) -> HttpResponse:
-    told = "This request has expired, or was confirmed or refused before. Start again in your terminal."
-    return _show(request, refused=told, status=409)
+    words = "This request has expired, or was confirmed or refused before. Start again in your terminal."
+    return _show(request, refused=words, status=409)
 
 
 def _see_other(to: str) -> HttpResponse:

@@ -46,9 +46,9 @@ def page(request: HttpRequest) -> HttpResponse:
 def _pages(request: HttpRequest, asked: str) -> list[JumpPlace]:
     known = topbar.pages(request, reader_of(request))
     return [
-        JumpPlace(kind="Page", icon=each["icon"], title=each["label"], address=each["url"])
-        for each in known
-        if each["label"].casefold().startswith(asked.casefold())
+        JumpPlace(kind="Page", icon=item["icon"], title=item["label"], address=item["url"])
+        for item in known
+        if item["label"].casefold().startswith(asked.casefold())
     ]
 
 
@@ -77,7 +77,7 @@ def _runs(request: HttpRequest, asked: str) -> list[JumpPlace]:
     found = query.ids(query.RunFilters(words=asked), teams=list(reach_of(request).teams), most=FOUND)
     runs = Run.objects.select_related("plan").in_bulk(found)
     _, named = numbered(asked)  # is listed first already
-    return [_run(runs[each]) for each in found if each in runs and each != named]
+    return [_run(runs[item]) for item in found if item in runs and item != named]
 
 
 def _run(run: Run) -> JumpPlace:

@@ -36,7 +36,7 @@ PLANS = 500  # the newest, whose agents and versions the filter offers
 WORDS = 200  # characters
 FEW = 3  # open gates of a run that are named
 WAITS = "mine"  # among the statuses: those that wait for the reader's own decision
-STATUSES = (("", "All"), (WAITS, "Waiting for me"), *((each.value, each.label) for each in Run.Status))
+STATUSES = (("", "All"), (WAITS, "Waiting for me"), *((statu.value, statu.label) for statu in Run.Status))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Address:
     def query(self, **changed: object) -> str:
         """Return the filters as a query string, with `changed` set over them; empty without filters."""
         wanted = self.wanted
-        said: dict[str, object] = {
+        values: dict[str, object] = {
             "status": WAITS if wanted.waits else wanted.status, "agent": wanted.agent, "version": wanted.version,
             "team": wanted.team, "by": self.by, "q": wanted.words, "since": wanted.since, "until": wanted.until,
             "forks_of": wanted.forks_of, "thread": wanted.thread, "before": wanted.before,
         } | changed  # fmt: skip
-        text = urlencode({name: value for name, value in said.items() if value})
+        text = urlencode({name: value for name, value in values.items() if value})
         return f"?{text}" if text else ""
 
 
@@ -68,24 +68,24 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def address_of(request: HttpRequest) -> Address:
     """Return the filters in the address; junk is ignored."""
-    said = {name: request.GET.get(name, "").strip() for name in request.GET}
-    status, by = said.get("status", ""), said.get("by", "")[:150]
+    values = {name: request.GET.get(name, "").strip() for name in request.GET}
+    status, by = values.get("status", ""), values.get("by", "")[:150]
     starter = User.objects.filter(username=by).values_list("pk", flat=True).first() if by else 0
-    agent = said.get("agent", "")[:100]
+    agent = values.get("agent", "")[:100]
     wanted = RunFilters(
         status=status if status in Run.Status.values else "",
         waits=status == WAITS,
         agent=agent,
-        version=said.get("version", "")[:40] if agent else "",
-        team=number(said.get("team", "")),
+        version=values.get("version", "")[:40] if agent else "",
+        team=number(values.get("team", "")),
         by=-1 if starter is None else starter,  # no such account, so no runs
-        words=said.get("q", "")[:WORDS],
-        since=day(said.get("since", "")),
-        until=day(said.get("until", "")),
-        thread=said.get("thread", "")[:200],
-        forks_of=number(said.get("forks_of", "").removeprefix("R-")),
-        before=number(said.get("before", "")),
-        upto=number(said.get("upto", "")),
+        words=values.get("q", "")[:WORDS],
+        since=day(values.get("since", "")),
+        until=day(values.get("until", "")),
+        thread=values.get("thread", "")[:200],
+        forks_of=number(values.get("forks_of", "").removeprefix("R-")),
+        before=number(values.get("before", "")),
+        upto=number(values.get("upto", "")),
     )
     return Address(wanted, by)
 
@@ -164,11 +164,11 @@ def _number(rows: QuerySet[Any]) -> Coalesce:
 def row_of(run: Any) -> dict[str, Any]:
     """Return one row: the run, its status word, the gate that it waits at and the number of its unsettled effects."""
     head, waits = run.head.hex if run.head else "", bool(run.waiting_itself or run.awaited)
-    asking = [each for each in run.asking if holds(head, UUID(each["base"]).hex, waits=waits)]
+    asking = [item for item in run.asking if holds(head, UUID(item["base"]).hex, waits=waits)]
     return {
         "run": run,
         "gate": next(iter(asking), None),
-        "status": page_head.status(run, [each["step"] for each in asking], spec_of(run.plan).title_of),
+        "status": page_head.status(run, [item["step"] for item in asking], spec_of(run.plan).title_of),
         "starter": starter(run),
         "unsettled": run.doubts + run.left,
     }

@@ -55,7 +55,7 @@ def send(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         signals.send(run, name, None if read is None else read.value, key=f"page-{key}", by=actors.of_user(reader))
     except WorkInvalid as invalid:
-        faults = {each["pointer"].removeprefix(f"/{FORM}"): each["message"] for each in invalid.errors}
+        faults = {error["pointer"].removeprefix(f"/{FORM}"): error["message"] for error in invalid.errors}
         return show(request, run, name, posted, errors=faults, status=invalid.status)
     except RunEnded as ended:  # the page says so itself
         return show(request, run, name, posted, status=ended.status)
@@ -81,7 +81,7 @@ def show(
     """Show the page."""
     known, waited = spec_of(run.plan).signals, Wait.objects.current(run)
     awaited = waited.name if waited is not None and waited.kind == Wait.Kind.SIGNAL else ""
-    chosen = next((each for each in (name, awaited, *sorted(known)) if each in known), "")
+    chosen = next((word for word in (name, awaited, *sorted(known)) if word in known), "")
     form = form_of(run, known.get(chosen, {}), posted, errors)
     placed = {node.place.pointer for node in form.nodes} if form else set()
     context = {
@@ -99,6 +99,6 @@ def sent_before(run: Run) -> list[tuple[Signal, str]]:
     plan = spec_of(run.plan)
     found = Signal.objects.filter(run=run).prefetch_related("waits").order_by("-pk")[:SHOWN]
     return [
-        (each, quoted([plan.title_of(step) for step in dict.fromkeys(wait.step for wait in each.waits.all())]))
-        for each in found
+        (signal, quoted([plan.title_of(step) for step in dict.fromkeys(wait.step for wait in signal.waits.all())]))
+        for signal in found
     ]

@@ -49,7 +49,7 @@ def of_record(record: Any) -> ProofMethod | None:
 
 def of_records(records: Iterable[Any]) -> list[ProofMethod]:
     """List the methods of a session's records, each once, in their order."""
-    return list(dict.fromkeys(method for each in records if (method := of_record(each))))
+    return list(dict.fromkeys(method for record in records if (method := of_record(record))))
 
 
 def moment_of(record: Mapping[str, Any]) -> datetime | None:
@@ -62,4 +62,4 @@ def moment_of(record: Mapping[str, Any]) -> datetime | None:
 
 def in_words(methods: str) -> str:
     """Write methods as a page does: `password and passkey`; they are joined by "+" in rows and events."""
-    return " and ".join(str(WORDS.get(each, each)) for each in methods.split("+") if each)
+    return " and ".join(str(WORDS.get(part, part)) for part in methods.split("+") if part)

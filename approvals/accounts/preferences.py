@@ -34,7 +34,7 @@ def hand_over(response: HttpResponseBase, chosen: Profile) -> None:
 def _set(response: HttpResponseBase, name: str, value: str) -> None:
     """Set a cookie that scripts read too, or delete it."""
     if value:
-        said: dict[str, Any] = {"max_age": LASTS, "samesite": "Lax", "secure": settings.SESSION_COOKIE_SECURE}
-        response.set_cookie(name, value, **said)
+        values: dict[str, Any] = {"max_age": LASTS, "samesite": "Lax", "secure": settings.SESSION_COOKIE_SECURE}
+        response.set_cookie(name, value, **values)
     else:
         response.delete_cookie(name, samesite="Lax")

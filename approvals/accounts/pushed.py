@@ -49,7 +49,7 @@ def reachable() -> Any:
 
 def end(user: User, sessions: Iterable[Mapping[str, Any]]) -> None:
     """Send this person nothing more in the browsers of these sessions."""
-    numbers = [number for each in sessions if (number := each.get(NUMBER))]
+    numbers = [number for session in sessions if (number := session.get(NUMBER))]
     _of(user).filter(pk__in=numbers).lose(SIGNED_OUT)
 
 

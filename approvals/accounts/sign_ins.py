@@ -148,9 +148,9 @@ def _unlisted(user: User) -> set[str]:
 
 
 def _of(user: User, row: Session) -> bool:
-    said: dict[str, Any] = SessionStore().decode(row.session_data)
+    values: dict[str, Any] = SessionStore().decode(row.session_data)
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
-    return str(said.get(SESSION_KEY)) == str(user.pk) and said.get(HASH_SESSION_KEY) in hashes
+    return str(values.get(SESSION_KEY)) == str(user.pk) and values.get(HASH_SESSION_KEY) in hashes
 
 
 def _note(key: str) -> bool:

@@ -129,8 +129,8 @@ class AccountAdmin(TakesOrders, AuditedAdmin, Accounts):
     def factors(self, user: User) -> str:
         """Name what a person signs in with beside the password, and what of it cannot be read."""
         found = factors.of(user)
-        said = [each.word if each.sound else f"{each.word} (cannot be read)" for each in found]
-        return ", ".join(said) or "none"
+        lines = [factor.word if factor.sound else f"{factor.word} (cannot be read)" for factor in found]
+        return ", ".join(lines) or "none"
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
         """Map the orders about one account to their views."""

@@ -50,8 +50,8 @@ class Hours(forms.CharField):
         try:
             read_hours(found)
         except ValueError as wrong:
-            said = f"Write hours such as “mon-fri 09:00-17:00”: {wrong}."
-            raise forms.ValidationError(said) from wrong
+            words = f"Write hours such as “mon-fri 09:00-17:00”: {wrong}."
+            raise forms.ValidationError(words) from wrong
         return found
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -78,7 +78,7 @@ class DaysOff(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         """Write stored dates, one a line."""
-        return "\n".join(each.isoformat() for each in value) if isinstance(value, list) else value
+        return "\n".join(item.isoformat() for item in value) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> Any:
         """Read the dates, sorted."""
@@ -125,7 +125,7 @@ class CalendarForm(ModelForm[Calendar]):
 
     def clean(self) -> dict[str, Any]:
         """Refuse to move deadlines that approve, or escalations: a new version may, which a second person confirms."""
-        said = super().clean() or self.cleaned_data
+        data = super().clean() or self.cleaned_data
         moved = {"zone", "hours", "country", "days_off"} & set(self.changed_data)
         used = changes.acting_by(self.instance) if self.instance.pk and moved else []
         if used:
@@ -135,7 +135,7 @@ class CalendarForm(ModelForm[Calendar]):
                 "which a second person confirms."
             )
             raise forms.ValidationError(words)
-        return said
+        return data
 
 
 @admin.register(Calendar)

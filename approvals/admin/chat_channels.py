@@ -50,12 +50,12 @@ class ChannelForm(ModelForm[ChannelAddress]):
 
     def clean(self) -> dict[str, Any]:
         """Refuse an address to which nothing can be sent, and one channel more than a team may have."""
-        said: dict[str, Any] = super().clean() or {}
-        if "address" in said and (why := team_channels.fault(said.get("channel", ""), said["address"])):
+        values: dict[str, Any] = super().clean() or {}
+        if "address" in values and (why := team_channels.fault(values.get("channel", ""), values["address"])):
             self.add_error("address", why)
-        if said.get("team") and (why := team_channels.full(said["team"])):
+        if values.get("team") and (why := team_channels.full(values["team"])):
             self.add_error("team", why)
-        return said
+        return values
 
     def _post_clean(self) -> None:
         """Check nothing of the row: it is made by `add`, from the address."""
@@ -109,8 +109,8 @@ class ChatChannelAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Channe
 
     def save_model(self, request: HttpRequest, obj: ChannelAddress, form: Any, change: bool) -> None:
         """Add the channel, with its event."""
-        said, by = form.cleaned_data, actors.of_user(request.user)
-        made = team_channels.add(said["team"], said["channel"], said["address"], label=said["label"], by=by)
+        result, by = form.cleaned_data, actors.of_user(request.user)
+        made = team_channels.add(result["team"], result["channel"], result["address"], label=result["label"], by=by)
         obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
         obj._state.adding = False
 

@@ -27,7 +27,7 @@ class OfWebhook(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the webhooks of one's teams, removed ones too."""
         known = Webhook.objects.filter(team__in=teams_of(request)).order_by("pk")
-        return [(str(each.pk), f"{each.pk}, {each.host}") for each in known]
+        return [(str(webhook.pk), f"{webhook.pk}, {webhook.host}") for webhook in known]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Delivery]) -> models.QuerySet[Delivery]:
         """Return the deliveries to the chosen webhook."""
@@ -79,8 +79,8 @@ class DeliveryAdmin(OfOwnTeams, TakesOrders, ReadOnlyAdmin):
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """Return every field of one delivery."""
-        told = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
-        return [*told, "created_at", "finished_at", "said"]
+        lines = ["kind", "message", "webhook", "page", "status", "last", "attempts", "next_attempt_at"]
+        return [*lines, "created_at", "finished_at", "said"]
 
     def orders(self) -> Mapping[str, Callable[..., HttpResponse]]:
         """Take the order to send a message again."""

@@ -50,8 +50,8 @@ class NoticeAdmin(ReadOnlyAdmin):
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         """Return every field of one notice but its references."""
-        told = ["told", "channel", "to", "page", "status", "result", "attempts", "next_attempt_at"]
-        return [*told, "created_at", "finished_at", "opened_at"]
+        lines = ["told", "channel", "to", "page", "status", "result", "attempts", "next_attempt_at"]
+        return [*lines, "created_at", "finished_at", "opened_at"]
 
 
 @admin.register(ChannelState)

@@ -46,7 +46,7 @@ def named(permission: Permission) -> str:
 
 def held(permissions: Any) -> set[str]:
     """Return the names of a team's or a person's own permissions, given their manager."""
-    return {named(each) for each in permissions.select_related("content_type")}
+    return {named(row) for row in permissions.select_related("content_type")}
 
 
 def ticked(names: set[str], offered: Iterable[str]) -> list[str]:
@@ -62,9 +62,9 @@ def give(permissions: Any, wanted: Iterable[str], offered: Mapping[str, str]) ->
 
 
 def _rows(names: Iterable[str]) -> list[Permission]:
-    every = {each for name in names for each in (name, *TOGETHER.get(name, ()))}
+    every = {item for name in names for item in (name, *TOGETHER.get(name, ()))}
     found = Permission.objects.filter(codename__in=[name.split(".")[1] for name in every])
-    return [each for each in found.select_related("content_type") if named(each) in every]
+    return [permission for permission in found.select_related("content_type") if named(permission) in every]
 
 
 def words(names: set[str], offered: Mapping[str, str]) -> str:

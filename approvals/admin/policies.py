@@ -113,7 +113,9 @@ class PolicyAdmin(VersionedAdmin[Policy]):
     @admin.display(description="Decided by")
     def reviewing(self, policy: Policy) -> str:
         """Return the teams whose members may decide, and the people who are named."""
-        return ", ".join([*(group.name for group in policy.reviewers), *(str(each) for each in policy.people.all())])
+        return ", ".join(
+            [*(group.name for group in policy.reviewers), *(str(person) for person in policy.people.all())]
+        )
 
     @admin.display(description="May decide now")
     def may_decide(self, policy: Policy) -> str:
@@ -126,9 +128,9 @@ class PolicyAdmin(VersionedAdmin[Policy]):
         page: Any = super().get_changelist_instance(request)
         policies = list(page.result_list)
         for policy, people in zip(
-            policies, enough_reviewers.people(*(each.reviewers for each in policies)), strict=True
+            policies, enough_reviewers.people(*(policy.reviewers for policy in policies)), strict=True
         ):
-            policy.there = len(people | {each.pk for each in policy.people.all() if each.is_active})
+            policy.there = len(people | {person.pk for person in policy.people.all() if person.is_active})
         page.result_list = policies
         return page
 
@@ -209,7 +211,7 @@ def warn(request: HttpRequest, policy: Policy) -> None:
     """Warn of too few people for a version that was written, and of rules that will stay unclear."""
     own, names = required.own(policy), Names.of(policy)
     rules = required.rules_of(policy.rules)
-    told = [enough_reviewers.tight(policy, needs, names) for needs in [own, *(each.applied(own) for each in rules)]]
-    told += last_gates.warnings(policy)
-    for words in dict.fromkeys(filter(None, told)):
+    lines = [enough_reviewers.tight(policy, needs, names) for needs in [own, *(rule.applied(own) for rule in rules)]]
+    lines += last_gates.warnings(policy)
+    for words in dict.fromkeys(filter(None, lines)):
         messages.warning(request, words)

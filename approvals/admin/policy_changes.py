@@ -109,7 +109,7 @@ class PolicyChangeAdmin(NothingByHand, TakesOrders, ModelAdmin[PolicyChange]):
 
 def lines(said: list[str]) -> str:
     """Write sentences under each other."""
-    return format_html_join("", "<p>{}</p>", [(each,) for each in said])
+    return format_html_join("", "<p>{}</p>", [(word,) for word in said])
 
 
 def in_words(policy: Policy, names: Names) -> str:

@@ -223,13 +223,13 @@ class PolicyForm(VersionedForm[Policy]):
 
     def clean_denials(self) -> int:
         """Take an empty field as one."""
-        said: int | None = self.cleaned_data["denials"]
-        return 1 if said is None else said
+        result: int | None = self.cleaned_data["denials"]
+        return 1 if result is None else result
 
     def clean_auto_sample(self) -> int:
         """Take an empty field as the default."""
-        said = self.cleaned_data["auto_sample"]
-        return SAMPLE if said is None else said
+        sample = self.cleaned_data["auto_sample"]
+        return SAMPLE if sample is None else sample
 
     def clean_stages(self) -> str:
         """Read the stages, one a line."""
@@ -257,31 +257,31 @@ class PolicyForm(VersionedForm[Policy]):
 
     def clean(self) -> dict[str, Any]:
         """Refuse an edit of an outdated version, and a policy whose reviewers are too few."""
-        said = super().clean()
-        team = said.get("team") or (self.instance.team if self.instance.pk else None)
-        if not team or not {"quorum", "groups", "people", "stages", "rules"} <= said.keys() or not said["quorum"]:
-            return said
-        if said["stages"] and (said["groups"] or said["people"]):
+        data = super().clean()
+        team = data.get("team") or (self.instance.team if self.instance.pk else None)
+        if not team or not {"quorum", "groups", "people", "stages", "rules"} <= data.keys() or not data["quorum"]:
+            return data
+        if data["stages"] and (data["groups"] or data["people"]):
             self.add_error("stages", "Leave “Decided by” and “People” empty where stages say who decides.")
-            return said
-        draft = Policy(team=team, **{name: said[name] for name in ("quorum", "stages", "rules")})
-        chosen, people = [each.pk for each in said["groups"]], [each.pk for each in said["people"]]
+            return data
+        draft = Policy(team=team, **{name: data[name] for name in ("quorum", "stages", "rules")})
+        chosen, people = [group.pk for group in data["groups"]], [person.pk for person in data["people"]]
         draft.reviewer_ids = chosen or ([] if people else [team.pk])
         draft.person_ids = people
         self._check_reviewers(draft)
-        calendar = said.get("calendar")
+        calendar = data.get("calendar")
         if team and calendar and calendar.team_id != team.pk:
             self.add_error("calendar", f"This calendar is of another team. Choose one of {team}.")
-        if (said.get("undo_window") or LEAST_UNDO) > MOST_UNDO:
+        if (data.get("undo_window") or LEAST_UNDO) > MOST_UNDO:
             self.add_error("undo_window", "That is more than a day: write 24 h or less.")
         if "_simulate" in self.data and not self.errors:
-            self._simulate(said, team)
-        return said
+            self._simulate(data, team)
+        return data
 
     def _simulate(self, said: dict[str, Any], team: Group) -> None:
         """Compute what the entered policy would have asked, and refuse to save it in the same request."""
         name = said.get("name") or self.instance.name
-        settings = {each: said[each] for each in SETTINGS if each in said}
+        settings = {setting: said[setting] for setting in SETTINGS if setting in said}
         drafted = Policy(team=team, name=name, calendar=said.get("calendar"), **settings)
         self.simulated = simulate(drafted, groups=said["groups"], people=said["people"])
         self.milder = changes.compared(drafted, said["groups"], said["people"])

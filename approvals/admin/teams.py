@@ -94,7 +94,7 @@ class TeamAdmin(AuditedAdmin, GroupAdmin):
 
     @admin.display(description="members may")
     def allowed(self, team: Group) -> str:
-        there = {named(each) for each in team.permissions.all()}  # read with the list
+        there = {named(permission) for permission in team.permissions.all()}  # read with the list
         return words(there, IN_TEAMS)
 
     @admin.display(description="runs")

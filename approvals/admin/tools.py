@@ -86,8 +86,8 @@ class ToolForm(VersionedForm[Tool]):
         """Map each pointer to what the argument is called."""
         found: dict[str, str] = {}
         for line in self.cleaned_data["labels"].splitlines():
-            place, said, label = line.partition(":")
-            if line.strip() and not (said and label.strip()):
+            place, result, label = line.partition(":")
+            if line.strip() and not (result and label.strip()):
                 raise forms.ValidationError(f"Write a pointer, a colon and a label, as in “/amount: Amount”: {line}")
             if line.strip():
                 found[place.strip()] = label.strip()[: schemas.LABEL]
@@ -100,20 +100,20 @@ class ToolForm(VersionedForm[Tool]):
 
     def clean(self) -> dict[str, Any]:
         """Refuse labels and pins of unknown arguments, undoing the irreversible, and edits of an outdated version."""
-        said = super().clean()
-        schema = said.get("schema")
+        data = super().clean()
+        schema = data.get("schema")
         if isinstance(schema, dict):
             known = {place for place, _ in walk.places(schema)}
-            for place in said.get("labels") or ():
+            for place in data.get("labels") or ():
                 if place not in known:
                     self.add_error("labels", f"The schema writes out no argument {place}.")
-            for place in said.get("pinned") or ():
+            for place in data.get("pinned") or ():
                 if not schemas.knows(schema, place):
                     self.add_error("pinned", f"The schema has no argument {place}.")
-            said["schema"] = schemas.labelled(schema, said.get("labels") or {})
-        if said.get("irreversible") and said.get("undo"):
+            data["schema"] = schemas.labelled(schema, data.get("labels") or {})
+        if data.get("irreversible") and data.get("undo"):
             self.add_error("undo", "Leave this empty: the tool is marked as “cannot be undone”.")
-        return said
+        return data
 
 
 @admin.register(Tool)

@@ -154,8 +154,8 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
         """Return the four fields of a new webhook, or all that is shown of an existing one."""
         if obj is None:
             return ("team", "agent", "url", "purpose")
-        told = ("url", "team", "about", "purpose", "state", "failing_since", "overlap", "made_by", "created_at")
-        return (*told, "deliveries")
+        lines = ("url", "team", "about", "purpose", "state", "failing_since", "overlap", "made_by", "created_at")
+        return (*lines, "deliveries")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
         """Return all fields of an existing webhook."""
@@ -173,8 +173,8 @@ class WebhookAdmin(OfOwnTeams, NothingByHand, TakesOrders, ModelAdmin[Webhook]):
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
         """Make the webhook, with its event."""
-        said = {name: form.cleaned_data[name] for name in ("team", "agent", "url", "purpose")}
-        made, request.webhook_secret = Webhook.objects.make(**said, by=actors.of_user(request.user))  # type: ignore[attr-defined]
+        values = {name: form.cleaned_data[name] for name in ("team", "agent", "url", "purpose")}
+        made, request.webhook_secret = Webhook.objects.make(**values, by=actors.of_user(request.user))  # type: ignore[attr-defined]
         obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
         obj._state.adding = False
 

@@ -39,21 +39,21 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 def lines(events: Iterable[ExportedEvent]) -> Iterator[bytes]:
     """Yield the table, line by line."""
     yield b"\xef\xbb\xbf" + _line(COLUMNS)
-    for told in events:
-        yield _line(cells(told))
+    for event in events:
+        yield _line(cells(event))
 
 
 def cells(told: ExportedEvent) -> tuple[str, ...]:
     """Return the cells of one event."""
     row = told.row
-    said = event_words.of_row(row)
+    happening = event_words.of_row(row)
     at = moment(row.at) if row.at is not None else ""
     team, run = ("" if number is None else str(number) for number in (row.team_id, row.run_id))
     data = row.data.decode(errors="replace")
     text = told.text[1].decode(errors="replace") if told.text else ""
     cursor = f"{row.xid}.{row.id}"
     return (
-        at, str(row.id), row.kind, said.who, said.what, row.actor, team, run and f"R-{run}", row.subject,
+        at, str(row.id), row.kind, happening.who, happening.what, row.actor, team, run and f"R-{run}", row.subject,
         str(row.version), data, text, cursor,
     )  # fmt: skip
 

@@ -192,8 +192,8 @@ def tell(
     if kind == "retention.pruned" and data.get("count") == 1:
         words = "removed checkpoint {first} under the retention policy {policy}"
     step = str(data.get("step") or "")
-    told = {**data, "step": quoted([titles.get(step) or in_words(step)])} if step else data
-    return Happening(at, kind, who, words.format_map(_Blank(told)), text)
+    values = {**data, "step": quoted([titles.get(step) or in_words(step)])} if step else data
+    return Happening(at, kind, who, words.format_map(_Blank(values)), text)
 
 
 def of_row(row: SealedRow, text: str = "", titles: Mapping[str, str] = NONE) -> Happening:

@@ -106,8 +106,8 @@ def decided(gate: Gate, standing: Proposal, decision: Decision) -> dict[str, Any
     """Return the row digests for the event of a decision."""
     if not gate.vouched:
         return {}
-    said = {f"decision:{decision.pk}": digest_row(decision, DECISION)}
-    return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | said}
+    values = {f"decision:{decision.pk}": digest_row(decision, DECISION)}
+    return {"seen": bytes(decision.seen).hex(), ROWS: rows(gate, standing) | values}
 
 
 def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: Iterable[Grant]) -> dict[str, Any]:
@@ -115,13 +115,13 @@ def ended(gate: Gate, outcome: Outcome, decisions: Sequence[Decision], grants: I
     if not gate.vouched:
         return {}
     given = [(grant.action, grant.effect) for grant in grants]
-    said = {f"outcome:{outcome.pk}": _outcome(outcome, [each.pk for each in decisions], given)}
+    values = {f"outcome:{outcome.pk}": _outcome(outcome, [decision.pk for decision in decisions], given)}
     return {
         "seen": bytes(outcome.seen).hex(),
         "to_run": None if outcome.to_run is None else bytes(outcome.to_run).hex(),
-        "voters": sorted({each.user_id for each in decisions}),
-        "grants": [list(each) for each in given],
-        ROWS: rows(gate, outcome.proposal) | said,
+        "voters": sorted({decision.user_id for decision in decisions}),
+        "grants": [list(row) for row in given],
+        ROWS: rows(gate, outcome.proposal) | values,
     }
 
 
@@ -140,14 +140,14 @@ def check(standing: Proposal, outcome: Outcome | None = None) -> None:
     """
     if not standing.gate.policy.proven:
         raise NotVerified(_name(f"policy:{standing.gate.policy_id}"), covered_rows.NO_EVENT)
-    told: Any = standing
-    said = _said(standing.gate, (told.told_kind, told.told_version, told.told) if told.told_kind else None)
+    answer: Any = standing
+    claim = _said(standing.gate, (answer.told_kind, answer.told_version, answer.told) if answer.told_kind else None)
     now = rows(standing.gate, standing)
     if outcome is not None:
         now[f"outcome:{outcome.pk}"] = _whole(outcome)
-    if _added(standing.gate) not in said:  # a process of the release before has moved it
+    if _added(standing.gate) not in claim:  # a process of the release before has moved it
         del now[_added(standing.gate)]
-    _compare(now, said)
+    _compare(now, claim)
     standing.gate.vouched = True
 
 
@@ -170,11 +170,11 @@ def check_ended(gate: Gate, outcome: Outcome, end: str | None = None) -> None:
     if end is None:
         raise NotVerified(_name(gate.subject), covered_rows.NO_EVENT)
     kind, version, data, decisions, given = decode(end.encode())
-    said = _said(gate, (kind, version, bytes.fromhex(data)))
-    grants = [each.split("\n", 1) for each in given]
+    claim = _said(gate, (kind, version, bytes.fromhex(data)))
+    grants = [item.split("\n", 1) for item in given]
     proposal = {f"proposal:{outcome.proposal_id}": digest_row(outcome.proposal, PROPOSAL)}
     now = {f"outcome:{outcome.pk}": _outcome(outcome, decisions, grants)}
-    _compare(_of_gate(gate) | proposal | now, said)
+    _compare(_of_gate(gate) | proposal | now, claim)
 
 
 def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
@@ -184,12 +184,12 @@ def check_voices(gate: Gate, voices: Sequence[Decision]) -> None:
     events = covered_rows.told([gate.subject])
     if not all(event.holds for event in events):
         raise NotVerified(_name(gate.subject), covered_rows.UNPROVEN)
-    said = covered_rows.claims(events)
+    claims = covered_rows.claims(events)
     for voice in voices:
         name = f"decision:{voice.pk}"
-        if name not in said:
+        if name not in claims:
             raise NotVerified(_name(name), covered_rows.NO_EVENT)
-        if said[name][0] != digest_row(voice, DECISION):
+        if claims[name][0] != digest_row(voice, DECISION):
             raise NotVerified(_name(name), ALTERED)
 
 
@@ -201,11 +201,11 @@ def _said(gate: Gate, event: Sequence[Any] | None) -> dict[str, str]:
     kind, version = event[:2]
     if not event_proof.is_proven(kind, gate.subject, version, data):
         raise NotVerified(_name(gate.subject), covered_rows.UNPROVEN)
-    said: dict[str, str] = data[ROWS]
-    if gate.authors is not None and _authors(gate) not in said:  # a process of the release before has moved it
-        told = covered_rows.claims([each for each in covered_rows.told([gate.subject]) if each.holds])
-        said |= {name: digest for name, (digest, _) in told.items() if name == _authors(gate)}
-    return said
+    values: dict[str, str] = data[ROWS]
+    if gate.authors is not None and _authors(gate) not in values:  # a process of the release before has moved it
+        claims = covered_rows.claims([row for row in covered_rows.told([gate.subject]) if row.holds])
+        values |= {name: digest for name, (digest, _) in claims.items() if name == _authors(gate)}
+    return values
 
 
 def _compare(now: Mapping[str, str], told: Mapping[str, str]) -> None:
@@ -219,14 +219,14 @@ def _name(row: str) -> str:
 
 
 def _outcome(outcome: Outcome, decisions: Iterable[int], grants: Iterable[Sequence[str]]) -> str:
-    given = sorted(list(each) for each in grants)
+    given = sorted(list(grant) for grant in grants)
     return covered_rows.digest(outcome, OUTCOME, decisions=sorted(decisions), grants=given)
 
 
 def _whole(outcome: Outcome) -> str:
     """Return the digest of an outcome with its decisions and grants, which are loaded unless prefetched."""
     given = [(grant.action, grant.effect) for grant in outcome.grants.all()]
-    return _outcome(outcome, [each.pk for each in outcome.decisions.all()], given)
+    return _outcome(outcome, [decision.pk for decision in outcome.decisions.all()], given)
 
 
 def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
@@ -238,9 +238,9 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     )
     found = {gate.pk: _of_gate(gate) for gate in gates}
     for gate in gates:
-        gate.policy.reviewer_ids = [each.team_id for each in gate.policy.reviewing.all()]
-        gate.policy.person_ids = [each.pk for each in gate.policy.people.all()]
-        found[gate.pk] |= gate.policy.rows | {_added(gate): _teams(each.team_id for each in gate.added.all())}
+        gate.policy.reviewer_ids = [team.team_id for team in gate.policy.reviewing.all()]
+        gate.policy.person_ids = [person.pk for person in gate.policy.people.all()]
+        found[gate.pk] |= gate.policy.rows | {_added(gate): _teams(team.team_id for team in gate.added.all())}
     for proposal in Proposal.objects.filter(gate__in=numbers):
         found[proposal.gate_id][f"proposal:{proposal.pk}"] = digest_row(proposal, PROPOSAL)
     for decision in Decision.objects.filter(gate__in=numbers):
@@ -252,7 +252,7 @@ def present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
 
 def versions_present(numbers: Sequence[int]) -> dict[int, dict[str, str]]:
     """Compute the digests of these versions of policies."""
-    return {each.pk: each.rows for each in Policy.objects.filter(pk__in=numbers)}
+    return {policy.pk: policy.rows for policy in Policy.objects.filter(pk__in=numbers)}
 
 
 COVER = covered_rows.CoveredTable(Gate, present, begins=["gate.opened"])

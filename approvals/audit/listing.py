@@ -98,8 +98,8 @@ def _newest(part: QuerySet[Event], filters: AuditFilters, count: int) -> Iterabl
     if len(found) == count or len(looked_at) < LOOKED:
         return found
     # No index has this order, so PostgreSQL can only use the index of words.
-    by_words = (each.order_by(UNINDEXED.desc(), "-id")[:count] for each in filters.searched(part))
-    return [event for each in by_words for event in each]
+    by_words = (item.order_by(UNINDEXED.desc(), "-id")[:count] for item in filters.searched(part))
+    return [event for word in by_words for event in word]
 
 
 def _before(part: QuerySet[Event], mark: PageMark | None) -> QuerySet[Event]:

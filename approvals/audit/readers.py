@@ -38,13 +38,13 @@ class AuditReader:
 
     def events(self) -> list[EventQuerySet]:
         """List the events that they may see, a query for each team, as each can follow an index."""
-        told = Event.objects.told()
-        return [told] if self.everything else [told.filter(team_id=team) for team in sorted(self.teams)]
+        result = Event.objects.told()
+        return [result] if self.everything else [result.filter(team_id=team) for team in sorted(self.teams)]
 
     def audited(self) -> EventQuerySet:
         """Return the events that they may export."""
-        told = Event.objects.told()
-        return told if self.everything else told.filter(team_id__in=sorted(self.audits))
+        events = Event.objects.told()
+        return events if self.everything else events.filter(team_id__in=sorted(self.audits))
 
     def sees(self, event: Event) -> bool:
         return self.everything or event.team_id in self.teams

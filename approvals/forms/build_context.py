@@ -77,8 +77,8 @@ class Builder:
         return place.shown and (self.left > 0 or asked or place.depth == 0 or self.sent.speaks_of(place.path))
 
     def closed(self, what: Shape, value: Any, place: FormPlace) -> ClosedNode:
-        said = summary(self.veil(what.schema, place).masked(value))
-        return ClosedNode(**self.common(what, value, place, "!open"), value=value, summary=said)
+        words = summary(self.veil(what.schema, place).masked(value))
+        return ClosedNode(**self.common(what, value, place, "!open"), value=value, summary=words)
 
     def veil(self, part: Schema, place: FormPlace) -> redact.Redaction:
         """Return the secrets at a place, which a part of the schema describes."""
@@ -90,11 +90,11 @@ class Builder:
             "place": place,
             "name": self.sent.name(place.path, mark),
             "was": value,
-            "pinned": any(json_pointer.covers(each, place.pointer) for each in self.pinned),
+            "pinned": any(json_pointer.covers(word, place.pointer) for word in self.pinned),
             "missing": place.pointer in self.missing,
             "help": str(what.schema.get("description", "")),
         }
 
     def holds_pinned(self, pointer: str) -> bool:
         """Tell whether a pinned place is this one, lies in it, or contains it."""
-        return any(json_pointer.overlaps(each, pointer) for each in self.pinned)
+        return any(json_pointer.overlaps(word, pointer) for word in self.pinned)

@@ -54,7 +54,7 @@ def _put_back(ids: list[str], item: str) -> list[str]:
         return ids
     if not json_pointer.INDEX.fullmatch(item):
         return [*ids, item]
-    before = [at for at, each in enumerate(ids) if json_pointer.INDEX.fullmatch(each) and int(each) < int(item)]
+    before = [at for at, word in enumerate(ids) if json_pointer.INDEX.fullmatch(word) and int(word) < int(item)]
     at = before[-1] + 1 if before else 0
     return [*ids[:at], item, *ids[at:]]
 

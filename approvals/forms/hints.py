@@ -44,7 +44,7 @@ def hints(what: Shape, *, size: int | None = None) -> list[str]:
 
 
 def _numbers(schema: Mapping[str, Any]) -> list[str]:
-    return [said.format(short(schema[name])) for name, said in NUMBERS.items() if _is_number(schema.get(name))]
+    return [word.format(short(schema[name])) for name, word in NUMBERS.items() if _is_number(schema.get(name))]
 
 
 def _sizes(schema: Mapping[str, Any], kind: str, size: int | None) -> list[str]:

@@ -53,7 +53,7 @@ def merged(old: Form, new: Drawn | None, known: Mapping[str, str] | None = None)
     moved = {name: places.moved(name) for name in typed}
     before, now = rendered(old), rendered(blank)
     form = new({to: _everything(to, typed[name], now) for name, to in moved.items() if to is not None})
-    now, kinds = rendered(form), {each.name: each.kind for each in form.fields}
+    now, kinds = rendered(form), {field.name: field.kind for field in form.fields}
     texts: dict[str, str] = {}
     conflicts = {places.moved(name) or places.gone(name): mine for name, mine in known.items()}
     for name, mine in typed.items():
@@ -101,12 +101,12 @@ def values(base: Any, mine: Any, theirs: Any, at: str = "") -> tuple[Any, list[s
         whole: dict[str, Any] = {}
         opposed: list[str] = []
         for name in dict.fromkeys([*theirs, *mine]):
-            first, own, now = (each.get(name, MISSING) for each in (was, mine, theirs))
+            first, own, now = (item.get(name, MISSING) for item in (was, mine, theirs))
             value, wrong = values(first, own, now, json_pointer.join(at, name))
             opposed += wrong
             whole |= {} if value is MISSING else {name: value}
         return whole, opposed
-    if all(isinstance(each, str) for each in (base, mine, theirs)):
+    if all(isinstance(item, str) for item in (base, mine, theirs)):
         text, failed = three_ways(base, mine, theirs, lines=True)
         return (mine, [at]) if failed else (text, [])
     return mine, [at]
@@ -130,7 +130,7 @@ def order(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> tu
             ids += [*stretch.mine, *(number for number in stretch.theirs if number not in stretch.mine)]
         else:
             ids += stretch.merged
-    whole = [*ids, *(each for each in mine if names.is_new(each) and each not in ids)]
+    whole = [*ids, *(word for word in mine if names.is_new(word) and word not in ids)]
     return names.order_of(list(dict.fromkeys(whole))), opposed
 
 
@@ -195,8 +195,8 @@ class ItemPlaces:
     def ids(self, name: str, text: str) -> list[str]:
         """Return an order's ids as they are now, without items that are gone."""
         known = self.lists.get(names.split(name)[2], {})
-        now = [each if names.is_new(each) else known.get(each, each) for each in names.ids_of(text)]
-        return [each for each in now if each is not None]
+        now = [word if names.is_new(word) else known.get(word, word) for word in names.ids_of(text)]
+        return [word for word in now if word is not None]
 
 
 def _paired(old: list[Any], new: Any) -> dict[str, str | None]:
@@ -204,12 +204,12 @@ def _paired(old: list[Any], new: Any) -> dict[str, str | None]:
         return {str(at): None for at in range(len(old))}
     if same(old, new):
         return {str(at): str(at) for at in range(len(old))}
-    one, two = [canonical(each) for each in old], [canonical(each) for each in new]
-    pairs = dict(_neighbours(one, two))
-    seen, taken = Counter(one), set(pairs.values())
+    item, two = [canonical(item) for item in old], [canonical(item) for item in new]
+    pairs = dict(_neighbours(item, two))
+    seen, taken = Counter(item), set(pairs.values())
     many = Counter(two)
     left = {key: at for at, key in enumerate(two) if at not in taken and many[key] == 1}  # it was moved
-    pairs |= {at: left[key] for at, key in enumerate(one) if at not in pairs and key in left and seen[key] == 1}
+    pairs |= {at: left[key] for at, key in enumerate(item) if at not in pairs and key in left and seen[key] == 1}
     return {str(at): str(pairs[at]) if at in pairs else None for at in range(len(old))}
 
 
@@ -229,7 +229,7 @@ def _everything(name: str, text: str, now: Mapping[str, str]) -> str:
     """Return a typed text; of an order, one in which the items of both versions are, so that all have their inputs."""
     if names.split(name)[1] != names.ORDER:
         return text
-    mine = [each for each in names.ids_of(text) if names.is_new(each)]
+    mine = [word for word in names.ids_of(text) if names.is_new(word)]
     return names.order_of([*names.ids_of(now.get(name, "")), *mine])
 
 

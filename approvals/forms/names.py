@@ -48,7 +48,7 @@ def within(path: str, other: str) -> bool:
 
 def order_of(ids: list[str]) -> str:
     """Write ids as an order's text: `/0/2/~new1`."""
-    return "".join("/" + each for each in ids)
+    return "".join("/" + number for number in ids)
 
 
 def ids_of(order: str) -> list[str]:
@@ -63,7 +63,7 @@ def drawn(posted: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def fresh(ids: list[str]) -> str:
     """Return an id that none of these is."""
-    taken = [int(each.removeprefix(NEW)) for each in ids if is_new(each)]
+    taken = [int(number.removeprefix(NEW)) for number in ids if is_new(number)]
     return f"{NEW}{max(taken, default=0) + 1}"
 
 

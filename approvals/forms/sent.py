@@ -72,12 +72,12 @@ class FieldFaults:
         """List every message at a place or within it."""
         if pointer not in self.places:
             return []
-        return [said for place, said in self.messages.items() if names.within(pointer, place)]
+        return [word for place, word in self.messages.items() if names.within(pointer, place)]
 
     def moved(self, instead: Mapping[str, str]) -> FieldFaults:
         """Return the faults with some moved: `instead` maps place -> new place, or "" to drop one."""
-        kept = {place: said for place, said in self.messages.items() if place not in instead}
-        for place, said in self.messages.items():
+        kept = {place: word for place, word in self.messages.items() if place not in instead}
+        for place, word in self.messages.items():
             if instead.get(place):
-                kept[instead[place]] = " ".join(filter(None, [kept.get(instead[place]), said]))
+                kept[instead[place]] = " ".join(filter(None, [kept.get(instead[place]), word]))
         return FieldFaults(kept)

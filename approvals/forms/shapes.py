@@ -92,15 +92,15 @@ def admits(part: Schema, value: Any, root: Schema) -> bool:
     if value is None:
         return what.nullable
     if what.kind == "enum":
-        return any(type(value) is type(each) and value == each for each in what.options)
+        return any(type(value) is type(option) and value == option for option in what.options)
     if what.kind == "union":
-        return any(admits(each, value, root) for each in what.branches)
+        return any(admits(branch, value, root) for branch in what.branches)
     if what.kind == "object" and isinstance(value, dict):
         known = what.schema["properties"]
         needed = [str(name) for name in what.schema.get("required", ())]
         marks = {name: shape(part, root) for name, part in properties(what.schema).items() if "const" in part}
-        told = all(name not in value or value[name] in each.options for name, each in marks.items())
-        return told and all(name in value for name in needed) and all(name in known for name in value)
+        marked = all(name not in value or value[name] in shape.options for name, shape in marks.items())
+        return marked and all(name in value for name in needed) and all(name in known for name in value)
     return what.kind != "json" and fits(what, value)
 
 
@@ -109,9 +109,9 @@ def tags(part: Schema, root: Schema) -> set[str]:
     what = shape(part, root)
     schema = what.schema
     found = {str(schema.get(name)) for name in ("title", "type") if schema.get(name)}
-    found |= {str(each["const"]) for each in properties(schema).values() if "const" in each}
+    found |= {str(part["const"]) for part in properties(schema).values() if "const" in part}
     short = {"integer": "int", "string": "str", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
-    found |= {short[each] for each in list(found) if each in short}
+    found |= {short[item] for item in list(found) if item in short}
     if "$ref" in part:
         found.add(str(part["$ref"]).rpartition("/")[2])
     return found
@@ -120,8 +120,8 @@ def tags(part: Schema, root: Schema) -> set[str]:
 def labels(branches: Sequence[Schema], root: Schema) -> list[str]:
     """Name each branch, uniquely even in lower case."""
     found = [_label(part, root) for part in branches]
-    plain = [each.lower() for each in found]
-    return [each if plain.count(each.lower()) == 1 else f"{each} {at}" for at, each in enumerate(found, 1)]
+    plain = [item.lower() for item in found]
+    return [word if plain.count(word.lower()) == 1 else f"{word} {at}" for at, word in enumerate(found, 1)]
 
 
 def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
@@ -133,10 +133,10 @@ def spelled(part: Schema, root: Schema, label: str, *, quoted: bool) -> str:
     title = what.schema.get("title")
     if not isinstance(title, str):
         return label
-    true = " or ".join(texts.option(each) for each in what.options[:3]) if what.kind == "enum" else ""
+    true = " or ".join(texts.option(option) for option in what.options[:3]) if what.kind == "enum" else ""
     if quoted:
-        said = f"{true or _KINDS.get(what.kind, what.kind)}, which they call “{title}”"
-        return said
+        words = f"{true or _KINDS.get(what.kind, what.kind)}, which they call “{title}”"
+        return words
     return f"{title} ({true})" if true and true != title else label
 
 
@@ -145,7 +145,7 @@ def _label(part: Schema, root: Schema) -> str:
     if isinstance(what.schema.get("title"), str):
         return label_of(what.schema, "")
     if what.kind == "enum":
-        return " or ".join(texts.option(each) for each in what.options[:3])
+        return " or ".join(texts.option(option) for option in what.options[:3])
     return _KINDS.get(what.kind, what.kind)
 
 
@@ -181,17 +181,17 @@ def _text_kind(schema: Schema) -> str:
 def _branches(schema: Schema, root: Schema, depth: int = 0) -> tuple[tuple[Schema, ...], bool]:
     """Return (the branches of a union, with those of unions nested in it; whether one of them is null)."""
     if isinstance(schema.get("type"), list):
-        return tuple({**schema, "type": each} for each in schema["type"] if each != "null"), "null" in schema["type"]
+        return tuple({**schema, "type": item} for item in schema["type"] if item != "null"), "null" in schema["type"]
     found: list[Schema] = []
     null = False
-    for each in branches(schema)[:BRANCHES]:
-        inner = resolved(each, root)
-        null = null or is_nullable(each, root)
+    for branch in branches(schema)[:BRANCHES]:
+        inner = resolved(branch, root)
+        null = null or is_nullable(branch, root)
         if "const" not in inner and "enum" not in inner and _kind(inner) == "union":
             more, other = _branches(inner, root, depth + 1) if depth < NESTED else ((), False)
             found, null = [*found, *more], null or other
         elif inner.get("type") != "null":
-            found.append(each)
+            found.append(branch)
     return tuple(found[:BRANCHES]), null
 
 
@@ -212,7 +212,9 @@ def bounds(schema: Schema) -> Schema:
     """Return the part of a number's schema that holds its bounds: a decimal's are in the branch beside its text."""
     branches = schema.get("anyOf")
     if isinstance(branches, list):
-        return next((each for each in branches if isinstance(each, Mapping) and each.get("type") == "number"), schema)
+        return next(
+            (branch for branch in branches if isinstance(branch, Mapping) and branch.get("type") == "number"), schema
+        )
     return schema
 
 

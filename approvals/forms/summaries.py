@@ -17,7 +17,7 @@ def summary(value: Any) -> str:
         return "nothing yet"
     if isinstance(value, dict):
         plain = [
-            _words(each) for each in value.values() if not isinstance(each, (dict, list)) and each not in ("", None)
+            _words(item) for item in value.values() if not isinstance(item, (dict, list)) and item not in ("", None)
         ]
         return _cut(", ".join(plain[:3])) or counted(len(value), "field")
     if isinstance(value, list):

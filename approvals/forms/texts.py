@@ -58,7 +58,7 @@ def written(kind: str, value: Any) -> str:
 def as_json(value: Any) -> str:
     """Write a value as JSON for a text area, with every character visible, so that none is overlooked in an edit."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return "".join(_escaped(each) if unicodedata.category(each) in UNSEEN and each != "\n" else each for each in text)
+    return "".join(_escaped(word) if unicodedata.category(word) in UNSEEN and word != "\n" else word for word in text)
 
 
 def _escaped(character: str) -> str:
@@ -80,12 +80,12 @@ def _json(text: str) -> Any:
     try:
         return canonical_json.parse(text)
     except ValueRefused as refused:
-        said = (
+        words = (
             f"Write JSON: it {refused.reason} at {refused.pointer}."
             if refused.pointer
             else f"Write JSON: it {refused.reason}."
         )
-        raise ValueError(said) from None
+        raise ValueError(words) from None
 
 
 def _file(text: str) -> Any:

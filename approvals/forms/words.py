@@ -37,7 +37,7 @@ class Stretch:
 def stretches(before: str, after: str) -> list[Stretch]:
     """List the differences in order, with the text around them; unchanged text further away is cut out."""
     found = _merged(_compared(_TOKEN.findall(before), _TOKEN.findall(after)))
-    return [_shortened(each, first=not at, last=at == len(found) - 1) for at, each in enumerate(found)]
+    return [_shortened(stretch, first=not at, last=at == len(found) - 1) for at, stretch in enumerate(found)]
 
 
 def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
@@ -61,8 +61,8 @@ def _by_lines(old: str, new: str) -> Iterator[Stretch]:
         if verb == "equal":
             yield Stretch("same", "".join(before[a:b]))
         elif b - a == d - c:  # as many lines as before: each is compared with its counterpart
-            for one, other in zip(before[a:b], after[c:d], strict=True):
-                left = yield from _within(one, other, left)
+            for word, other in zip(before[a:b], after[c:d], strict=True):
+                left = yield from _within(word, other, left)
         else:
             left = yield from _within("".join(before[a:b]), "".join(after[c:d]), left)
 
@@ -89,13 +89,13 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> Iterator[Stretch]:
 def _merged(found: Iterator[Stretch]) -> list[Stretch]:
     """Join neighbours of one kind; a lone blank between two changes belongs to both."""
     merged: list[Stretch] = []
-    for each in found:
-        if not each.text:
+    for stretch in found:
+        if not stretch.text:
             continue
-        if merged and merged[-1].kind == each.kind:
-            merged[-1] = Stretch(each.kind, merged[-1].text + each.text)
+        if merged and merged[-1].kind == stretch.kind:
+            merged[-1] = Stretch(stretch.kind, merged[-1].text + stretch.text)
         else:
-            merged.append(each)
+            merged.append(stretch)
     return merged
 
 

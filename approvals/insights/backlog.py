@@ -86,7 +86,7 @@ def of_rows(found: Sequence[tuple[Any, ...]], first: date, days: int) -> Backlog
     opened = sum(spread.values())
     ends: list[tuple[date, int]] = []
     level = opened
-    for day in (first + timedelta(days=each) for each in reversed(range(days))):
+    for day in (first + timedelta(days=number) for number in reversed(range(days))):
         ends.append((day, level))
         level += went.get(day.isoformat(), 0) - came.get(day.isoformat(), 0)
     return Backlog(

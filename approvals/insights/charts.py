@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from pygal.style import Style
 
 # pygal finds its plugins, of which none is used, by a finder of an old kind, about which every later import would warn.
-sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, pygal.PluginImportFixer)]
+sys.meta_path[:] = [protocol for protocol in sys.meta_path if not isinstance(protocol, pygal.PluginImportFixer)]
 
 WIDTH, HEIGHT = 360, 200  # as narrow as a phone's page, so that its letters stay legible there
 ROW = 30  # height of a bar that lies

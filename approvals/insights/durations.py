@@ -23,8 +23,8 @@ def span(seconds: float) -> str:
 def spread(seconds: Sequence[float]) -> dict[str, int]:
     """Count the seconds by span, in the order of SPANS."""
     found = dict.fromkeys(SPANS, 0)
-    for each in seconds:
-        found[span(each)] += 1
+    for second in seconds:
+        found[span(second)] += 1
     return found
 
 

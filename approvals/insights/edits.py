@@ -34,7 +34,7 @@ def fields(rows: Iterable[CountedGate]) -> dict[str, list[int]]:
 
 def of_patch(patch: Collection[dict[str, Any]]) -> set[str]:
     """Return the fields that a JSON Patch changes; a test changes none."""
-    return {_field(each["path"]) for each in patch if each["op"] != "test"}
+    return {_field(item["path"]) for item in patch if item["op"] != "test"}
 
 
 def _field(pointer: str) -> str:

@@ -49,7 +49,7 @@ def waits(rows: Iterable[CountedGate]) -> Waits:
 
 def by_day(rows: Iterable[CountedGate], first: date, days: int) -> list[DayOfDecisions]:
     """Return each day of the period, in order, also those on which nothing was decided."""
-    of: dict[date, list[CountedGate]] = {first + timedelta(days=each): [] for each in range(days)}
+    of: dict[date, list[CountedGate]] = {first + timedelta(days=number): [] for number in range(days)}
     for row in rows:
         if row.day in of:
             of[row.day].append(row)

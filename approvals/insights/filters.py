@@ -37,21 +37,21 @@ class InsightFilters:
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Self:
         """Read the filters of an address."""
-        said = {name: str(sent.get(name, "")).strip()[:MOST] for name in asdict(cls())}
-        days = _number(said["days"])
+        values = {name: str(sent.get(name, "")).strip()[:MOST] for name in asdict(cls())}
+        days = _number(values["days"])
         return cls(
             days=days if days in PERIODS else cls.days,
-            team=_number(said["team"]),
-            agent=said["agent"],
-            policy=said["policy"],
-            risk=said["risk"] if said["risk"] in Gate.Risk.values else "",
-            kind=said["kind"] if said["kind"] in Outcome.Kind.values else "",
-            within=said["within"],
-            day=said["day"] if _is_day(said["day"]) else "",
-            field=said["field"],
-            rule=said["rule"],
-            sample=said["sample"] == "True",
-            person=_number(said["person"]),
+            team=_number(values["team"]),
+            agent=values["agent"],
+            policy=values["policy"],
+            risk=values["risk"] if values["risk"] in Gate.Risk.values else "",
+            kind=values["kind"] if values["kind"] in Outcome.Kind.values else "",
+            within=values["within"],
+            day=values["day"] if _is_day(values["day"]) else "",
+            field=values["field"],
+            rule=values["rule"],
+            sample=values["sample"] == "True",
+            person=_number(values["person"]),
         )
 
     @property
@@ -76,8 +76,8 @@ class InsightFilters:
 
     def query(self, **part: Any) -> str:
         """Write the filters as an address's query, with the part of one figure."""
-        said = asdict(replace(self, **part))
-        return urlencode({name: value for name, value in said.items() if value})
+        values = asdict(replace(self, **part))
+        return urlencode({name: value for name, value in values.items() if value})
 
 
 def _number(text: str) -> int:

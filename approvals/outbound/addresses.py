@@ -19,7 +19,7 @@ _EMBEDDING = ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96
 # Formally public, but reserved for protocols and documentation (IANA's special-purpose registries), and the address by
 # which a large cloud's machines reach their own host.
 _SPECIAL = ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20", "fec0::/10", "168.63.129.16/32")
-_NEVER = [ip_network(each) for each in (*_EMBEDDING, *_SPECIAL)]
+_NEVER = [ip_network(word) for word in (*_EMBEDDING, *_SPECIAL)]
 
 
 class AddressRefused(Exception):
@@ -44,7 +44,7 @@ def every(host: str, port: int, *, inside: Networks = ()) -> list[str]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise AddressRefused("dns_failed", f"{host} has no address that can be looked up") from error
-    addresses = list(dict.fromkeys(str(each[4][0]).partition("%")[0] for each in found))
+    addresses = list(dict.fromkeys(str(item[4][0]).partition("%")[0] for item in found))
     for address in addresses:
         if not permitted(ip_address(address), inside):
             raise AddressRefused("private_address", f"{host} is {address}, which is not a public address")

@@ -67,7 +67,7 @@ class OutboundConnection(httpcore.NetworkBackend):
     def _addresses(self, host: str, port: int) -> list[str]:
         inside = settings.HOLDPOINT_WEBHOOKS_PRIVATE
         found = looked_up(host, port, inside, seconds=min(self.left(), CONNECT))
-        if not self.secure and not all(within(ip_address(each), inside) for each in found):
+        if not self.secure and not all(within(ip_address(item), inside) for item in found):
             raise NotSent("not_https")
         return found
 

@@ -34,4 +34,4 @@ def _box() -> MultiFernet:
 @lru_cache(4)
 def _of(keys: tuple[str, ...]) -> MultiFernet:
     derived = (salted_hmac("holdpoint.sealed", b"", secret=key, algorithm="sha256").digest() for key in keys)
-    return MultiFernet([Fernet(urlsafe_b64encode(each)) for each in derived])
+    return MultiFernet([Fernet(urlsafe_b64encode(item)) for item in derived])

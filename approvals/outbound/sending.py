@@ -63,11 +63,11 @@ def send(url: str, body: bytes, headers: Mapping[str, str], *, most: int = ANSWE
     if target is None:
         return SendResult("bad_address")
     line = OutboundConnection(secure=target.secure, deadline=time.monotonic() + settings.HOLDPOINT_WEBHOOKS_TIMEOUT)
-    told = {"host": target.authority, "content-length": str(len(body)), **ALWAYS, **headers}
+    values = {"host": target.authority, "content-length": str(len(body)), **ALWAYS, **headers}
     try:
         with (
             httpcore.ConnectionPool(ssl_context=_trusted(), network_backend=line) as pool,
-            pool.stream("POST", url, headers=list(told.items()), content=body) as answer,
+            pool.stream("POST", url, headers=list(values.items()), content=body) as answer,
         ):
             line.deadline = min(line.deadline, time.monotonic() + AFTERWARDS)
             heard = _hear_out(answer, most)

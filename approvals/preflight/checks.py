@@ -67,7 +67,9 @@ class Preflight:
 
     def to_json(self) -> dict[str, Any]:
         """Return the preflight as the API gives it."""
-        findings = [{"check": each.check, "colour": each.colour, "words": each.words} for each in self.findings]
+        findings = [
+            {"check": finding.check, "colour": finding.colour, "words": finding.words} for finding in self.findings
+        ]
         return {"colour": self.colour, "title": self.title, "findings": findings}
 
 
@@ -90,8 +92,10 @@ def judge(saved: SavedCheckpoint, code: AgentCode | UnknownCode) -> Preflight:
 def checkpoint(saved: SavedCheckpoint) -> Finding:
     """Check that the checkpoint loads and matches its digest."""
     if saved.fault:
-        said = f"Checkpoint {saved.seq} does not verify: {saved.fault}. Nothing runs from it; restore it from a backup."
-        return Finding("checkpoint", RED, said)
+        words = (
+            f"Checkpoint {saved.seq} does not verify: {saved.fault}. Nothing runs from it; restore it from a backup."
+        )
+        return Finding("checkpoint", RED, words)
     return Finding("checkpoint", GREEN, f"Checkpoint {saved.seq} loads and verifies.")
 
 
@@ -100,39 +104,39 @@ def version(code: AgentCode) -> Finding:
     if code.program:
         return _program(code, code.program)
     if code.deployed:
-        said = f"Version {code.version} of {code.agent} is deployed, with the run's own steps."
-        return Finding("version", GREEN, said)
+        words = f"Version {code.version} of {code.agent} is deployed, with the run's own steps."
+        return Finding("version", GREEN, words)
     if code.changed:
-        said = (
+        words = (
             f"The code of {code.agent} {code.version} changed since the run began, so nothing takes the "
             "run on. Put that code back, give the class another version (with an "
             f'@upcast("{code.version}") it takes the run over), or cancel the run.'
         )
-        return Finding("version", RED, said)
+        return Finding("version", RED, words)
     if code.takeover is not None:
         return _taken(code.takeover, code.version)
     lacks = f", and has no {plural(len(code.lacks), 'step')} {listed(code.lacks)}" if code.lacks else ""
-    said = (
+    words = (
         f"Version {code.version} is not deployed; version {code.newest} is{lacks}. Write an upcaster from "
         f"{code.version} to {code.newest}, or deploy version {code.version} again."
     )
-    return Finding("version", RED, said)
+    return Finding("version", RED, words)
 
 
 def _program(code: AgentCode, program: RemoteProgram) -> Finding:
     """Check that the external program is there to act on a decision."""
     name = f" ({quoted([program.name])})" if program.name else ""
     if program.deferred:
-        said = f"{code.agent} is an external agent: its program{name} is paused and comes back for the outcome."
-        return Finding("program", GREEN, said)
+        words = f"{code.agent} is an external agent: its program{name} is paused and comes back for the outcome."
+        return Finding("program", GREEN, words)
     if program.missed:
-        said = (
+        words = (
             f"{code.agent} is an external agent, and its program{name} was last seen {program.heard} ago. Your "
             "decision is kept and carried out when it comes back."
         )
-        return Finding("program", AMBER, said)
-    said = f"{code.agent} is an external agent: its program{name} was last seen {program.heard} ago."
-    return Finding("program", GREEN, said)
+        return Finding("program", AMBER, words)
+    words = f"{code.agent} is an external agent: its program{name} was last seen {program.heard} ago."
+    return Finding("program", GREEN, words)
 
 
 def _taken(by: Takeover, old: str) -> Finding:
@@ -141,22 +145,22 @@ def _taken(by: Takeover, old: str) -> Finding:
     upcasters = f"{plural(len(by.upcasters), 'upcaster')} {listed(by.upcasters)}"
     if by.lacks:
         named = plural(len(by.upcasters), "names", "name")
-        said = (
+        words = (
             f"{gone}; version {by.version} has no {plural(len(by.lacks), 'step')} {listed(by.lacks)}. Its {upcasters} "
             f"{named} no other: name its successor there, or deploy version {old} again."
         )
-        return Finding("version", RED, said)
+        return Finding("version", RED, words)
     if by.fault:
-        said = (
+        words = (
             f"Version {old} is not deployed, and version {by.version} cannot take the run: {by.fault} "
             f"Correct it, or deploy version {old} again."
         )
-        return Finding("version", RED, said)
+        return Finding("version", RED, words)
     runs = plural(len(by.upcasters), "runs", "run")
-    said = f"{gone}. Version {by.version} takes the run: its {upcasters} {runs} first."
+    words = f"{gone}. Version {by.version} takes the run: its {upcasters} {runs} first."
     renamed = [f"{old} is now {new}." for old, new in by.renamed]
     again = "Approvals are not carried over: the agent asks again."
-    return Finding("version", AMBER, " ".join([said, *renamed, again]))
+    return Finding("version", AMBER, " ".join([words, *renamed, again]))
 
 
 def state(code: AgentCode) -> Finding:
@@ -164,35 +168,35 @@ def state(code: AgentCode) -> Finding:
     if code.faults:
         what = "The state" if code.deployed else "What the upcasters make of the state"
         faults = listed(code.faults, "; ")
-        said = f"{what} does not fit version {code.goes_on_in}: {faults}. Rewind the run, or edit its state."
-        return Finding("state", RED, said)
+        words = f"{what} does not fit version {code.goes_on_in}: {faults}. Rewind the run, or edit its state."
+        return Finding("state", RED, words)
     if code.doubts:
-        said = (
+        words = (
             f"Every field of the state fits version {code.goes_on_in}, the whole does not: {listed(code.doubts, '; ')}"
             ". Steps run, an edit is refused."
         )
-        return Finding("state", AMBER, said)
-    said = (
+        return Finding("state", AMBER, words)
+    words = (
         f"The state fits the schema of version {code.goes_on_in}."
         if code.deployed
         else f"What the upcasters make of the state fits the schema of version {code.goes_on_in}."
     )
-    return Finding("state", GREEN, said)
+    return Finding("state", GREEN, words)
 
 
 def configuration(code: AgentCode, now: EnvironmentFacts) -> Finding:
     """Check that the configuration is the one that was recorded."""
     if now.fault:
-        said = f"The recorded configuration does not fit version {code.goes_on_in}: {now.fault}. Correct its Config."
-        return Finding("configuration", RED, said)
+        words = f"The recorded configuration does not fit version {code.goes_on_in}: {now.fault}. Correct its Config."
+        return Finding("configuration", RED, words)
     if not now.configured:
         return Finding("configuration", GREEN, "The agent has no configuration.")
     if not now.recorded:
-        said = "No configuration was recorded when the run started; it goes on with the defaults of today."
-        return Finding("configuration", AMBER, said)
+        words = "No configuration was recorded when the run started; it goes on with the defaults of today."
+        return Finding("configuration", AMBER, words)
     if now.changed:
-        said = f"The configuration would not be what was recorded when the run started: {listed(now.changed)} differs."
-        return Finding("configuration", AMBER, said)
+        words = f"The configuration would not be what was recorded when the run started: {listed(now.changed)} differs."
+        return Finding("configuration", AMBER, words)
     return Finding("configuration", GREEN, "The configuration is the recorded one.")
 
 
@@ -200,14 +204,16 @@ def libraries(now: EnvironmentFacts) -> Finding:
     """Check that the libraries are those that were recorded."""
     if not now.libraries:
         return Finding("libraries", GREEN, "The agent declares no libraries.")
-    gone = [f"{each.name} {each.recorded}" for each in now.libraries if each.recorded and each.now is None]
+    gone = [
+        f"{library.name} {library.recorded}" for library in now.libraries if library.recorded and library.now is None
+    ]
     if gone:
-        said = f"Not installed here: {listed(gone)}. Install it again."
-        return Finding("libraries", RED, said)
-    other = [_other(each) for each in now.libraries if each.recorded != each.now or each.now is None]
+        words = f"Not installed here: {listed(gone)}. Install it again."
+        return Finding("libraries", RED, words)
+    other = [_other(library) for library in now.libraries if library.recorded != library.now or library.now is None]
     if other:
         return Finding("libraries", AMBER, f"{listed(other, '; ')}.")
-    same = listed([f"{each.name} {each.now}" for each in now.libraries])
+    same = listed([f"{library.name} {library.now}" for library in now.libraries])
     return Finding("libraries", GREEN, f"{same}, as recorded.")
 
 
@@ -223,16 +229,16 @@ def artifacts(saved: SavedCheckpoint) -> Finding:
     if not saved.artifacts:
         return Finding("artifacts", GREEN, "The state names no artifacts.")
     if saved.unseen:
-        said = f"The file storage could not be asked for what the state names: {saved.unseen}."
-        return Finding("artifacts", AMBER, said)
+        words = f"The file storage could not be asked for what the state names: {saved.unseen}."
+        return Finding("artifacts", AMBER, words)
     if saved.missing:
-        said = (
+        words = (
             f"{counted(len(saved.missing), 'artifact')} of the state cannot be found, or not whole: "
             f"{listed(saved.missing)}. Restore the file storage from a backup."
         )
-        return Finding("artifacts", RED, said)
-    said = f"{counted(saved.artifacts, 'artifact')} that the state names can be found."
-    return Finding("artifacts", GREEN, said)
+        return Finding("artifacts", RED, words)
+    words = f"{counted(saved.artifacts, 'artifact')} that the state names can be found."
+    return Finding("artifacts", GREEN, words)
 
 
 def listed(things: Sequence[str], by: str = ", ") -> str:

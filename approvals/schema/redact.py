@@ -122,10 +122,10 @@ class Redaction:
     def patch(self, operations: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return a JSON Patch on the value, with placeholders for what is hidden."""
         return [
-            {**each, "value": self.at(each["path"]).masked(each["value"], each["path"], named=True)}
-            if "value" in each
-            else dict(each)
-            for each in operations
+            {**operation, "value": self.at(operation["path"]).masked(operation["value"], operation["path"], named=True)}
+            if "value" in operation
+            else dict(operation)
+            for operation in operations
         ]
 
     def words(self, value: Any) -> list[str]:
@@ -195,15 +195,15 @@ def _meant(veil: Redaction, text: str, at: str, whole: Redaction, old: Any) -> A
 
 def _alike(one: str, other: str) -> bool:
     """Tell whether two pointers differ only in the positions of items."""
-    a, b = ([("0" if each.isdigit() else each) for each in json_pointer.tokens(place)] for place in (one, other))
+    a, b = ([("0" if token.isdigit() else token) for token in json_pointer.tokens(place)] for place in (one, other))
     return a == b
 
 
 def _copied(value: Any, change: Callable[[str, Any], Any]) -> Any:
     """Copy an object or a list with `change(name, member)` for each member; return any other value as it is."""
     if isinstance(value, dict):
-        return {name: change(name, each) for name, each in value.items()}
-    return [change(str(at), each) for at, each in enumerate(value)] if isinstance(value, (list, tuple)) else value
+        return {name: change(name, item) for name, item in value.items()}
+    return [change(str(at), item) for at, item in enumerate(value)] if isinstance(value, (list, tuple)) else value
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:

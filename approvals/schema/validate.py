@@ -47,13 +47,13 @@ class Unreadable(Exception):
 def faults_of(schema: Schema, value: Any) -> list[tuple[str, str]]:
     """List (JSON Pointer, message) for each fault of a value, in the order of places; one fault for a broken schema."""
     found: list[tuple[list[str], str]] = []
-    said = 0
+    count = 0
     try:
         with counted():
             for fault in islice(_asked(schema, value), MOST):
                 found.append(([str(name) for name in fault.absolute_path], fault.message[:LONGEST]))
-                said += len(fault.message)
-                if said > WORDS:
+                count += len(fault.message)
+                if count > WORDS:
                     break
     except Exception:  # noqa: BLE001  a hostile schema raises what it likes: RecursionError, TypeError, its own
         return [("", str(UNREADABLE))]
@@ -83,8 +83,8 @@ def unusable(schema: Any) -> str:
     if wrong := unsound(schema):
         return wrong
     ref = unfollowed(schema)
-    told = f"refers to {ref[:100]!r}; refer to #/$defs/… in the schema itself, so that its secrets are found"
-    return told if ref else ""
+    words = f"refers to {ref[:100]!r}; refer to #/$defs/… in the schema itself, so that its secrets are found"
+    return words if ref else ""
 
 
 @lru_cache(maxsize=256)
@@ -179,15 +179,15 @@ def _items(part: Any, value: Any) -> int:
 
 def _any_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
     """Check only whether a branch holds: jsonschema's own rule keeps every fault of each, which may be a million."""
-    if not any(validator.evolve(schema=each).is_valid(value) for each in part):
+    if not any(validator.evolve(schema=item).is_valid(value) for item in part):
         yield ValidationError(f"{value!r} is not valid under any of the given schemas")
 
 
 def _one_of(validator: Any, part: Any, value: Any, schema: Any) -> Found:
-    holds = sum(1 for each in part if validator.evolve(schema=each).is_valid(value))
+    holds = sum(1 for item in part if validator.evolve(schema=item).is_valid(value))
     if holds != 1:
-        told = "more than one" if holds else "any"
-        yield ValidationError(f"{value!r} is {'' if holds else 'not '}valid under {told} of the given schemas")
+        words = "more than one" if holds else "any"
+        yield ValidationError(f"{value!r} is {'' if holds else 'not '}valid under {words} of the given schemas")
 
 
 def _unique(validator: Any, part: Any, value: Any, schema: Any) -> Found:
@@ -202,7 +202,7 @@ def _known_by(value: Any) -> Hashable:
     """Return a key that is the same for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
     _spend(1)
     if isinstance(value, dict):
-        return frozenset((name, _known_by(each)) for name, each in value.items())
+        return frozenset((name, _known_by(item)) for name, item in value.items())
     if isinstance(value, list):
         return ("list", *map(_known_by, value))
     return (bool, value) if isinstance(value, bool) else value

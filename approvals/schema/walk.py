@@ -44,9 +44,9 @@ def sound(schema: Any, depth: int = 0) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, part in schema.items():
         if name in _MAPS and isinstance(part, Mapping):
-            found[name] = {str(key): sound(each, depth + 1) for key, each in part.items()}
+            found[name] = {str(key): sound(item, depth + 1) for key, item in part.items()}
         elif name in _LISTS and isinstance(part, list):
-            found[name] = [sound(each, depth + 1) for each in part]
+            found[name] = [sound(item, depth + 1) for item in part]
         elif name in _PARTS and isinstance(part, Mapping):
             found[name] = sound(part, depth + 1)
         elif name not in (*_MAPS, *_LISTS, *_PARTS) and isinstance(part, _PLAIN.get(name, object)):
@@ -58,9 +58,9 @@ def children(part: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield (keyword, schema) for each schema that a part holds."""
     for name, held in part.items():
         if name in _MAPS and isinstance(held, Mapping):
-            yield from ((name, each) for each in held.values() if isinstance(each, Mapping))
+            yield from ((name, value) for value in held.values() if isinstance(value, Mapping))
         elif name in _LISTS and isinstance(held, list):
-            yield from ((name, each) for each in held if isinstance(each, Mapping))
+            yield from ((name, item) for item in held if isinstance(item, Mapping))
         elif name in _PARTS and isinstance(held, Mapping):
             yield name, held
 
@@ -68,13 +68,13 @@ def children(part: Schema) -> Iterator[tuple[str, Schema]]:
 def properties(part: Schema) -> dict[str, Schema]:
     """Return the schemas of the members that a part names."""
     named = part.get("properties")
-    return {name: each for name, each in _map(named).items() if isinstance(each, Mapping)}
+    return {name: item for name, item in _map(named).items() if isinstance(item, Mapping)}
 
 
 def branches(part: Schema) -> list[Schema]:
     """Return the branches of a union; [] for what is none."""
     found = part.get("anyOf") or part.get("oneOf")
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
 def definition(part: Schema, root: Schema) -> Schema:
@@ -105,7 +105,7 @@ def parts(schemas: Iterable[Schema], root: Schema) -> list[Schema]:
         part = left.pop()
         if part and id(part) not in found:
             found[id(part)] = part
-            left += [definition(part, root), *(each for name, each in children(part) if name in _SAME)]
+            left += [definition(part, root), *(item for name, item in children(part) if name in _SAME)]
     return list(found.values())
 
 
@@ -118,7 +118,7 @@ def reachable(part: Schema, root: Schema) -> Iterator[Schema]:
         if here and id(here) not in seen:
             seen.add(id(here))
             yield here
-            left += [definition(here, root), *(each for name, each in children(here) if name != "$defs")]
+            left += [definition(here, root), *(item for name, item in children(here) if name != "$defs")]
 
 
 def within(part: Schema, token: str, *, certain: bool = False) -> list[Schema]:
@@ -135,7 +135,7 @@ def within(part: Schema, token: str, *, certain: bool = False) -> list[Schema]:
     if token not in named:
         found += [part.get("additionalProperties")] if certain else [part.get(name) for name in _OTHERS]
     found += [] if certain else _map(part.get("patternProperties")).values()
-    return [each for each in found if isinstance(each, Mapping)]
+    return [item for item in found if isinstance(item, Mapping)]
 
 
 def schema_at(schema: Schema, pointer: str) -> dict[str, Any]:
@@ -171,8 +171,8 @@ def references(part: Any) -> Iterator[Any]:
         part = part.values()
     elif not isinstance(part, list):
         return
-    for each in part:
-        yield from references(each)
+    for item in part:
+        yield from references(item)
 
 
 def rewritten(
@@ -184,20 +184,20 @@ def rewritten(
     a reference can lead to is changed: maps of parts as well, and with `values` defaults and constants.
     """
     if isinstance(part, list):
-        return [rewritten(each, change, None, values=values) for each in part]
+        return [rewritten(item, change, None, values=values) for item in part]
     if not isinstance(part, Mapping):
         return part
     made = dict(change(part, place))
-    for name, each in made.items():
-        if name in _MAPS and isinstance(each, Mapping):
+    for name, entry in made.items():
+        if name in _MAPS and isinstance(entry, Mapping):
             known = place is not None and name == "properties"
             made[name] = {
-                key: rewritten(one, change, json_pointer.join(place or "", key) if known else None, values=values)
-                for key, one in change(each, None).items()
+                key: rewritten(item, change, json_pointer.join(place or "", key) if known else None, values=values)
+                for key, item in change(entry, None).items()
             }
         elif values or name not in _VALUES:
             item = json_pointer.join(place, "0") if place is not None and name == "items" else None
-            made[name] = rewritten(each, change, item, values=values)
+            made[name] = rewritten(entry, change, item, values=values)
     return made
 
 
@@ -221,13 +221,13 @@ def resolved(part: Schema, root: Schema) -> Schema:
     """Follow the reference of `part`, and remove null from a nullable union; {} where it cannot be followed."""
     for _ in range(_DEPTH):
         union = branches(part)
-        others = [each for each in union if each != _NULL]
-        one = part.get("allOf")
+        others = [item for item in union if item != _NULL]
+        item = part.get("allOf")
         if "$ref" in part:
             inner, left_out = definition(part, root), ["$ref"]
-        elif isinstance(one, list) and len(one) == 1:
-            inner, left_out = _map(one[0]), ["allOf"]
-        elif isinstance(kind := part.get("type"), list) and len(rest := [each for each in kind if each != "null"]) == 1:
+        elif isinstance(item, list) and len(item) == 1:
+            inner, left_out = _map(item[0]), ["allOf"]
+        elif isinstance(kind := part.get("type"), list) and len(rest := [item for item in kind if item != "null"]) == 1:
             return {**part, "type": rest[0]}
         elif len(others) == 1:
             inner, left_out = others[0], ["anyOf", "oneOf"]
@@ -271,7 +271,7 @@ def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
     def bare(part: Schema, place: str | None) -> Schema:
         if id(part) not in marked or (place is not None and is_secret(resolved(schema_at(truth, place), truth))):
             return part
-        return {name: each for name, each in part.items() if each != _MARKS.get(name, _NULL)}
+        return {name: item for name, item in part.items() if item != _MARKS.get(name, _NULL)}
 
     direct = all(str(ref).startswith("#/$defs/") for ref in references(schema))
     made: dict[str, Any] = rewritten(schema, bare, "" if direct else None, values=True)
@@ -279,7 +279,7 @@ def unveiled(schema: Schema, truth: Schema) -> dict[str, Any]:
 
 
 def _without(part: Schema, *names: str) -> Schema:
-    return {name: each for name, each in part.items() if name not in names}
+    return {name: item for name, item in part.items() if name not in names}
 
 
 def _place(ref: Any) -> str | None:

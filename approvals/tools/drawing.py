@@ -57,8 +57,8 @@ def drawn(
 def _refuse_others(card: Card, tools: Mapping[str, Tool], team: Group, policy: Policy, *, external: bool) -> None:
     """Refuse unregistered tools. `external`: a program names effects freely, so each needs an action that names it."""
     others = [(number, action) for number, action in enumerate(card.actions) if action.tool not in tools]
-    told = f"is no tool that {team.name} has registered, and its policy {policy.name} takes registered tools only"
-    faults = [ToolFault(number, "/tool", f"{action.tool} {told}") for number, action in others]
+    words = f"is no tool that {team.name} has registered, and its policy {policy.name} takes registered tools only"
+    faults = [ToolFault(number, "/tool", f"{action.tool} {words}") for number, action in others]
     named = {action.effect for action in card.actions}
     loose = [effect for effect in card.allows if external and effect not in named]
     faults += [
@@ -76,19 +76,19 @@ def _faults(
         return
     for place, message in validate.faults_of(tool.schema, action.arguments):
         yield ToolFault(number, f"/arguments{place}", f"{message}, as {action.tool} is registered")
-    for effect in sorted({action.effect, *(each for name, each in granted if name == action.id)} - {""}):
+    for effect in sorted({action.effect, *(word for name, word in granted if name == action.id)} - {""}):
         if plan and plan.external and not _read_by(action, effect, plan):
-            told = f"the arguments of {action.tool} have to be in the state, in a field that {effect} reads"
-            yield ToolFault(number, "/pointer", f"{told}: what is shown is what runs")
+            fault = f"the arguments of {action.tool} have to be in the state, in a field that {effect} reads"
+            yield ToolFault(number, "/pointer", f"{fault}: what is shown is what runs")
     hidden, known = redact.veil_marks(tool.schema), redact.veil_marks(_known(action, plan))
     for place in known.places(action.arguments):
         if not hidden.at(place).secret:
-            told = (
+            fault = (
                 f"is secret in the agent's plan and not in {action.tool} as it is registered; register it as writeOnly"
             )
-            yield ToolFault(number, f"/arguments{place}", told)
-    for told in pinned_faults(replace(action, pinned=tool.pinned)):
-        yield ToolFault(number, "/arguments", told)
+            yield ToolFault(number, f"/arguments{place}", fault)
+    for fault in pinned_faults(replace(action, pinned=tool.pinned)):
+        yield ToolFault(number, "/arguments", fault)
     if tool.irreversible and action.undo:
         yield ToolFault(number, "/undo", f"{action.tool} is registered as one that cannot be undone")
 

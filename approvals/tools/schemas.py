@@ -26,8 +26,8 @@ def fault(schema: Any) -> str:
         return f"It cannot be used: {wrong}."
     elsewhere = (ref for ref in references(schema) if not str(ref).startswith("#/$defs/"))
     if outside := next(elsewhere, "") or unfollowed(schema):
-        said = f"It refers to {str(outside)[:LABEL]!r}; refer to #/$defs/… in the schema itself."
-        return said
+        words = f"It refers to {str(outside)[:LABEL]!r}; refer to #/$defs/… in the schema itself."
+        return words
     if sum(1 for _ in places(schema)) > ARGUMENTS:
         return f"It has more than {ARGUMENTS} arguments. List fewer arguments."
     return ""
@@ -63,7 +63,7 @@ def labelled(schema: Schema, called: Mapping[str, str | None]) -> dict[str, Any]
     def titled(part: Schema, place: str | None) -> Schema:
         if place is None or place not in called:
             return part
-        title, rest = called[place], {name: each for name, each in part.items() if name != "title"}
+        title, rest = called[place], {name: item for name, item in part.items() if name != "title"}
         return {**rest, "title": title} if title else rest
 
     made: dict[str, Any] = rewritten(schema, titled)

@@ -45,8 +45,8 @@ def say_missing_permission(user: Any, permission: str, team: Group | None = None
 
 def say_no_team(user: Any, permission: str, name: str) -> str:
     """Return the refusal where a team of this name, "" for any, is none in which somebody has a permission."""
-    team = next((each for each in may.own_teams(user) if each.name == name), None)
-    names = ", ".join(each.name for each in may.teams_by_name(user, permission))
+    team = next((team for team in may.own_teams(user) if team.name == name), None)
+    names = ", ".join(group.name for group in may.teams_by_name(user, permission))
     if name and team is None and names:
         return f"None of your teams has this name. Send one in which you have the permission: {names}."
     return say_missing_permission(user, permission, team)
@@ -55,7 +55,9 @@ def say_no_team(user: Any, permission: str, name: str) -> str:
 def _who_gives(user: Any) -> str:
     if may.is_superuser(user) and user.is_staff:
         return "You can give it yourself in the administration, under Teams."
-    names = [of_user(each).name for each in may.colleagues(user).filter(is_superuser=True, is_staff=True)[:MOST]]
+    names = [
+        of_user(colleague).name for colleague in may.colleagues(user).filter(is_superuser=True, is_staff=True)[:MOST]
+    ]
     if not names:
         return str(ASK)
     return f"{' or '.join(names)} can give it in the administration, under Teams."

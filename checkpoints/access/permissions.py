@@ -180,7 +180,7 @@ def holders(permission: str, *, teams: Collection[int], among: Collection[int]) 
     Superusers get nothing extra here. A person missing in the answer has no account, or one that is switched off.
     """
     found = run_sql(_HOLDERS, [*_named(permission).values(), typed(list(teams)), typed(list(among))])
-    return {one: frozenset(where) for one, where in found}
+    return {item: frozenset(where) for item, where in found}
 
 
 def right_in(team: str, permission: str) -> str:
@@ -198,19 +198,19 @@ def teams_with(person: str, permission: str) -> str:
 def members_where(permission: str, *, teams: Collection[int]) -> dict[int, set[int]]:
     """Return, by team, the ids of the people who have a permission in it now, as `holders` does."""
     found: dict[int, set[int]] = {team: set() for team in teams}
-    for team, one in run_sql(_MEMBERS, [*_named(permission).values(), typed(list(teams))]):
-        found[team].add(one)
+    for team, item in run_sql(_MEMBERS, [*_named(permission).values(), typed(list(teams))]):
+        found[team].add(item)
     return found
 
 
 def teams_of(people: Collection[int], *permissions: str) -> dict[tuple[int, str], frozenset[int]]:
     """Return the ids of `held` by person and permission, for many of both, in one statement."""
-    found: dict[tuple[int, str], set[int]] = {(one, name): set() for one in people for name in permissions}
+    found: dict[tuple[int, str], set[int]] = {(person, name): set() for person in people for name in permissions}
     viewing = list(filter(_views, permissions))
-    for one, name, team in run_sql(_TEAMS, [typed(list(people)), list(permissions), viewing]):
-        found[one, name].add(team)
+    for item, name, team in run_sql(_TEAMS, [typed(list(people)), list(permissions), viewing]):
+        found[item, name].add(team)
     if NAMED in permissions:
-        found |= {(one, NAMED): {one} for one in people}
+        found |= {(person, NAMED): {person} for person in people}
     return {key: frozenset(teams) for key, teams in found.items()}
 
 

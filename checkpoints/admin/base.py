@@ -148,7 +148,7 @@ class ColumnFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """List the choices."""
-        return [(str(each), str(getattr(each, "label", each))) for each in self.values()]
+        return [(str(value), str(getattr(value, "label", value))) for value in self.values()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows with the value that was chosen."""

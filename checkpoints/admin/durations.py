@@ -31,8 +31,8 @@ def parsed(words: str) -> timedelta | None:
 
     A number without a unit is not a duration: 48 may mean hours or minutes. "1:30" is hours and minutes, as on a clock.
     """
-    said = _AND.sub(" ", words.strip())
-    seconds = timeparse(said, granularity="minutes") if said.isascii() and len(said) <= _MOST else None
+    text = _AND.sub(" ", words.strip())
+    seconds = timeparse(text, granularity="minutes") if text.isascii() and len(text) <= _MOST else None
     if seconds is None or seconds != int(seconds) or abs(seconds) > LONGEST.total_seconds() * 2:
         return None
     return timedelta(seconds=int(seconds))

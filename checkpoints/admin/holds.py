@@ -44,23 +44,23 @@ class LegalHoldForm(ModelForm[Hold]):
 
     def clean(self) -> dict[str, Any]:
         """Take the run's lock, so that nothing is pruned between this check and the hold."""
-        said: dict[str, Any] = super().clean() or {}
-        run = Run.objects.filter(pk=int(said.get("run_number") or 0)).first()
+        values: dict[str, Any] = super().clean() or {}
+        run = Run.objects.filter(pk=int(values.get("run_number") or 0)).first()
         if run is None:
-            if "run_number" in said:
+            if "run_number" in values:
                 self.add_error("run_number", "There is no such run.")
-            return said
+            return values
         try:
-            if said.get("seq"):
-                holds.locked(run, said["seq"])
+            if values.get("seq"):
+                holds.locked(run, values["seq"])
         except NoSuchCheckpoint:
-            self.add_error("seq", f"{run} has no checkpoint {said['seq']}.")
+            self.add_error("seq", f"{run} has no checkpoint {values['seq']}.")
         except CheckpointError as gone:
             self.add_error("seq", str(gone))
-        return said | {"run": run}
+        return values | {"run": run}
 
 
-TECHNICAL = [each for each in Hold.Kind if each != Hold.Kind.LEGAL]  # legal holds have a list of their own
+TECHNICAL = [item for item in Hold.Kind if item != Hold.Kind.LEGAL]  # legal holds have a list of their own
 
 
 class HoldStateFilter(admin.SimpleListFilter):
@@ -179,8 +179,8 @@ class HoldAdmin(TakesOrders, Holds):
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
         """Set the hold, with its event."""
-        said = form.cleaned_data
-        made = holds.hold(said["run"], said.get("seq"), said["reason"], by=actors.of_user(request.user))
+        data = form.cleaned_data
+        made = holds.hold(data["run"], data.get("seq"), data["reason"], by=actors.of_user(request.user))
         obj.__dict__.update({key: value for key, value in made.__dict__.items() if key != "_state"})
         obj._state.adding = False
 

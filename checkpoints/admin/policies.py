@@ -69,14 +69,14 @@ class RetentionPolicyForm(VersionedForm[RetentionPolicy]):
 
     def clean(self) -> dict[str, Any]:
         """Refuse to overwrite a version that the user has not seen, and a policy that would delete nothing."""
-        said = super().clean()
-        limits = [said.get(name) for name in ("keep_days", "keep_last")]
-        if said.get("enabled") and not any(limits) and not self.errors:
+        data = super().clean()
+        limits = [data.get(name) for name in ("keep_days", "keep_last")]
+        if data.get("enabled") and not any(limits) and not self.errors:
             raise forms.ValidationError(
                 "Set an age, a count, or both: without a limit nothing would ever be deleted. To keep everything "
                 "of these runs, switch “Delete by this policy” off."
             )
-        return said
+        return data
 
 
 @admin.register(RetentionPolicy)

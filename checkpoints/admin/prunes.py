@@ -104,7 +104,7 @@ class PruneAdmin(OfAllTeams, NothingByHand, TakesOrders, ModelAdmin[Prune]):
             "waits": prune.signals_and_waits,
             "page": page,
             "lines": list(prune_report.lines(prune, start=max(page.start_index() - 1, 0), limit=PAGE)),
-            "runs": sum(each["runs"] for each in agents),
+            "runs": sum(agent["runs"] for agent in agents),
             "seen": bytes(prune.digest).hex(),
             "may_apply": everywhere(request.user, PRUNE_CHECKPOINTS),
             "changed": changed(prune),

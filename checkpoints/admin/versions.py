@@ -36,14 +36,14 @@ class VersionedForm(ModelForm[Row]):
 
     def clean(self) -> dict[str, Any]:
         """Refuse to overwrite a version that the user has not seen."""
-        said: dict[str, Any] = super().clean() or {}
+        values: dict[str, Any] = super().clean() or {}
         if self.instance.pk:
             self.lock()
             newest: Any = self.newest_of(self.instance)
             if newest.pk != self.instance.pk:
                 words = "Nothing was saved. Version {} was written since you opened this page: change {} instead."
                 raise forms.ValidationError(format_html(words, newest.version, link_to(newest)))
-        return said
+        return values
 
 
 class VersionedAdmin(ModelAdmin[Row]):
@@ -65,10 +65,10 @@ class VersionedAdmin(ModelAdmin[Row]):
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
         """Replace the form's row by a new, unsaved one with the same columns."""
-        said = super().save_form(request, form, change)
-        form.instance = type(said)(
+        row = super().save_form(request, form, change)
+        form.instance = type(row)(
             **{
-                field.attname: getattr(said, field.attname)
+                field.attname: getattr(row, field.attname)
                 for field in self.opts.concrete_fields
                 if not field.primary_key and field.name not in self.ANEW
             }

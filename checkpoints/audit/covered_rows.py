@@ -30,8 +30,8 @@ WHERE kind = ANY($1) AND subject LIKE $2 AND NOT (kind = 'checkpoint.saved') ORD
 
 def digest(row: Model, columns: Sequence[str], **more: Any) -> str:
     """Return the digest of these columns of a row, and of `more`, in hex."""
-    said = {name: _plain(getattr(row, name)) for name in columns}
-    return hashlib.sha256(canonical({**said, **more})).hexdigest()
+    values = {name: _plain(getattr(row, name)) for name in columns}
+    return hashlib.sha256(canonical({**values, **more})).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -101,7 +101,7 @@ class CoveredTable:
 
     def of_run(self, run: int) -> list[int]:
         """List the numbers of a run's rows; none for a table whose rows are of no run."""
-        of_runs = any(each.name == "run" for each in self.model._meta.get_fields())
+        of_runs = any(field.name == "run" for field in self.model._meta.get_fields())
         return list(self._numbers().filter(run=run)) if of_runs else []
 
     def _numbers(self) -> QuerySet[Model, int]:
@@ -117,11 +117,11 @@ class CoveredTable:
         return 0
 
     def _wrong(self, numbers: Sequence[int]) -> dict[int, list[IntegrityProblem]]:
-        told, present = self._told(numbers), self.present(numbers)
+        result, present = self._told(numbers), self.present(numbers)
         found = {}
         for number in numbers:
             subject = f"{self.name}:{number}"
-            found[number] = _compare(subject, told.get(subject, []), present.get(number, {}))
+            found[number] = _compare(subject, result.get(subject, []), present.get(number, {}))
         return {number: problems for number, problems in found.items() if problems}
 
     def _told(self, numbers: Sequence[int]) -> dict[str, list[CoveringEvent]]:
@@ -147,7 +147,7 @@ def _covering(found: Iterable[Sequence[Any]]) -> list[CoveringEvent]:
 
 def claims(events: Sequence[CoveringEvent]) -> dict[str, tuple[str, int]]:
     """Return, by row name, the digest that the last of these events recorded, and the id of that event."""
-    return {name: (said, event.id) for event in events for name, said in event.data[ROWS].items()}
+    return {name: (item, event.id) for event in events for name, item in event.data[ROWS].items()}
 
 
 def _compare(subject: str, told: Sequence[CoveringEvent], present: Mapping[str, str]) -> list[IntegrityProblem]:
@@ -162,10 +162,10 @@ def _compare(subject: str, told: Sequence[CoveringEvent], present: Mapping[str, 
             problems.append(
                 IntegrityProblem(f"event {event.id}", f"({event.kind} of {subject}) repeats event {before.id}")
             )
-    for name, said in present.items():
+    for name, word in present.items():
         if name not in last:
             problems.append(IntegrityProblem(_named(name, subject), NO_EVENT))
-        elif last[name][0] != said:
+        elif last[name][0] != word:
             problems.append(
                 IntegrityProblem(_named(name, subject), f"differs from what event {last[name][1]} recorded")
             )

@@ -64,8 +64,8 @@ class _Sum:
     def end(self) -> bytes:
         digest = self.sha.digest()
         mac = hmac.digest(self.key, END + digest, "sha256").hex() if self.key else None
-        said = {"events": self.events, "seals": self.seals, "sha256": digest.hex(), "hmac": mac}
-        return json.dumps({"end": said}).encode() + b"\n"
+        values = {"events": self.events, "seals": self.seals, "sha256": digest.hex(), "hmac": mac}
+        return json.dumps({"end": values}).encode() + b"\n"
 
 
 def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
@@ -77,8 +77,8 @@ def lines(asked: ExportRequest, *, key: bytes) -> Iterator[bytes]:
     yield total.line(_header(asked, before))
     last = seal.id if seal else 0
     while seal is not None and rows.next is not None:
-        for each in _from(last, seal.id):
-            yield from _sealed(each, rows, asked, total)
+        for fact in _from(last, seal.id):
+            yield from _sealed(fact, rows, asked, total)
         last = seal.id + 1
         seal = _covering(rows.next)
     for page in rows.pages(PAGE):
@@ -132,9 +132,9 @@ def _sealed(seal: SealFact, rows: RowStream, asked: ExportRequest, total: _Sum) 
     found = list(rows.until(seal.last))
     if not found:
         return
-    for each in _with_texts(_proven(seal, found), asked):
+    for text in _with_texts(_proven(seal, found), asked):
         total.events += 1
-        yield total.line(to_json(each))
+        yield total.line(to_json(text))
 
 
 def _proven(seal: SealFact, rows: list[SealedRow]) -> list[ExportedEvent]:
@@ -157,9 +157,9 @@ def _proven(seal: SealFact, rows: list[SealedRow]) -> list[ExportedEvent]:
 def _with_texts(events: list[ExportedEvent], asked: ExportRequest) -> list[ExportedEvent]:
     if not asked.texts:
         return events
-    wanted = [each.row.id for each in events if each.row.text_digest is not None]
+    wanted = [event.row.id for event in events if event.row.text_digest is not None]
     found = {text.pk: (bytes(text.salt), bytes(text.text)) for text in EventText.objects.filter(pk__in=wanted)}
-    return [replace(each, text=found.get(each.row.id)) for each in events]
+    return [replace(event, text=found.get(event.row.id)) for event in events]
 
 
 def _header(asked: ExportRequest, before: SealFact | None) -> dict[str, Any]:

@@ -53,9 +53,9 @@ class AuditFilters:
 
     def to_json(self) -> dict[str, Any]:
         """Return the filters that are set."""
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
-            name: value.isoformat() if isinstance(value, datetime) else value for name, value in said.items() if value
+            name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items() if value
         }
 
     def apply(self, events: QuerySet[Event]) -> QuerySet[Event]:
@@ -74,8 +74,8 @@ class AuditFilters:
         query = query_of(self.words)
         if query is None:
             return events
-        said = EventText.objects.filter(event_id=OuterRef("pk"), terms=query)
-        return events.alias(terms=EventTerms()).filter(Q(terms=query) | Exists(said))
+        texts = EventText.objects.filter(event_id=OuterRef("pk"), terms=query)
+        return events.alias(terms=EventTerms()).filter(Q(terms=query) | Exists(texts))
 
     def searched(self, events: QuerySet[Event], *, all_texts: bool = False) -> list[QuerySet[Event]]:
         """Return the matches for `words` among many events, as two querysets, so that each uses its own index.
@@ -86,8 +86,8 @@ class AuditFilters:
         if query is None:
             return [events]
         texts = EventText.objects.filter(terms=query).values("pk")
-        said = texts if all_texts else texts.order_by("-pk")[:MOST_TEXTS]
-        return [events.alias(terms=EventTerms()).filter(terms=query), events.filter(pk__in=said)]
+        newest = texts if all_texts else texts.order_by("-pk")[:MOST_TEXTS]
+        return [events.alias(terms=EventTerms()).filter(terms=query), events.filter(pk__in=newest)]
 
 
 def query_of(words: str) -> SearchQuery | None:

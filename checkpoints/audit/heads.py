@@ -44,14 +44,14 @@ def check(seals: Iterable[SealFact], removals: Removals) -> Iterator[IntegrityPr
     for head in missing:
         if head not in pruned:
             why = f"; {wrong[head.run][0]}" if wrong.get(head.run) else ""
-            said = f"the head that run {head.run} had, checkpoint {head.seq}, is gone{why}"
-            yield IntegrityProblem(f"seal {wanted[head]}", said)
+            words = f"the head that run {head.run} had, checkpoint {head.seq}, is gone{why}"
+            yield IntegrityProblem(f"seal {wanted[head]}", words)
 
 
 def heads_of(seal: SealFact) -> list[SealedHead]:
     """Return the heads that a seal covers. Raises ValueError, TypeError or AttributeError if they are malformed."""
-    said: dict[str, Any] = decode(seal.heads or b"{}")
-    return [SealedHead(int(run), int(seq), bytes.fromhex(digest)) for run, (seq, digest) in said.items()]
+    values: dict[str, Any] = decode(seal.heads or b"{}")
+    return [SealedHead(int(run), int(seq), bytes.fromhex(digest)) for run, (seq, digest) in values.items()]
 
 
 def present(heads: list[SealedHead]) -> set[SealedHead]:

@@ -94,8 +94,8 @@ def _made(gap: Gap) -> list[str]:
     if gaps.digest_of(gap, key) == bytes(gap.digest):
         return []
     plain = bool(key) and gaps.digest_of(gap, b"") == bytes(gap.digest)
-    said = WITHOUT if plain else OTHERWISE if key else UNKNOWN
-    return [f"was {said.format(them='it', their='its')}"]
+    proof = WITHOUT if plain else OTHERWISE if key else UNKNOWN
+    return [f"was {proof.format(them='it', their='its')}"]
 
 
 def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
@@ -103,8 +103,8 @@ def _untold(run_id: int, known: list[Gap]) -> dict[int, list[str]]:
 
     An event names the newest gap of its removal.
     """
-    told = _told(run_id) if known else []
-    named = {said: (event, actor) for event, actor, data in told if (said := _named(data))}
+    lines = _told(run_id) if known else []
+    named = {result: (event, actor) for event, actor, data in lines if (result := _named(data))}
     orders = _orders(max(event for event, _ in named.values())) if named else []
     programs = _of_programs(run_id) if named else []
     found: dict[int, list[str]] = {}
@@ -144,7 +144,7 @@ def _ordered(gap: Gap, event: int, actor: str, orders: list[_Order]) -> bool:
 
 def _by_its_program(gap: Gap, event: int, actor: str, programs: list[tuple[int, str, str]]) -> bool:
     """Tell whether the run's own program ordered the removal: by its newest order before the event."""
-    before = [each for each in programs if each[0] < event]
+    before = [program for program in programs if program[0] < event]
     return bool(before) and before[-1][1:] == (actor, gap.policy) and gap.policy_version == 0 and actor == gap.by
 
 
@@ -183,10 +183,10 @@ def _told(run_id: int) -> list[tuple[int, str, dict[str, Any]]]:
 
 def _said(data: bytes | memoryview) -> dict[str, Any]:
     try:
-        said = decode(bytes(data))
+        words = decode(bytes(data))
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return words if isinstance(words, dict) else {}
 
 
 def _named(data: dict[str, Any]) -> tuple[int, str] | None:

@@ -91,16 +91,16 @@ class ExportCheck:
             yield IntegrityProblem(f"line {number}", "stands after the end")
             return
         try:
-            said = canonical_json.parse(line)
-            if "end" in said:
+            value = canonical_json.parse(line)
+            if "end" in value:
                 self.ended = True
                 yield from self._close_seal()
-                yield from self._end(said["end"], sha)
-            elif "seal" in said:
+                yield from self._end(value["end"], sha)
+            elif "seal" in value:
                 yield from self._close_seal()
-                yield from self._seal(SealFact.from_json(said))
+                yield from self._seal(SealFact.from_json(value))
             else:
-                yield from self._event(number, from_json(said))
+                yield from self._event(number, from_json(value))
         except UNREADABLE:
             yield IntegrityProblem(f"line {number}", "cannot be read: it was altered or cut")
 
@@ -125,8 +125,8 @@ class ExportCheck:
             yield IntegrityProblem(f"event {row.id}", f"the text of event {row.id} is not what was written")
         if told.index is None:
             if self.seal is not None and row.place <= self.seal.last:
-                said = f"({row.kind}) was slipped in: it lies in the range of seal {self.seal.id}, and in no seal"
-                yield IntegrityProblem(f"event {row.id}", said)
+                words = f"({row.kind}) was slipped in: it lies in the range of seal {self.seal.id}, and in no seal"
+                yield IntegrityProblem(f"event {row.id}", words)
         elif self.seal is None:
             yield IntegrityProblem(
                 f"event {row.id}", f"(line {number}) stands under no seal: the line of its seal was removed"
@@ -136,33 +136,35 @@ class ExportCheck:
 
     def _close_seal(self) -> Iterator[IntegrityProblem]:
         """Check the events of the current seal, all of which have been read by now."""
-        seal, told = self.seal, self.told
+        seal, heads = self.seal, self.told
         self.told = []
-        if seal is None or not told:
+        if seal is None or not heads:
             return
-        self.verdict.sealed += len(told)
-        if any(each.path is None for each in told):
-            yield from self._whole(seal, told)
+        self.verdict.sealed += len(heads)
+        if any(event.path is None for event in heads):
+            yield from self._whole(seal, heads)
             return
-        for each in told:
-            if merkle.climb(leaf(each.row), each.index or 0, seal.count, each.path or []) != seal.root:
-                yield from self._differing(seal, each)
+        for event in heads:
+            if merkle.climb(leaf(event.row), event.index or 0, seal.count, event.path or []) != seal.root:
+                yield from self._differing(seal, event)
 
     def _whole(self, seal: SealFact, told: list[ExportedEvent]) -> Iterator[IntegrityProblem]:
         """Check the events of a seal that was exported whole; report each missing or altered one."""
-        if len(told) == seal.count and merkle.root([leaf(each.row) for each in told]) == seal.root:
+        if len(told) == seal.count and merkle.root([leaf(event.row) for event in told]) == seal.root:
             return
-        there = {each.index for each in told}
+        there = {event.index for event in told}
         missing = [index for index in range(seal.count) if index not in there]
         for index in missing[:20]:
-            after = max((each for each in told if (each.index or 0) < index), key=lambda e: e.row.place, default=None)
+            after = max(
+                (event for event in told if (event.index or 0) < index), key=lambda e: e.row.place, default=None
+            )
             beside = f" after event {after.row.id}" if after else ""
             yield IntegrityProblem(
                 f"seal {seal.id}", f"the event that stood at place {index}{beside} was removed from the export"
             )
         if len(missing) > 20:
             yield IntegrityProblem(f"seal {seal.id}", f"and {len(missing) - 20} more of its events were removed")
-        altered = [problem for each in told for problem in self._differing(seal, each)]
+        altered = [problem for event in told for problem in self._differing(seal, event)]
         yield from altered
         if not (missing or altered):
             yield IntegrityProblem(
@@ -204,8 +206,8 @@ class ExportCheck:
 
         Without the key, a seal made with a key looks like one that was altered.
         """
-        for problem, (first, last, said) in zip(self.chain.digests(), self.chain.wrong, strict=True):
-            if said == UNKNOWN:
+        for problem, (first, last, word) in zip(self.chain.digests(), self.chain.wrong, strict=True):
+            if word == UNKNOWN:
                 which = f"seal {first}" if first == last else f"seals {first} to {last}"
                 self.verdict.notes.append(f"The digest of {which} could not be checked without the key of the seals.")
             else:

@@ -108,20 +108,20 @@ class VerificationWalk:
         subjects = {f"event:{event}": event for event in gone}
         ordered = {subjects[subject] for subject in _erased(list(subjects))} if gone else set()
         for event in sorted(gone - ordered):
-            said = f"the text of event {event} is gone, and no proven order to erase it is in the audit"
-            yield IntegrityProblem(f"event {event}", said)
+            words = f"the text of event {event} is gone, and no proven order to erase it is in the audit"
+            yield IntegrityProblem(f"event {event}", words)
         self.texts += len(there)
         self.erased += len(ordered)
 
     def to_json(self) -> dict[str, Any]:
         """Return the progress as data, from which another process can continue."""
         names = ("at", "upto", "seals", "events", "texts", "erased", "covered")
-        return {name: getattr(self, name) for name in names} | {"wrong": [list(each) for each in self.wrong]}
+        return {name: getattr(self, name) for name in names} | {"wrong": [list(row) for row in self.wrong]}
 
     @classmethod
     def from_json(cls, said: dict[str, Any], *, key: bytes) -> VerificationWalk:
         """Continue a walk that `to_json` saved."""
-        return cls(key, **said | {"wrong": [tuple(each) for each in said["wrong"]]})
+        return cls(key, **said | {"wrong": [tuple(item) for item in said["wrong"]]})
 
 
 def _erased(subjects: list[str]) -> set[str]:

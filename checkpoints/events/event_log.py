@@ -75,8 +75,8 @@ def record(
 def append(entries: Sequence[Entry], *, beside: Sequence[Statement] = ()) -> None:
     """Append events in this order, and wake the tailers once after commit. `beside`: see run_sql."""
     salts = [secrets.token_bytes(16) for _ in entries]
-    words = [None if each.text is None else each.text.encode(errors="replace") for each in entries]
-    rows = [_row(*each) for each in zip(entries, salts, words, strict=True)]
+    words = [None if entry.text is None else entry.text.encode(errors="replace") for entry in entries]
+    rows = [_row(*row) for row in zip(entries, salts, words, strict=True)]
     # No savepoint: if the event cannot be written, the change that it records must not be written either.
     with transaction.atomic(savepoint=False):
         if 1 <= len(rows) <= _FEW:

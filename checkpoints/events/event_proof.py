@@ -28,7 +28,7 @@ def key() -> bytes:
 
 def _keys() -> list[bytes]:
     """Return the current key of proofs and the former ones."""
-    return [key(), *(str(each).encode() for each in settings.HOLDPOINT_OLD_SEAL_KEYS)]
+    return [key(), *(str(key).encode() for key in settings.HOLDPOINT_OLD_SEAL_KEYS)]
 
 
 def proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,9 +41,9 @@ def proven(kind: str, subject: str, version: int, data: Mapping[str, Any]) -> di
 def is_proven(kind: str, subject: str, version: int, data: Mapping[str, Any], *, former: bool = True) -> bool:
     """Tell whether a process with the key, or a `former` one, wrote this event; always True if no key is set."""
     keys = _keys() if former else [key()]
-    said = {name: value for name, value in data.items() if name != PROOF}
+    values = {name: value for name, value in data.items() if name != PROOF}
     proof = str(data.get(PROOF, ""))
-    return not key() or any(hmac.compare_digest(proof, _proof(each, kind, subject, version, said)) for each in keys)
+    return not key() or any(hmac.compare_digest(proof, _proof(key, kind, subject, version, values)) for key in keys)
 
 
 def of_digest(digest: bytes) -> bytes | None:
@@ -53,7 +53,7 @@ def of_digest(digest: bytes) -> bytes | None:
 
 def is_of_digest(proof: bytes, digest: bytes) -> bool:
     """Tell whether a process with the key saved the checkpoint with this digest; always True if no key is set."""
-    return not key() or any(hmac.compare_digest(proof, _of_digest(each, digest)) for each in _keys())
+    return not key() or any(hmac.compare_digest(proof, _of_digest(key, digest)) for key in _keys())
 
 
 def _of_digest(key: bytes, digest: bytes) -> bytes:
@@ -61,5 +61,5 @@ def _of_digest(key: bytes, digest: bytes) -> bytes:
 
 
 def _proof(key: bytes, kind: str, subject: str, version: int, data: Mapping[str, Any]) -> str:
-    said = canonical([kind, subject, version, dict(data)])
-    return hmac.digest(key, b"holdpoint event\n" + said, "sha256").hex()
+    content = canonical([kind, subject, version, dict(data)])
+    return hmac.digest(key, b"holdpoint event\n" + content, "sha256").hex()

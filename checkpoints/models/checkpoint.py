@@ -29,9 +29,9 @@ class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
         """Annotate each checkpoint with the count of people's notes on it as `noted`; see checkpoints.runs.notes."""
         subject = Concat(Value("checkpoint:"), Cast(OuterRef("pk"), models.CharField()))
         events = apps.get_model("checkpoints", "Event")._default_manager.told().filter(subject=subject)
-        one = Case(When(kind="checkpoint.noted", then=1), default=-1)
+        case = Case(When(kind="checkpoint.noted", then=1), default=-1)
         kept = events.filter(kind__in=("checkpoint.noted", "checkpoint.note_removed")).order_by().values("subject")
-        return self.annotate(noted=Coalesce(Subquery(kept.annotate(sum=Sum(one)).values("sum")), Value(0)))
+        return self.annotate(noted=Coalesce(Subquery(kept.annotate(sum=Sum(case)).values("sum")), Value(0)))
 
 
 class Checkpoint(models.Model):

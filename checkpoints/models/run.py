@@ -229,8 +229,8 @@ class Run(models.Model):
     def wake(self, by: Actor) -> bool:
         """Queue a waiting run and wake a worker after commit; False where it was not waiting. Safe to repeat."""
         # Registered first, so that the worker is woken before the pages.
-        told = {"run_id": self.pk, "plan": self.plan, "priority": self.priority}
-        transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, **told))
+        values = {"run_id": self.pk, "plan": self.plan, "priority": self.priority}
+        transaction.on_commit(partial(signals.run_needs_attention.send, sender=Run, **values))
         woken = move(run_status.WAKE, [self.pk, by.id, by.name])
         if woken:
             self.status, ((self.wake_at, self.version),) = Run.Status.QUEUED, woken
@@ -242,9 +242,9 @@ class Run(models.Model):
 
     def cancel(self, by: Actor, reason: str = "") -> bool:
         """End a live run. A new token fences a worker that runs it. False if it had ended."""
-        said = storable(reason[:300])
+        words = storable(reason[:300])
         data = canonical(event_log.with_request({}))
-        ended = move(run_status.CANCEL, [self.pk, said, by.id, by.name, data])
+        ended = move(run_status.CANCEL, [self.pk, words, by.id, by.name, data])
         if ended:
             self.refresh_from_db()
         return bool(ended)
@@ -254,8 +254,8 @@ class Run(models.Model):
 
         Call it, like `settled`, in the transaction of the holder of the run's token.
         """
-        said = {"ending_reason": storable(reason[:300]), "ending_by": by.id, "ending_by_name": by.name}
-        self._note(settling=True, ending=ending, **said)
+        values = {"ending_reason": storable(reason[:300]), "ending_by": by.id, "ending_by_name": by.name}
+        self._note(settling=True, ending=ending, **values)
 
     def settled(self) -> None:
         """Record that the run has no effects to settle any more, or leaves them as they are."""

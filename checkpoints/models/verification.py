@@ -99,13 +99,13 @@ class Verification(models.Model):
 
     def problems(self) -> list[IntegrityProblem]:
         """Return the first findings, up to SHOWN."""
-        return [IntegrityProblem(*each) for each in decode(bytes(self.findings))]
+        return [IntegrityProblem(*item) for item in decode(bytes(self.findings))]
 
     def _mine(self) -> VerificationQuerySet:
         return Verification.objects.underway().filter(pk=self.pk, token=self.token)
 
     def _kept(self, place: dict[str, Any], found: list[IntegrityProblem]) -> dict[str, Any]:
-        shown = [list(each) for each in (*self.problems(), *found)][:SHOWN]
+        shown = [list(problem) for problem in (*self.problems(), *found)][:SHOWN]
         return {
             "place": canonical(place),
             "seals": place.get("seals", 0),

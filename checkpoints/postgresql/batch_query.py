@@ -53,9 +53,9 @@ def columns(**rows: QuerySet[Any, Any] | Sql) -> BatchStatement:
     """Build one statement that reads one column (`values("name")`) from each of these querysets, in its order."""
     parts: list[str] = []
     asked: list[str] = []
-    for name, each in rows.items():
+    for name, item in rows.items():
         try:
-            sql, parameters = each.query.sql_with_params() if isinstance(each, QuerySet) else each
+            sql, parameters = item.query.sql_with_params() if isinstance(item, QuerySet) else item
         except EmptyResultSet:
             continue
         asked.append(name)

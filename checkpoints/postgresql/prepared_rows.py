@@ -60,8 +60,8 @@ class PreparedRows(Generic[Row]):
             for convert in functions:
                 row[at] = convert(row[at], expression, connection)
         made: Row = self.model.from_db(self.using, self.names, row[self.own])
-        for each in self.related:
-            each.populate(row, made)
+        for populator in self.related:
+            populator.populate(row, made)
         for name, at in self.annotations.items():
             setattr(made, name, row[at])
         return made
@@ -76,7 +76,11 @@ class Prepared(Generic[Result]):
 
     def _statement(self, **variant: Any) -> PreparedRows[Any] | BatchStatement:
         """Return the statement of a variant, with a place for each parameter."""
-        parameters = [each for each in signature(self.build).parameters.values() if each.kind != Parameter.KEYWORD_ONLY]
+        parameters = [
+            parameter
+            for parameter in signature(self.build).parameters.values()
+            if parameter.kind != Parameter.KEYWORD_ONLY
+        ]
         built = self.build(*(ParameterPlace(number) for number, _ in enumerate(parameters, 1)), **variant)
         return PreparedRows(built) if isinstance(built, QuerySet) else built
 

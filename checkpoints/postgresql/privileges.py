@@ -62,17 +62,17 @@ def grant(using: str = "default") -> bool:
         there = connections[using].introspection.table_names(cursor)
         taken = dict.fromkeys(KEPT, "DELETE, TRUNCATE") | dict.fromkeys(APPEND_ONLY, "UPDATE, DELETE, TRUNCATE")
         for table in taken.keys() & set(there):
-            said = {"table": sql.Identifier(table), "role": name, "rights": sql.SQL(taken[table])}
-            cursor.execute(sql.SQL("REVOKE {rights} ON {table} FROM {role}").format(**said))
+            values = {"table": sql.Identifier(table), "role": name, "rights": sql.SQL(taken[table])}
+            cursor.execute(sql.SQL("REVOKE {rights} ON {table} FROM {role}").format(**values))
         for table, names in CHANGING.items():
             if table in there:  # with fewer columns, where an earlier migration is the last
                 known = {
                     column.name for column in connections[using].introspection.get_table_description(cursor, table)
                 }
-                columns = sql.SQL(", ").join(sql.Identifier(each) for each in names if each in known)
-                said = {"table": sql.Identifier(table), "role": name, "columns": columns}
-                cursor.execute(sql.SQL("REVOKE UPDATE ON {table} FROM {role}").format(**said))
-                cursor.execute(sql.SQL("GRANT UPDATE ({columns}) ON {table} TO {role}").format(**said))
+                columns = sql.SQL(", ").join(sql.Identifier(name) for name in names if name in known)
+                values = {"table": sql.Identifier(table), "role": name, "columns": columns}
+                cursor.execute(sql.SQL("REVOKE UPDATE ON {table} FROM {role}").format(**values))
+                cursor.execute(sql.SQL("GRANT UPDATE ({columns}) ON {table} TO {role}").format(**values))
     return True
 
 

@@ -105,8 +105,8 @@ def prepared(run_id: int, lineage: int, history: RetentionHistory, seqs: Sequenc
         raise RunMoved
     for row in rows:
         if digests.of_header(row.header) != row.digest:
-            said = "does not match its digest"
-            raise NotVerified(f"checkpoint {row.id} (run {run_id})", said)
+            words = "does not match its digest"
+            raise NotVerified(f"checkpoint {row.id} (run {run_id})", words)
     made = anchors.prepared(run_id, lineage, history.places, rules.orphans(history.places, seqs))
     return RemovalPortion(run_id, lineage, history, ranges, rows, made, size)
 
@@ -116,7 +116,7 @@ def remove(portion: RemovalPortion, *, why: RemovalReason) -> int:
     run_id = portion.run_id
     team, at, before = _check(portion)
     anchors.write(run_id, portion.lineage, portion.anchors)
-    columns = [Int8(run_id), *([Int4(each) for each in side] for side in zip(*portion.stretches, strict=True))]
+    columns = [Int8(run_id), *([Int4(item) for item in side] for side in zip(*portion.stretches, strict=True))]
     if run_sql(_REMOVE, columns)[0][0] != len(portion.rows):
         raise RunMoved
     crash_points.point("prune_removed", str(run_id))

@@ -53,7 +53,7 @@ def touched(policies: ByAgent, at: datetime) -> Q:
         policy = of(agent, policies)
         if policy is None:
             continue
-        theirs = Q(plan__agent=agent) if agent else ~Q(plan__agent__in=[each for each in policies if each])
+        theirs = Q(plan__agent=agent) if agent else ~Q(plan__agent__in=[policy for policy in policies if policy])
         long = Q(seq__gt=policy.keep_last or 1)
         old = Q() if policy.keep_days is None else Q(created_at__lte=at - timedelta(days=policy.keep_days) + SKEW)
         found |= theirs & long & old

@@ -42,7 +42,7 @@ class RunPruneWords(NamedTuple):
         line, kept = self.line, ", ".join(f"{count} {reason}" for reason, count in self.kept)
         goes = f"R-{line.run_id} ({line.agent}): {line.checkpoints:,} go ({self.ranges or 'none'})"
         goes += f", and {line.signals_and_waits:,} signals and waits" if line.signals_and_waits else ""
-        holds = (f"{each.kind} “{each.reason}” keeps {each.checkpoints:,}" for each in self.held)
+        holds = (f"{item.kind} “{item.reason}” keeps {item.checkpoints:,}" for item in self.held)
         return "; ".join([goes, f"kept: {kept or 'none'}", *holds])
 
 
@@ -68,7 +68,7 @@ def lines(prune: Prune, *, start: int = 0, limit: int = 50) -> Iterator[RunPrune
     """Yield some of the lines in words, those with the most to remove first."""
     found = list(prune.lines.select_related("policy").order_by("-checkpoints", "run_id")[start : start + limit])
     held = {line.pk: [*line.held, *([hold, count] for _, hold, count in line.stayed if hold)] for line in found}
-    holds = Hold.objects.in_bulk({hold for each in held.values() for hold, _ in each})
+    holds = Hold.objects.in_bulk({hold for value in held.values() for hold, _ in value})
     names = actors.names(hold.by for hold in holds.values())
     for line in found:
         kept = [(str(REASONS[name]), count) for name, count in line.kept.items() if name != HELD]
@@ -82,10 +82,10 @@ def _held(hold: Hold, count: int, names: Mapping[str, str]) -> HoldLine:
 
 def ranges(found: Sequence[Sequence[int]]) -> str:
     """Write ranges for people: "1 to 980, 985"."""
-    said = [f"{first} to {last}" if first != last else str(first) for first, last in found[:RANGES]]
+    lines = [f"{first} to {last}" if first != last else str(first) for first, last in found[:RANGES]]
     if len(found) <= RANGES:
-        return ", ".join(said)
-    return f"{', '.join(said)} and {len(found) - RANGES} more stretches"
+        return ", ".join(lines)
+    return f"{', '.join(lines)} and {len(found) - RANGES} more stretches"
 
 
 def held(prune: Prune) -> list[tuple[str, int]]:

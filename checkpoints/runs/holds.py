@@ -26,15 +26,15 @@ def name(run: Run, seq: int, words: str, *, by: Actor) -> Hold:
 
     Raises ValueRefused, CheckpointRemoved and NoSuchCheckpoint.
     """
-    said = storable(" ".join(words.split())) or f"Checkpoint {seq}"
-    if len(said) > LONGEST:
-        words = f"has {len(said)} characters; {LONGEST} are the most"
+    result = storable(" ".join(words.split())) or f"Checkpoint {seq}"
+    if len(result) > LONGEST:
+        words = f"has {len(result)} characters; {LONGEST} are the most"
         raise ValueRefused("/name", words)
     with transaction.atomic():
         id = locked(run, seq)
         Hold.objects.free(run=run.pk, subject=_named(id), by=by)
-        hold = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.NAME, subject=_named(id), reason=said, by=by)
-        event_log.record("checkpoint.named", subject=f"run:{run.pk}", run=run, by=by, data={"seq": seq}, text=said)
+        hold = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.NAME, subject=_named(id), reason=result, by=by)
+        event_log.record("checkpoint.named", subject=f"run:{run.pk}", run=run, by=by, data={"seq": seq}, text=result)
     return hold
 
 
@@ -50,16 +50,16 @@ def unname(run: Run, seq: int, *, by: Actor) -> bool:
 
 def hold(run: Run, seq: int | None, reason: str, *, by: Actor) -> Hold:
     """Set a legal hold on a checkpoint, or the whole run. Raises ValueRefused, CheckpointRemoved, NoSuchCheckpoint."""
-    said = storable(" ".join(reason.split()))
-    if not said or len(said) > LONGEST_REASON:
-        words = f"has {len(said)} characters; it takes 1 to {LONGEST_REASON}"
+    text = storable(" ".join(reason.split()))
+    if not text or len(text) > LONGEST_REASON:
+        words = f"has {len(text)} characters; it takes 1 to {LONGEST_REASON}"
         raise ValueRefused("/reason", words)
     with transaction.atomic():
         id = None if seq is None else locked(run, seq)
         subject = f"legal:{uuid4().hex}"  # a subject of its own: a second hold stays when the first is freed
-        made = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.LEGAL, subject=subject, reason=said, by=by)
+        made = Hold.objects.make(run=run, checkpoint=id, kind=Hold.Kind.LEGAL, subject=subject, reason=text, by=by)
         data = {"hold": made.pk, "seq": seq}
-        event_log.record("retention.held", subject=f"run:{run.pk}", run=run, by=by, data=data, text=said)
+        event_log.record("retention.held", subject=f"run:{run.pk}", run=run, by=by, data=data, text=text)
     return made
 
 

@@ -46,12 +46,12 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
 
     Raises ValueRefused for an empty or too long text or for too many notes; CheckpointRemoved and NoSuchCheckpoint.
     """
-    said = words.replace("\r\n", "\n").strip()
-    if not said:
+    text = words.replace("\r\n", "\n").strip()
+    if not text:
         raise ValueRefused("/text", "Write something first.")
-    if len(said) > LONGEST:
-        told = f"Write at most {LONGEST:,} characters; these are {len(said):,}."
-        raise ValueRefused("/text", told)
+    if len(text) > LONGEST:
+        sentence = f"Write at most {LONGEST:,} characters; these are {len(text):,}."
+        raise ValueRefused("/text", sentence)
     if not 0 < len(key) <= 80 or not key.isprintable():
         raise ValueRefused("/key", "Send a key of 1 to 80 characters.")
     with transaction.atomic():
@@ -60,10 +60,10 @@ def note(run: Run, seq: int, words: str, *, key: str, by: Actor) -> bool:
         if any(actor == by.id and decode(bytes(data)).get("key") == key for actor, data in before):
             return False
         if len(before) >= MOST:
-            told = f"This checkpoint has had {MOST} notes, which is all that it takes."
-            raise ValueRefused("/text", told)
+            sentence = f"This checkpoint has had {MOST} notes, which is all that it takes."
+            raise ValueRefused("/text", sentence)
         data = {"seq": seq, "key": key}
-        event_log.record("checkpoint.noted", subject=subject, run=run, by=by, data=data, text=said)
+        event_log.record("checkpoint.noted", subject=subject, run=run, by=by, data=data, text=text)
     return True
 
 
@@ -74,7 +74,7 @@ def take_back(run: Run, seq: int, id: int, *, by: Actor) -> bool:
     """
     with transaction.atomic():
         checkpoint = holds.locked(run, seq)
-        found = next((each for each in standing(of_checkpoint(checkpoint)) if each.id == id), None)
+        found = next((line for line in standing(of_checkpoint(checkpoint)) if line.id == id), None)
         if found is None:
             return False
         if found.actor != by.id:
@@ -92,9 +92,9 @@ def of_checkpoint(checkpoint: UUID) -> list[Event]:
 
 def standing(events: Iterable[Event]) -> list[NoteLine]:
     """Return the notes in a checkpoint's events that were not taken back, oldest first."""
-    told = sorted((each for each in events if each.kind in KINDS), key=lambda each: each.pk)
-    gone = {decode(bytes(each.data)).get("note") for each in told if each.kind == REMOVED}
-    return [_noted(each) for each in told if each.kind == NOTED and each.pk not in gone]
+    lines = sorted((event for event in events if event.kind in KINDS), key=lambda each: each.pk)
+    gone = {decode(bytes(event.data)).get("note") for event in lines if event.kind == REMOVED}
+    return [_noted(event) for event in lines if event.kind == NOTED and event.pk not in gone]
 
 
 def subject_of(checkpoint: UUID) -> str:

@@ -26,9 +26,9 @@ class SealChain:
         """Check the next seal. Wrong digests are collected, and reported together by `digests`."""
         before = self.before.digest if self.before else self.begins
         if seal.previous != before:
-            told = f"seal {self.before.id}" if self.before else "what it began with"
+            words = f"seal {self.before.id}" if self.before else "what it began with"
             yield IntegrityProblem(
-                f"seal {seal.id}", f"does not follow {told}: what stood between was removed or rewritten"
+                f"seal {seal.id}", f"does not follow {words}: what stood between was removed or rewritten"
             )
         if self.before and seal.first <= self.before.last:
             yield IntegrityProblem(f"seal {seal.id}", f"begins before seal {self.before.id} ends")
@@ -39,16 +39,16 @@ class SealChain:
         made = seal.made(self.key)
         if made == ("key" if self.key else "plain"):
             return
-        said = WITHOUT if made == "plain" else OTHERWISE if self.key else UNKNOWN
+        proof = WITHOUT if made == "plain" else OTHERWISE if self.key else UNKNOWN
         last = self.wrong[-1] if self.wrong else None
-        if last and self.before and last[1:] == (self.before.id, said):
-            self.wrong[-1] = (last[0], seal.id, said)
+        if last and self.before and last[1:] == (self.before.id, proof):
+            self.wrong[-1] = (last[0], seal.id, proof)
         else:
-            self.wrong.append((seal.id, seal.id, said))
+            self.wrong.append((seal.id, seal.id, proof))
 
     def digests(self) -> list[IntegrityProblem]:
         """Return what is wrong with the digests of the seals followed."""
-        return [_fault(*each) for each in self.wrong]
+        return [_fault(*row) for row in self.wrong]
 
 
 def _fault(first: int, last: int, said: str) -> IntegrityProblem:

@@ -91,8 +91,8 @@ def _altered(
 def _moved(mark: EventMark, row: SealedRow, kinds: Collection[str]) -> IntegrityProblem:
     what = f"was moved: it was written by transaction {mark.xid}, and says {row.xid}" if row.xid != mark.xid else ""
     changed = _columns(mark, row, kinds) if differing(mark, row) else ""
-    said = " and ".join(part for part in (what, f"was altered: {changed}" if changed else "") if part)
-    return IntegrityProblem(f"event {row.id}", _was(mark, kinds) + (said or "stands outside the range of its seal"))
+    words = " and ".join(part for part in (what, f"was altered: {changed}" if changed else "") if part)
+    return IntegrityProblem(f"event {row.id}", _was(mark, kinds) + (words or "stands outside the range of its seal"))
 
 
 def _removed(seal: int, mark: EventMark, kinds: Collection[str]) -> IntegrityProblem:
@@ -117,6 +117,6 @@ def _columns(mark: EventMark, row: SealedRow, kinds: Collection[str]) -> str:
     names = differing(mark, row)
     if not names:
         return "its content is not what was sealed"
-    said = [WORDS.get(name, f"its {name}") for name in TAGGED if name in names]
-    listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
-    return f"{listed} {'is' if len(said) == 1 else 'are'} not what was sealed"
+    lines = [WORDS.get(name, f"its {name}") for name in TAGGED if name in names]
+    listed = lines[0] if len(lines) == 1 else f"{', '.join(lines[:-1])} and {lines[-1]}"
+    return f"{listed} {'is' if len(lines) == 1 else 'are'} not what was sealed"

@@ -30,7 +30,7 @@ class ExportedEvent:
 def to_json(told: ExportedEvent) -> dict[str, Any]:
     """Write one line."""
     row = told.row
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "event": row.id,
         "xid": row.xid,
         "at": moment(row.at) if row.at is not None and _EARLIEST <= row.at <= _LATEST else row.at,
@@ -47,10 +47,10 @@ def to_json(told: ExportedEvent) -> dict[str, Any]:
         "mark": (told.mark or leaf(row) + tags(row)).hex(),
     }
     if told.path is not None:
-        said["path"] = [sibling.hex() for sibling in told.path]
+        values["path"] = [sibling.hex() for sibling in told.path]
     if told.text is not None:
-        said["text"] = {"salt": told.text[0].hex(), "words": readable_text(told.text[1])}
-    return said
+        values["text"] = {"salt": told.text[0].hex(), "words": readable_text(told.text[1])}
+    return values
 
 
 def from_json(said: Any) -> ExportedEvent:

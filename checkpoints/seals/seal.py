@@ -55,7 +55,7 @@ class SealFact:
 
     def to_json(self, *, heads: bool = True) -> dict[str, Any]:
         """Return the form in files, with the `heads` themselves or only their digest."""
-        said = {
+        values = {
             "seal": self.id,
             "at": moment(self.at),
             "first": f"{self.first[0]}.{self.first[1]}",
@@ -68,8 +68,8 @@ class SealFact:
             "digest": self.digest.hex(),
         }
         if self.heads is not None and heads:
-            said["heads"] = readable(self.heads)
-        return said
+            values["heads"] = readable(self.heads)
+        return values
 
     @classmethod
     def from_json(cls, said: Any) -> SealFact:

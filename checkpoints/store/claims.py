@@ -127,8 +127,8 @@ def release(
     verify, so the run is frozen if it ends as failed, now or once its effects are settled. `awaited`: how many of its
     children have to end before a waiting run is queued.
     """
-    said = storable(reason[:300])
-    params = [claim.run_id, claim.token, status, wake_at, said, by.id, by.name, attempts, freeze, awaited]
+    words = storable(reason[:300])
+    params = [claim.run_id, claim.token, status, wake_at, words, by.id, by.name, attempts, freeze, awaited]
     if not move(run_status.RELEASE, params):
         raise Fenced
 

@@ -46,15 +46,15 @@ def executions(lineage: int) -> list[CheckpointHeader]:
     Removed ones are included.
     """
     found = [CheckpointHeader(*row) for row in run_sql(_EXECUTIONS, [Int8(lineage)])]
-    gone = [each for each in gaps.records_of(lineage).values() if each.input_digest is not None]
+    gone = [value for value in gaps.records_of(lineage).values() if value.input_digest is not None]
     return sorted(found + gone, key=lambda each: (each.run_id, each.seq)) if gone else found
 
 
 def of_lineage(lineage: int) -> list[CheckpointHeader]:
     """Return all checkpoints of a run and its forks, of every kind, by run and number; removed ones included."""
     found = [CheckpointHeader(*row) for row in run_sql(_LINEAGE, [Int8(lineage)])]
-    known = {each.id for each in found}
-    if all(each.parent is None or each.parent in known for each in found):
+    known = {item.id for item in found}
+    if all(item.parent is None or item.parent in known for item in found):
         return found
     return sorted([*found, *gaps.records_of(lineage).values()], key=lambda each: (each.run_id, each.seq))
 
@@ -64,12 +64,12 @@ def path(head: UUID, known: Sequence[CheckpointHeader] = ()) -> list[CheckpointH
 
     Those that are `known` and lead to it are not read. Raises NoSuchCheckpoint.
     """
-    found = ancestry(head, {each.id: each for each in known}) or _stretch(head)
+    found = ancestry(head, {row.id: row for row in known}) or _stretch(head)
     if not found:
         raise NoSuchCheckpoint
     gone: gaps.RemovedPast | None = None
     while (above := found[0].parent) is not None:
-        more = ancestry(above, {each.id: each for each in _stretch(above)}, found[0])
+        more = ancestry(above, {row.id: row for row in _stretch(above)}, found[0])
         if not more:
             gone = gone or gaps.RemovedPast(found[0].run_id)
             more = gone.leading_to(above, found[0])

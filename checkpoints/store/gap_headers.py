@@ -57,7 +57,7 @@ def pack(rows: Sequence[RemovedCheckpoint]) -> bytes:
         if parents[number] == before:
             parents[number] = parent_digests[number] = b""
     made = [struct.pack("!i", len(rows))]
-    for column in (columns[each] for each in _STORED):
+    for column in (columns[item] for item in _STORED):
         try:
             lengths = list(map(len, cast(list[bytes], column)))
         except TypeError:  # of a NULL, which few columns have
@@ -93,13 +93,13 @@ def unpack(data: bytes, *, run_id: int, first: int) -> Iterator[RemovedCheckpoin
     except zstandard.ZstdError as error:
         raise ValueError(f"bad frame: {error}") from error
     (count,) = reader.ints(1)
-    columns = {each: reader.column(count) for each in _STORED}
+    columns = {item: reader.column(count) for item in _STORED}
     run, before = wire.int8(run_id), cast(tuple[bytes | None, bytes | None], (None, None))
     for number in range(count):
         row: list[bytes | None] = [None] * 17
         row[RUN], row[SEQ] = run, wire.int4(first + number)
-        for each, column in columns.items():
-            row[each] = column[number]
+        for item, column in columns.items():
+            row[item] = column[number]
         if row[PARENT] == b"":
             row[PARENT], row[PARENT_DIGEST] = before
         digest = digests.of_header(row)

@@ -57,7 +57,7 @@ def checked_draft(
     changes = made.changes
     if any(_MARKED in line for line in changes.lines) or any(_MARKED in blob.content for blob in changes.blobs):
         grown = (Append, Splice)
-        given = {name: list(each.items) if isinstance(each, grown) else each for name, each in writes.items()}
+        given = {name: list(append.items) if isinstance(append, grown) else append for name, append in writes.items()}
         if any(artifacts.references(given)):
             team = team or Run.objects.values_list("team", flat=True).get(pk=place.run_id)
             state = base.state if base else {}
@@ -68,10 +68,10 @@ def checked_draft(
 
 def foreign(value: Any, *, team: int, lineage: int, state: Any) -> list[str]:
     """List the pointers of files in `value` that a run of this team and lineage may not name; it names `state`'s."""
-    found = [(at, str(each[MARK])) for at, each in artifacts.references(value)]
+    found = [(at, str(item[MARK])) for at, item in artifacts.references(value)]
     new = {digest for _, digest in found}
     if new:
-        new -= {str(each[MARK]) for _, each in artifacts.references(state)}
+        new -= {str(item[MARK]) for _, item in artifacts.references(state)}
     if new:
         new -= artifacts.kept_by(team, new).union(*(source(team, new) for source in _sources))
     if new:

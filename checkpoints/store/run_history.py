@@ -44,8 +44,8 @@ def compare(a_id: UUID, b_id: UUID) -> CheckpointComparison:
 def parting(a: Sequence[CheckpointHeader], b: Sequence[CheckpointHeader]) -> CheckpointComparison:
     """Compare two paths from the root. Raises OtherLineage if they share nothing."""
     shared = 0
-    for one, other in zip(a, b, strict=False):
-        if one.id != other.id:
+    for row, other in zip(a, b, strict=False):
+        if row.id != other.id:
             break
         shared += 1
     if not shared:

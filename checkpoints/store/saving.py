@@ -132,7 +132,7 @@ def move_head(
         head, seq = _locked(claim.run_id, target.id)
         if head is None:
             raise NoSuchCheckpoint
-        if target.run_id != claim.run_id and all(each.id != target.id for each in executions.path(head)):
+        if target.run_id != claim.run_id and all(row.id != target.id for row in executions.path(head)):
             raise NoSuchCheckpoint
         plan_id = target.plan_id if plan is None else plan.pk
         place = CheckpointPlace(claim.run_id, target.lineage, plan_id, seq + 1, claim.token, claim.clock())

@@ -58,7 +58,7 @@ def first_rows(runs: Sequence[Run], drafts: Sequence[RowDraft], reasons: Sequenc
     for made in drafts:
         if made.changes.blobs:
             insert_chunks(made.lineage, made.changes.blobs)
-    rows = [Checkpoint(**each.row._asdict(), proof=event_proof.of_digest(each.row.digest)) for each in drafts]
+    rows = [Checkpoint(**draft.row._asdict(), proof=event_proof.of_digest(draft.row.digest)) for draft in drafts]
     return [*insertion(runs), *insertion(rows)]
 
 

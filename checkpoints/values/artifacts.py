@@ -75,7 +75,7 @@ def _owner() -> int | None:
 
 def kept_by(team: int, digests: Iterable[str]) -> set[str]:
     """Return those of the digests whose content was kept for this team."""
-    return {each for each in digests if _DIGEST.fullmatch(each) and _mark(_path(each), team).exists()}
+    return {digest for digest in digests if _DIGEST.fullmatch(digest) and _mark(_path(digest), team).exists()}
 
 
 def mark_for(digest: str, team: int) -> bool:

@@ -33,7 +33,7 @@ def diff(a: Any, b: Any) -> list[Op]:
 
 def touched(operations: Iterable[Op]) -> set[str]:
     """Return the top-level members that a patch reaches into."""
-    places = [each[word] for each in operations for word in ("path", "from") if word in each]
+    places = [operation[word] for operation in operations for word in ("path", "from") if word in operation]
     return {tokens(place)[0] for place in places if tokens(place)}
 
 
@@ -135,10 +135,10 @@ def _size(value: Any, most: int) -> int:
     """Count the values in a value, itself included, up to `most`."""
     count, ahead = 0, [value]
     while ahead and count < most:
-        each = ahead.pop()
+        item = ahead.pop()
         count += 1
-        if isinstance(each, (dict, list)):
-            ahead.extend(each.values() if isinstance(each, dict) else each)
+        if isinstance(item, (dict, list)):
+            ahead.extend(item.values() if isinstance(item, dict) else item)
     return count
 
 

@@ -49,10 +49,10 @@ class BoundedChecks(Generic[Answer]):
 
 def _run(check: Callable[[], Answer], answer: Future[Answer]) -> None:
     try:
-        said = check()
+        result = check()
     except BaseException as error:  # noqa: BLE001 - raised where it is asked for
         answer.set_exception(error)
     else:
-        answer.set_result(said)
+        answer.set_result(result)
     finally:
         connections.close_all()  # back to the pool

@@ -22,10 +22,10 @@ NAMES = ("DATABASE_URL", "REDIS_URL", "SANDBOX_URL", "EMAIL_URL", "PORT", "OPENA
 
 def publish(home: Home, variables: Mapping[str, str]) -> None:
     """Write the environment of the stack's processes to a file that only its owner can read."""
-    told = {name: value for name, value in variables.items() if name in NAMES or name.startswith("HOLDPOINT_")}
+    values = {name: value for name, value in variables.items() if name in NAMES or name.startswith("HOLDPOINT_")}
     withdraw(home)
     with os.fdopen(os.open(home.path / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(told, file)
+        json.dump(values, file)
 
 
 def withdraw(home: Home) -> None:
@@ -48,12 +48,12 @@ def join(root: Path) -> None:
             "or set HOLDPOINT_HOME to the folder of the one that runs."
         )
     try:
-        told: dict[str, str] = json.loads((home.path / FILE).read_text())
+        values: dict[str, str] = json.loads((home.path / FILE).read_text())
     except FileNotFoundError:
         raise StackRefused(f"The stack on {home.path} is just starting; try again when it says where it is.") from None
     except OSError as error:
         raise StackRefused(f"The stack on {home.path} is another account's: {error.strerror}.") from None
-    for name, value in told.items():
+    for name, value in values.items():
         if not os.environ.get(name):
             os.environ[name] = value
 

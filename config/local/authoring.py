@@ -87,9 +87,9 @@ class Author:
     def take_up(self) -> None:
         """Check the code; replace the processes that hold it if it can be used."""
         with self.stack.console.wait("Reading the changed code"):
-            code, said = self.read()
+            code, words = self.read()
         if code:
-            self.stack.console.say(f"{said}\nThe code before is still served; save the file again when it is mended.")
+            self.stack.console.say(f"{words}\nThe code before is still served; save the file again when it is mended.")
             return
         steps: list[Callable[[], bool | None]] = [self.stack.replace_web]
         steps += [partial(self.stack.restart, name) for name in ("worker", "sweeper")]
@@ -100,7 +100,7 @@ class Author:
             if replaced() is False:
                 self.stack.console.say("The code before is still served; save the file again to try once more.")
                 return
-        self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{said}" if said else ""))
+        self.stack.console.say(f"Took up the changed code of {', '.join(self.names)}" + (f"\n{words}" if words else ""))
 
     def read(self) -> tuple[int, str]:
         """Return 0 if every module can be used, else the exit code, and the text about faults."""
@@ -111,8 +111,8 @@ class Author:
             )
         except subprocess.TimeoutExpired:
             return 1, f"{', '.join(self.names)} cannot be imported within {READ_WITHIN:.0f} s. Correct it."
-        said = [line.removeprefix("CommandError: ") for line in done.stderr.splitlines() if line.strip()]
-        return done.returncode, "\n".join(said)
+        lines = [line.removeprefix("CommandError: ") for line in done.stderr.splitlines() if line.strip()]
+        return done.returncode, "\n".join(lines)
 
     def files(self) -> Files:
         """Return the time of change and the size of each watched file that is there."""

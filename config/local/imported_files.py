@@ -51,11 +51,11 @@ def imports(path: Path) -> Iterator[tuple[str, Path | None]]:
         return
     for node in nodes:
         if isinstance(node, ast.Import):
-            yield from ((each.name, None) for each in node.names)
+            yield from ((name.name, None) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             beside = path.parents[node.level - 1] if 0 < node.level <= len(path.parents) else None
-            for each in node.names:  # a name may be a module
-                yield ".".join(filter(None, (node.module, each.name))), beside
+            for name in node.names:  # a name may be a module
+                yield ".".join(filter(None, (node.module, name.name))), beside
 
 
 def data_files(name: str, folders: Iterable[Path]) -> Iterator[Path]:

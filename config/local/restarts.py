@@ -52,9 +52,9 @@ def keep(home: Path, revivals: Mapping[str, Revival]) -> None:
     """Keep which parts are down; without any there is no file. Raises OSError."""
     now, wall = time.monotonic(), time.time()
     down = {
-        name: PartDown(restarts=each.restarts, next=wall + each.due - now)
-        for name, each in revivals.items()
-        if each.due is not None
+        name: PartDown(restarts=revival.restarts, next=wall + revival.due - now)
+        for name, revival in revivals.items()
+        if revival.due is not None
     }
     if not down:
         (home / FILE).unlink(missing_ok=True)
@@ -72,6 +72,6 @@ def told(home: Path) -> str:
         return ""
     now = time.time()
     return "; ".join(
-        f"{name} has ended, restart {each['restarts']} in {max(0.0, each['next'] - now):.0f} s"
-        for name, each in sorted(down.items())
+        f"{name} has ended, restart {item['restarts']} in {max(0.0, item['next'] - now):.0f} s"
+        for name, item in sorted(down.items())
     )

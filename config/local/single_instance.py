@@ -19,7 +19,7 @@ def needs_nothing(arguments: Sequence[str]) -> bool:
     """Tell whether the command reaches no service: help, or a verification that names an export's file."""
     if not arguments or HELP & set(arguments):
         return True
-    given = [each for before, each in pairwise(arguments) if before not in VALUED and not each.startswith("-")]
+    given = [word for before, word in pairwise(arguments) if before not in VALUED and not word.startswith("-")]
     return tuple(arguments[:2]) == ("audit", "verify") and len(given) > 1
 
 

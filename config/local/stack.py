@@ -167,7 +167,7 @@ class Stack:
 
     def restart(self, name: str) -> None:
         """Stop one process of the application and start it anew, by the same command."""
-        child = next(each for each in self.children if each.name == name)
+        child = next(child for child in self.children if child.name == name)
         self.end(child)
         # Where this fails, the old one is left to be revived.
         self.start(name, *child.command, within=child.within, inherits=child.inherits)

@@ -108,7 +108,7 @@ def fault_of(message: Mapping[str, Any]) -> str:
     headers, properties = message["headers"], message["properties"]
     delivered, task = properties["delivery_info"], current_app.tasks.get(headers["task"])
     texts = (properties["delivery_tag"], delivered["exchange"], delivered["routing_key"], headers["id"])
-    if not all(isinstance(each, str) for each in texts):
+    if not all(isinstance(text, str) for text in texts):
         return "it does not say where it is from"
     if task is None or task.name.startswith("celery."):
         return f"there is no task {headers['task']!r:.100}"
@@ -124,7 +124,7 @@ def fault_of(message: Mapping[str, Any]) -> str:
     args, kwargs, embedded = json.loads(base64.b64decode(message["body"], validate=True))
     if kwargs or not isinstance(kwargs, dict) or embedded != EMBEDDED or not isinstance(args, list):
         return "it carries more than numbers"
-    if not all(type(each) is int and 0 < each < 2**63 for each in args):
+    if not all(type(argument) is int and 0 < argument < 2**63 for argument in args):
         return "it carries something else than numbers"
     task.__header__(*args)  # type: ignore[attr-defined]  # raises TypeError where the task takes others
     return ""

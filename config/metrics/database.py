@@ -44,19 +44,19 @@ def collect() -> Iterator[Metric]:
 def _read() -> list[Metric]:
     """Read all metrics in one transaction, which writes nothing and so holds nobody back."""
     until, found = time.monotonic() + ASKED, [_up(1)]
-    told = GaugeMetricFamily(
+    gauge = GaugeMetricFamily(
         "holdpoint_database_figures", "1 where these figures are told, 0 where PostgreSQL did not.", labels=["family"]
     )
     try:
         with transaction.atomic():
             for asked, family in enumerate(FAMILIES):
                 figures = _family(family, (until - time.monotonic()) / (len(FAMILIES) - asked))
-                told.add_metric([_name(family)], bool(figures))
+                gauge.add_metric([_name(family)], bool(figures))
                 found += figures
     except Error as error:
         log.warning("metrics.no_database", error=str(error) or type(error).__name__)
         return [_up(0)]
-    return [*found, told]
+    return [*found, gauge]
 
 
 def _family(read: Family, share: float) -> list[Metric]:

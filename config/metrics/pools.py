@@ -12,22 +12,22 @@ MS = 1000
 
 def collect() -> Iterator[Metric]:
     """Yield the figures of the default database's pool so far."""
-    told = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
+    stats = connections["default"].pool.get_stats()  # type: ignore[attr-defined]
     size = GaugeMetricFamily(
         "holdpoint_pool_connections", "Connections of this process to PostgreSQL.", labels=["state"]
     )
     for state, name in (("most", "pool_max"), ("open", "pool_size"), ("idle", "pool_available")):
-        size.add_metric([state], told.get(name, 0))
+        size.add_metric([state], stats.get(name, 0))
     yield size
     yield GaugeMetricFamily(
-        "holdpoint_pool_waiting", "Requests that wait for a connection now.", told.get("requests_waiting", 0)
+        "holdpoint_pool_waiting", "Requests that wait for a connection now.", stats.get("requests_waiting", 0)
     )
     yield CounterMetricFamily(
-        "holdpoint_pool_requests", "Times that a connection was asked for.", told.get("requests_num", 0)
+        "holdpoint_pool_requests", "Times that a connection was asked for.", stats.get("requests_num", 0)
     )
     yield CounterMetricFamily(
-        "holdpoint_pool_wait_seconds", "Seconds waited for one.", told.get("requests_wait_ms", 0) / MS
+        "holdpoint_pool_wait_seconds", "Seconds waited for one.", stats.get("requests_wait_ms", 0) / MS
     )
     yield CounterMetricFamily(
-        "holdpoint_pool_timeouts", "Times that none came in time.", told.get("requests_errors", 0)
+        "holdpoint_pool_timeouts", "Times that none came in time.", stats.get("requests_errors", 0)
     )

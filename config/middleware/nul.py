@@ -20,7 +20,7 @@ def middleware(get_response: Respond) -> Respond:
             return get_response(request)
         if in_path:
             return problems.not_found(request) if of_api else refusals.not_found(request, Http404())
-        told = "An address holds no NUL (%00)."
-        return problem(request, 422, told) if of_api else refusals.bad_request(request, BadRequest(told))
+        words = "An address holds no NUL (%00)."
+        return problem(request, 422, words) if of_api else refusals.bad_request(request, BadRequest(words))
 
     return respond

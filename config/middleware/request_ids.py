@@ -21,8 +21,8 @@ def middleware(get_response: Respond) -> Respond:
     """Give the request its id."""
 
     def respond(request: HttpRequest) -> HttpResponseBase:
-        told = request.headers.get(HEADER, "") if proxies.believed(request) else ""
-        request_id = told if request_ids.SHAPE.fullmatch(told) else uuid4().hex
+        words = request.headers.get(HEADER, "") if proxies.believed(request) else ""
+        request_id = words if request_ids.SHAPE.fullmatch(words) else uuid4().hex
         # Bound for longer than this call: Django logs what was refused after the last middleware. A request's context
         # ends with it.
         structlog.contextvars.bind_contextvars(request_id=request_id)

@@ -26,10 +26,10 @@ class Rights:
 
 def rights(claims: Mapping[str, Any], provider: Provider) -> Rights:
     """Return what a person gets by these claims."""
-    said = values(claims.get(provider.claim))
-    teams = frozenset(team for value, team in provider.groups.items() if value in said)
-    superuser = bool(said & provider.superusers) if provider.superusers else None
-    staff = bool(said & provider.staff) if provider.staff else None
+    names = values(claims.get(provider.claim))
+    teams = frozenset(team for value, team in provider.groups.items() if value in names)
+    superuser = bool(names & provider.superusers) if provider.superusers else None
+    staff = bool(names & provider.staff) if provider.staff else None
     return Rights(teams, frozenset(provider.groups.values()), staff, superuser)
 
 
@@ -37,7 +37,7 @@ def values(claim: Any) -> Set[str]:
     """Return the values of a claim: a list of texts, or one text; anything else says nothing."""
     if isinstance(claim, str):
         return {claim}
-    return {each for each in claim if isinstance(each, str)} if isinstance(claim, list) else set()
+    return {word for word in claim if isinstance(word, str)} if isinstance(claim, list) else set()
 
 
 def verified_email(claims: Mapping[str, Any]) -> str:

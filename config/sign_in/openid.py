@@ -69,13 +69,13 @@ class Protocol(OpenIDConnectOAuth2Adapter):
     def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **kwargs: Any) -> SocialLogin:
         """Return whom the provider names, once the nonce and the subjects agree."""
         login: SocialLogin = super().complete_login(request, app, token, **kwargs)
-        said = login.account.extra_data
-        told, profile = said.get("id_token"), said.get("userinfo") or {}
-        if not isinstance(told, dict) or not self.nonce:
+        claims = login.account.extra_data
+        answer, profile = claims.get("id_token"), claims.get("userinfo") or {}
+        if not isinstance(answer, dict) or not self.nonce:
             raise OAuth2Error("The provider sent no id token.")
-        if not constant_time_compare(str(told.get("nonce", "")), self.nonce):
+        if not constant_time_compare(str(answer.get("nonce", "")), self.nonce):
             raise OAuth2Error("The id token answers another request.")
-        if not isinstance(profile, dict) or profile.get("sub", told.get("sub")) != told.get("sub"):
+        if not isinstance(profile, dict) or profile.get("sub", answer.get("sub")) != answer.get("sub"):
             raise OAuth2Error("The profile is another subject's.")
         return login
 
@@ -222,11 +222,11 @@ def claims_of(account: SocialAccount) -> Mapping[str, Any]:
 
     An address and whether it was verified are of one source: one of them does not speak of the other's address.
     """
-    said = account.extra_data
-    told, profile = said.get("id_token") or {}, said.get("userinfo") or {}
+    claims = account.extra_data
+    values, profile = claims.get("id_token") or {}, claims.get("userinfo") or {}
     if "email" in profile or "email_verified" in profile:
-        told = {name: value for name, value in told.items() if name not in ("email", "email_verified")}
-    return {**told, **profile}
+        values = {name: value for name, value in values.items() if name not in ("email", "email_verified")}
+    return {**values, **profile}
 
 
 def signed_in(request: HttpRequest, login: SocialLogin) -> None:
@@ -278,5 +278,5 @@ def _refuse(request: HttpRequest, provider: Provider, login: SocialLogin) -> NoR
 
 
 def _record(kind: str, user: User, request: HttpRequest, **data: Any) -> None:
-    told = {**data, "address": address_of(request)[:60]}
-    event_log.record(kind, subject=f"user:{user.pk}", by=actors.of_user(user), data=told)
+    values = {**data, "address": address_of(request)[:60]}
+    event_log.record(kind, subject=f"user:{user.pk}", by=actors.of_user(user), data=values)

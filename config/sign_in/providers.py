@@ -90,9 +90,10 @@ def as_settings(found: Mapping[str, Provider]) -> dict[str, Any]:
     """Return the providers as allauth's settings: PKCE always, tokens never kept."""
     apps = [
         {
-            "provider_id": each.name, "name": each.label, "client_id": each.client_id, "secret": each.secret,
-            "settings": {"server_url": each.issuer, "oauth_pkce_enabled": True, "scope": list(each.scopes)},
+            "provider_id": provider.name, "name": provider.label,
+            "client_id": provider.client_id, "secret": provider.secret,
+            "settings": {"server_url": provider.issuer, "oauth_pkce_enabled": True, "scope": list(provider.scopes)},
         }
-        for each in found.values()
+        for provider in found.values()
     ]  # fmt: skip
     return {"openid_connect": {"APPS": apps, "provider_class": "config.sign_in.openid.Connect"}}

@@ -60,7 +60,7 @@ def fresh(view: View) -> View:
 
 def _signed_in_lately(request: HttpRequest) -> bool:
     """Tell whether somebody who has nothing to confirm with, like a new person of single sign-on, just signed in."""
-    found = [methods.moment_of(each) for each in get_authentication_records(request, request.user)]
+    found = [methods.moment_of(record) for record in get_authentication_records(request, request.user)]
     newest = max((at for at in found if at), default=None)
     return newest is not None and timezone.now() - newest < step_up.within()
 
@@ -70,13 +70,13 @@ def _signed_in_lately(request: HttpRequest) -> bool:
 def index(request: HttpRequest) -> HttpResponse:
     """Show how the reader signs in."""
     reader = reader_of(request)
-    linked = {each.provider: each for each in SocialAccount.objects.filter(user=reader)}
+    linked = {account.provider: account for account in SocialAccount.objects.filter(user=reader)}
     found = factors.of(reader)
     context = {
-        "factors": found, "app": any(each.method == ProofMethod.CODE for each in found),
+        "factors": found, "app": any(factor.method == ProofMethod.CODE for factor in found),
         "password": reader.has_usable_password(), "passkeys_work": passkeys_work(request),
         "needed": required.lacks(request), "origin": settings.HOLDPOINT_ORIGINS[0],
-        "providers": [(each, linked.get(each.name)) for each in settings.HOLDPOINT_OIDC.values()],
+        "providers": [(provider, linked.get(provider.name)) for provider in settings.HOLDPOINT_OIDC.values()],
         "section": "security",
     }  # fmt: skip
     return render(request, "account_pages/security.html", context)
@@ -216,7 +216,7 @@ def _end_proofs(request: HttpRequest, reader: User) -> None:
 
     records = list(filter(is_there, get_authentication_records(request, reader)))
     request.session[AUTHENTICATION_METHODS_SESSION_KEY] = records
-    if not any(each.get("provider") in required.vouching() for each in records):
+    if not any(record.get("provider") in required.vouching() for record in records):
         request.session.pop(required.TRUSTED, None)
 
 

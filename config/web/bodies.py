@@ -67,8 +67,8 @@ class PrefixRoute:
 
 def announced(scope: Scope) -> int:
     """Return the Content-Length; 0 where there is none, as with a body in chunks."""
-    said = dict(scope["headers"]).get(b"content-length", b"")
-    return int(said) if said.isdigit() and len(said) < 20 else 0
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    return int(length) if length.isdigit() and len(length) < 20 else 0
 
 
 async def refuse(send: Send, told: TooMuchSent) -> None:

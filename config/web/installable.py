@@ -30,7 +30,7 @@ ICONS = (
 def manifest(request: HttpRequest) -> HttpResponse:
     """Describe the app to the browser (W3C, Web Application Manifest)."""
     inbox = reverse("inbox")
-    told = {
+    values = {
         "id": inbox, "start_url": inbox, "scope": "/", "name": "Holdpoint", "short_name": "Holdpoint",
         "description": "Approve, edit or reject what agents are about to do.",
         "display": "standalone", "background_color": GROUND, "theme_color": GROUND,
@@ -39,7 +39,7 @@ def manifest(request: HttpRequest) -> HttpResponse:
             for name, sizes, purpose in ICONS
         ],
     }  # fmt: skip
-    return _answer(json.dumps(told), "application/manifest+json")
+    return _answer(json.dumps(values), "application/manifest+json")
 
 
 @require_safe

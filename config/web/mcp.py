@@ -83,8 +83,8 @@ class McpEndpoint:
         try:
             parse(body)
         except ValueRefused as error:
-            told = f"The body cannot be read: {error}"
-            await answer(send, 400, {"jsonrpc": "2.0", "id": None, "error": {"code": PARSE_ERROR, "message": told}})
+            words = f"The body cannot be read: {error}"
+            await answer(send, 400, {"jsonrpc": "2.0", "id": None, "error": {"code": PARSE_ERROR, "message": words}})
             return
         whole: Any = again(body, receive)
         await self.sessions.handle_request(scope, whole, send)
@@ -100,8 +100,8 @@ class McpEndpoint:
         if found.status_code in (200, 403):  # without a scope for this, it may have others
             return None
         kept = {name: found.headers[name] for name in ("retry-after",) if name in found.headers}
-        told = found.json() if "json" in found.headers.get("content-type", "") else {}
-        return found.status_code, {"error": "refused", "error_description": told.get("detail", "")}, kept
+        values = found.json() if "json" in found.headers.get("content-type", "") else {}
+        return found.status_code, {"error": "refused", "error_description": values.get("detail", "")}, kept
 
     @asynccontextmanager
     async def connect(self, context: Context) -> AsyncIterator[AsyncHoldpoint]:

@@ -53,7 +53,7 @@ class Storage(CompressedManifestStaticFilesStorage):
 
     def compress_files(self, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Compress what pages load: names with a digest. The same files under their own names took as long again."""
-        yield from super().compress_files([each for each in paths if re.search(BY_CONTENT, each)])
+        yield from super().compress_files([path for path in paths if re.search(BY_CONTENT, path)])
 
 
 class StaticFiles:

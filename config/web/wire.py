@@ -105,8 +105,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if until > self.loop.time():
             self._late = self.loop.call_at(until, self._look, since)
             return
-        told = f"The whole request has to come within {least:g} s, and a second more for each {PACE // 1024} KB of it."
-        self._refuse(HTTPStatus.REQUEST_TIMEOUT, told)
+        words = f"The whole request has to come within {least:g} s, and a second more for each {PACE // 1024} KB of it."
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, words)
 
     def _refuse(self, status: HTTPStatus, told: str) -> None:
         """Answer in place of the application and close; if it waits for the rest, it sees a disconnect."""
@@ -126,7 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _too_large() -> tuple[HTTPStatus, str]:
-    told = (
+    words = (
         f"A request has at most {MOST_HEADERS} headers, and its address and headers at most {HEAD:,} bytes. Send less."
     )
-    return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, told
+    return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, words

@@ -106,7 +106,7 @@ def decide_gates(request: HttpRequest, order: DecideTogether, key: Key) -> HttpR
         sent = BulkSubmission(
             key=own(request, key) or secrets.token_hex(16),
             verdict=order.verdict,
-            gates=[BulkChoice(each.gate, bytes.fromhex(each.seen), each.shown) for each in order.gates],
+            gates=[BulkChoice(gate.gate, bytes.fromhex(gate.seen), gate.shown) for gate in order.gates],
             comment=order.comment,
             then=order.then,
             second_look=order.second_look,
@@ -123,14 +123,14 @@ def decide_gates(request: HttpRequest, order: DecideTogether, key: Key) -> HttpR
 def _told(found: BulkProgress) -> dict[str, Any]:
     results = [
         {
-            "gate": each.item.gate_id,
-            "state": each.state,
-            "decision": each.decision.pk if each.decision else None,
-            "status": each.gate.status if each.gate else "",
-            "code": each.item.code,
-            "detail": each.item.words,
+            "gate": result.item.gate_id,
+            "state": result.state,
+            "decision": result.decision.pk if result.decision else None,
+            "status": result.gate.status if result.gate else "",
+            "code": result.item.code,
+            "detail": result.item.words,
         }
-        for each in found.results
+        for result in found.results
     ]
     return {
         "id": found.order.pk,

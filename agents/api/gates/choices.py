@@ -110,10 +110,10 @@ class DecisionPreview(ApiSchema):
 def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     """Return the impact of each choice: what runs, may run, is kept, is undone, may be undone, and cannot be undone."""
     gate, reader = gate_or_404(request, gate_id), reader_of(request)
-    told = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader), by=reader.pk)
+    iterable = [] if gate.status != Gate.Status.OPEN else choices_of(gate, others=_others(gate, reader), by=reader.pk)
     items = [
         ChoiceImpact(choice=name, of=of, impact=ImpactAnswer.of(impact), shown=made.mark, left=made.left)
-        for name, of, made in told
+        for name, of, made in iterable
         if (impact := made.impact) is not None
     ]
     card = gate.standing().card
@@ -121,10 +121,10 @@ def get_gate_impacts(request: HttpRequest, gate_id: GateId) -> HttpResponse:
     done = done_before(asking, reader=reader, cards={gate.pk: card}).get(gate.pk, [])
     before = [
         DoneBeforeAnswer(
-            how=each.how, done=each.done, at=each.at, gate=each.gate or None, run=each.run or None,
-            words=say_done(each, card.resource, outside=gate.run.plan.external),
+            how=before.how, done=before.done, at=before.at, gate=before.gate or None, run=before.run or None,
+            words=say_done(before, card.resource, outside=gate.run.plan.external),
         )
-        for each in done
+        for before in done
     ]  # fmt: skip
     return answer(ChoiceImpacts(items=items, done_before=before))
 
@@ -136,7 +136,7 @@ def choices_of(gate: Gate, *, others: Sequence[Decision], by: int) -> Iterator[t
     """
     proposal = gate.standing()
     needs = required.of(proposal, gate.policy)
-    against = [each for each in others if each.rejects]
+    against = [other for other in others if other.rejects]
     agreed = left(gate, needs, others, by=by)
     anew = agreed if agreed == needs.slots - 1 else left(gate, needs, against, by=by)
     rejected = left(gate, needs, against, by=by, rejecting=True)
@@ -177,13 +177,13 @@ def preview_decision(request: HttpRequest, gate_id: GateId, decision: Decide) ->
     instead = prepared.next
     votes = _others(prepared.gate, reader)
     check_turn(prepared.gate, prepared.needs, votes, by=reader.pk)
-    others = [each for each in votes if instead is None or each.rejects]
+    others = [vote for vote in votes if instead is None or vote.rejects]
     if not prepared.rejects:
         check_rejected(prepared.will_need, others)
     more = left(prepared.gate, prepared.will_need, others, by=reader.pk, rejecting=prepared.rejects)
     made = impact_of(prepared).leaving(more)
-    told = DecisionPreview(
+    preview = DecisionPreview(
         verdict=prepared.verdict, stands=instead is None, changed=list(instead.changed) if instead else [],
         impact=None if made.impact is None else ImpactAnswer.of(made.impact), shown=made.mark, left=made.left,
     )  # fmt: skip
-    return answer(told)
+    return answer(preview)

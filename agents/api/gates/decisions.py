@@ -108,8 +108,8 @@ class Decide(Order):
     def named_as_one_action(cls, sent: Any) -> Any:
         """Refuse a `reason` for the whole gate, and name the member that is meant."""
         if isinstance(sent, dict) and "reason" in sent:
-            told = "belongs to one action, under `actions`; for all of them at once give the reason in `comment`"
-            fault = InitErrorDetails(type=PydanticCustomError("misnamed", told), loc=("reason",), input=sent["reason"])
+            words = "belongs to one action, under `actions`; for all of them at once give the reason in `comment`"
+            fault = InitErrorDetails(type=PydanticCustomError("misnamed", words), loc=("reason",), input=sent["reason"])
             raise ValidationError.from_exception_data("Decide", [fault])
         return sent
 
@@ -118,7 +118,7 @@ class Decided(ApiSchema):
     """A recorded decision, and the gate after it."""
 
     example: ClassVar = {
-        "id": 311, "verdict": "mixed", "actions": {name: each["verdict"] for name, each in EACH.items()},
+        "id": 311, "verdict": "mixed", "actions": {name: item["verdict"] for name, item in EACH.items()},
     }  # fmt: skip
 
     id: int
@@ -145,8 +145,8 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
         sent = Submission(key=named, **said_in(decision))
         made = deciding.decide(gate, sent, by=reader, confirmed=confirmation_of(request), saved=saved)
         now = gate_or_404(request, gate_id)
-        told = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
-        decided = Decided.model_validate(told, context={"standing": now.standing(), "reader": reader})
+        values = {"id": made.pk, "verdict": made.verdict, "actions": made.by_action, "gate": now}
+        decided = Decided.model_validate(values, context={"standing": now.standing(), "reader": reader})
         return answer(decided, http_status=201)
 
     return kept(request, key, say)
@@ -154,9 +154,9 @@ def decide_gate(request: HttpRequest, gate_id: GateId, decision: Decide, key: Ke
 
 def said_in(decision: Decide) -> dict[str, Any]:
     """Return a decision's body as the arguments of a `Submission`."""
-    each = None if decision.actions is None else {name: _plain(one) for name, one in decision.actions.items()}
-    said = decision.model_dump(exclude={"seen", "actions"})
-    return {**said, "verdicts": each, "arguments": decision.arguments or {}, "seen": bytes.fromhex(decision.seen)}
+    item = None if decision.actions is None else {name: _plain(action) for name, action in decision.actions.items()}
+    words = decision.model_dump(exclude={"seen", "actions"})
+    return {**words, "verdicts": item, "arguments": decision.arguments or {}, "seen": bytes.fromhex(decision.seen)}
 
 
 def _plain(said: OnAction) -> dict[str, Any]:

@@ -98,11 +98,11 @@ class DeskAnswer(ApiSchema):
             added=[name for _team, name in desk.added],
             next=LevelAnswer(team=level.team, at=level.at) if level else None,
             away=[
-                AwayAnswer(who=_name(each.who), until=each.until,
-                           delegate=_name(each.delegate) if each.delegate else None)
-                for each in desk.away
+                AwayAnswer(who=_name(away.who), until=away.until,
+                           delegate=_name(away.delegate) if away.delegate else None)
+                for away in desk.away
             ],
-            for_whom=[_name(each) for each in desk.lenders if apart.isdisjoint((reader.pk, each.pk))],
+            for_whom=[_name(lender) for lender in desk.lenders if apart.isdisjoint((reader.pk, lender.pk))],
         )  # fmt: skip
 
 

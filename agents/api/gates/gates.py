@@ -227,7 +227,7 @@ class EndingHead(ApiSchema):
 
     @staticmethod
     def resolve_actions(outcome: Outcome) -> dict[str, ActionOutcome]:
-        return {each.action.id: each for each in judged(outcome)}
+        return {item.action.id: item for item in judged(outcome)}
 
 
 class Ending(EndingHead):
@@ -405,5 +405,7 @@ def became(gate: Gate, proposal: Proposal) -> dict[str, Any] | None:
     words = fate_words.describe_fate(fate, proposal.card)
     if fate is None or words is None:
         return None
-    effects = [{"effect": each.grant.effect, "action": each.grant.action, "state": each.state} for each in fate.grants]
+    effects = [
+        {"effect": grant.grant.effect, "action": grant.grant.action, "state": grant.state} for grant in fate.grants
+    ]
     return {"state": words.state, "words": words.words, "gate": words.again or None, "effects": effects}

@@ -23,15 +23,15 @@ def card_of(gate: Gate, proposal: Proposal) -> tuple[bytes, list[str]]:
     found: list[str] = []
     for at, (action, shown) in enumerate(zip(plain.get("actions", []), card.actions, strict=True)):
         veil, place = shown.redaction, f"/actions/{at}/arguments"
-        found += [place + each for each in veil.places(action.get("arguments"))]
+        found += [place + word for word in veil.places(action.get("arguments"))]
         action["arguments"] = veil.masked(action.get("arguments"), named=True)
         if settled := action.get("settled"):
             veil, place = shown.response_redaction, f"/actions/{at}/settled/response"
-            found += [place + each for each in veil.places(settled["response"])]
+            found += [place + word for word in veil.places(settled["response"])]
             settled["response"] = veil.masked(settled["response"], named=True)
     if answer := plain["answer"]:
         veil = answering.redaction(card, answer)
-        found += ["/answer/value" + each for each in veil.places(answer["value"])]
+        found += ["/answer/value" + place for place in veil.places(answer["value"])]
         answer["value"] = veil.masked(answer["value"], named=True)
     if state and plain.get("state"):
         plain["state"] = state.patch(plain["state"])
@@ -48,7 +48,7 @@ def outcome_of(gate: Gate, outcome: Outcome) -> dict[str, bytes]:
     arguments: dict[str, Any] = decode(bytes(outcome.arguments))
     hidden = {action.id: action.redaction for action in card.actions}
     shown = {
-        name: hidden[name].masked(each, named=True) if name in hidden else each for name, each in arguments.items()
+        name: hidden[name].masked(item, named=True) if name in hidden else item for name, item in arguments.items()
     }
     return {
         "arguments": canonical(shown),

@@ -116,8 +116,8 @@ def _grants(outcome: Outcome | None) -> list[Granted]:
     if outcome is None:
         return []
     grants = sorted(outcome.grants.all(), key=lambda each: each.pk)
-    used = {each.grant_id for each in _begun([each.pk for each in grants])} if grants else set()
-    return [Granted(id=each.pk, effect=each.effect, action=each.action, used=each.pk in used) for each in grants]
+    used = {effect.grant_id for effect in _begun([grant.pk for grant in grants])} if grants else set()
+    return [Granted(id=grant.pk, effect=grant.effect, action=grant.action, used=grant.pk in used) for grant in grants]
 
 
 @prepared

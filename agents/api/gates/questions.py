@@ -122,20 +122,20 @@ def answer_question(request: HttpRequest, gate_id: GateId, order: SendAnswer, ke
 
 
 def _one(gate: Gate, number: int) -> QuestionAnswer:
-    return next(each for each in _told(gate) if each.id == number)
+    return next(answer for answer in _told(gate) if answer.id == number)
 
 
 def _told(gate: Gate) -> list[QuestionAnswer]:
-    said = thread.questions_of(gate)
-    answers = {each.question: each for each in said if each.by_agent}
+    events = thread.questions_of(gate)
+    answers = {event.question: event for event in events if event.by_agent}
     return [
         QuestionAnswer(
-            id=each.question, gate=gate.pk, by=each.who, at=each.at, text=each.text,
-            status=_status(answers.get(each.question)),
-            answer=answers[each.question].text if each.question in answers else None,
+            id=event.question, gate=gate.pk, by=event.who, at=event.at, text=event.text,
+            status=_status(answers.get(event.question)),
+            answer=answers[event.question].text if event.question in answers else None,
         )
-        for each in said
-        if each.kind == questions.ASKED
+        for event in events
+        if event.kind == questions.ASKED
     ]  # fmt: skip
 
 

@@ -167,8 +167,8 @@ def get_receipt(request: HttpRequest, gate_id: GateId) -> HttpResponse:
             "not_run": None,
         }
         return answer(ReceiptAnswer.model_validate({**head, **nothing}))
-    told = {
+    values = {
         "kind": made.ending.kind, "at": made.ending.at, "decided": made.voters, "seen": made.seen,
         "to_run": made.to_run, "effects": made.lines, "not_run": made.not_run,
     }  # fmt: skip
-    return answer(ReceiptAnswer.model_validate({**head, **told}))
+    return answer(ReceiptAnswer.model_validate({**head, **values}))

@@ -40,8 +40,8 @@ def undo_decision(request: HttpRequest, gate_id: GateId, undo: UndoOrder, key: K
     def say() -> HttpResponse:
         taken = take_back_within(gate, by=reader, decision=undo.decision)
         now = gate_or_404(request, gate_id)
-        told = {"id": taken.pk, "verdict": taken.verdict, "actions": taken.by_action, "gate": now}
-        undone = Decided.model_validate(told, context={"standing": now.standing(), "reader": reader})
+        values = {"id": taken.pk, "verdict": taken.verdict, "actions": taken.by_action, "gate": now}
+        undone = Decided.model_validate(values, context={"standing": now.standing(), "reader": reader})
         return answer(undone, http_status=201)
 
     with recorded(gate, by=reader):

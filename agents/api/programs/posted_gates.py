@@ -65,9 +65,12 @@ class GateQuestion(CardText):
 
         An action without arguments is what its words say, so that there those count too.
         """
-        if not all(each.arguments for each in self.actions):
+        if not all(action.arguments for action in self.actions):
             return [self.model_dump(include=set(GateQuestion.model_fields) - {"thread"})]
-        calls = [[each.id, each.tool or each.id, each.arguments, each.undo, each.idempotent] for each in self.actions]
+        calls = [
+            [action.id, action.tool or action.id, action.arguments, action.undo, action.idempotent]
+            for action in self.actions
+        ]
         return [self.policy, self.ask_only, self.state, calls]
 
     def posted(self, agent: str, policy: str) -> PostedGate:
@@ -76,7 +79,7 @@ class GateQuestion(CardText):
             agent=agent,
             card=self.card(),
             state=self.state,
-            idempotent=[each.id for each in self.actions if each.idempotent],
+            idempotent=[action.id for action in self.actions if action.idempotent],
             policy=policy,
             thread=one_line(self.thread, 200),
             ask_only=self.ask_only,
@@ -142,7 +145,7 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
     """
     throttling.count_more(request, len(order.gates) - 1)
     sender, agent = _sender(request, order), agent_of(request, order.agent)
-    posted = [_posted(request, each, agent) for each in order.gates]
+    posted = [_posted(request, gate, agent) for gate in order.gates]
 
     def do() -> HttpResponse:
         turns = posting.post(posted, sender, batch=True)
@@ -154,7 +157,7 @@ def post_gates(request: HttpRequest, order: PostGates, key: Key) -> HttpResponse
 
 def _told_again(answered: HttpResponse, sender: Sender, turns: Callable[[Any], list[Any]]) -> HttpResponse:
     if REPLAYED in answered:
-        posting.come_again([each["run"] for each in turns(json.loads(answered.content))], sender)
+        posting.come_again([turn["run"] for turn in turns(json.loads(answered.content))], sender)
     return answered
 
 
@@ -165,7 +168,7 @@ def _sender(request: HttpRequest, order: PostedBy) -> Sender:
 
 
 def _bound(order: PostedBy, gates: Sequence[GateQuestion]) -> list[Any]:
-    return [order.agent, order.team, [each.bound() for each in gates]]
+    return [order.agent, order.team, [gate.bound() for gate in gates]]
 
 
 def _posted(request: HttpRequest, order: GateQuestion, agent: str) -> PostedGate:

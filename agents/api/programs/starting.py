@@ -122,12 +122,12 @@ def _started(request: HttpRequest, order: Start, agent: str, team: Group) -> Run
     known["within"] = None if order.within is None else timedelta(seconds=order.within)
     if any(name == agent for name, _ in registry.agents()):
         if order.version:
-            told = f"{agent} runs on this server, in its newest version"
-            raise WorkInvalid([FieldError(pointer="/version", message=told)])
+            words = f"{agent} runs on this server, in its newest version"
+            raise WorkInvalid([FieldError(pointer="/version", message=words)])
         return start.start_run(agent, order.input, title=title, config=order.config, **known)
     if order.config is not None:
-        told = "external agents have no configuration on this server"
-        raise WorkInvalid([FieldError(pointer="/config", message=told)])
+        words = "external agents have no configuration on this server"
+        raise WorkInvalid([FieldError(pointer="/config", message=words)])
     plan = Registration.objects.plan_of(agent, order.version, team=team)
     if plan is None:
         raise UnknownAgent(

@@ -100,5 +100,5 @@ def _may_have(request: HttpRequest, run_id: int) -> None:
     try:
         reveal_secret.of_state(run, by=reader_of(request))
     except reveal_secret.RevealNotAllowed as refused:
-        told = "The run's state holds secrets for its program. Claim the run with a token of its agent."
-        raise WorkNotAllowed(told) from refused
+        words = "The run's state holds secrets for its program. Claim the run with a token of its agent."
+        raise WorkNotAllowed(words) from refused

@@ -104,10 +104,10 @@ class StepBody(Order):
 
     def spec(self) -> StepSpec:
         """Return the step as a plan holds it."""
-        said = self.model_dump()
-        guarded = said.pop("guarded") and self.kind == "effect"
-        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
-        return StepSpec(**{**said, **lists, "guarded": guarded, "asks": self.kind == "gate"})
+        values = self.model_dump()
+        guarded = values.pop("guarded") and self.kind == "effect"
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return StepSpec(**{**values, **lists, "guarded": guarded, "asks": self.kind == "gate"})
 
 
 STEPS: list[dict[str, Any]] = [
@@ -168,7 +168,7 @@ def register_version(request: HttpRequest, agent: AgentName, order: Version, key
     teams = list(teams_where(by, START_RUN).values_list("pk", flat=True))
     if not teams:
         raise WorkNotAllowed(say_missing_permission(by, START_RUN))
-    steps = tuple(each.spec() for each in order.steps)
+    steps = tuple(step.spec() for step in order.steps)
     spec = PlanSpec(name, order.version, order.doc, order.state_schema, steps, order.signals)
 
     policy_of_token.check_plan(token_of(request), spec.steps)

@@ -76,13 +76,13 @@ def save_checkpoints(request: HttpRequest, run_id: RunId, order: bodies.SaveAll,
     """
 
     def do(session: RunSession) -> RemoteTurn:
-        said: list[RemoteTurn] = []
+        lines: list[RemoteTurn] = []
         for wrote in order.checkpoints:
-            if said and said[-1].kind != "step":
-                raise OutOfTurn(f"Nothing was saved: after {len(said)} of these {_comes(said[-1])}. Send them alone.")
-            with _within(f"/checkpoints/{len(said)}"):
-                said.append(_saved(session, wrote))
-        return said[-1]
+            if lines and lines[-1].kind != "step":
+                raise OutOfTurn(f"Nothing was saved: after {len(lines)} of these {_comes(lines[-1])}. Send them alone.")
+            with _within(f"/checkpoints/{len(lines)}"):
+                lines.append(_saved(session, wrote))
+        return lines[-1]
 
     return worked(request, run_id, order.token, key, do)
 
@@ -175,7 +175,7 @@ def _saved(session: RunSession, order: bodies.Wrote) -> RemoteTurn:
         turns.check_next(session, order.step, "step")
         writes = results.whole(session, order.state)
     else:
-        writes = results.writes_of([each.model_dump() for each in order.ops or ()])
+        writes = results.writes_of([field.model_dump() for field in order.ops or ()])
     return results.step(session, order.step, StepWrites(writes, order.next_step, order.took, order.notes))
 
 
@@ -189,8 +189,8 @@ def _within(place: str) -> Iterator[None]:
     try:
         yield
     except WorkInvalid as error:
-        told = [FieldError(pointer=place + each["pointer"], message=each["message"]) for each in error.errors]
-        raise WorkInvalid(told) from error
+        lines = [FieldError(pointer=place + item["pointer"], message=item["message"]) for item in error.errors]
+        raise WorkInvalid(lines) from error
 
 
 @router.post("/{int:run_id}/failures", response={201: TurnAnswer}, summary="Report a failed step")

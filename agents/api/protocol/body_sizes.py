@@ -21,8 +21,8 @@ from .problems import JSON, NotJson
 def too_large(path: str) -> bytes:
     """Return the problem document of a 413."""
     most = settings.HOLDPOINT_API_BODY_LIMIT
-    told = f"A body has at most {most:,} bytes here. Send a smaller one, or have HOLDPOINT_API_BODY_LIMIT raised."
-    return document(path, 413, told)
+    words = f"A body has at most {most:,} bytes here. Send a smaller one, or have HOLDPOINT_API_BODY_LIMIT raised."
+    return document(path, 413, words)
 
 
 def refused(request: HttpRequest) -> HttpResponse | None:

@@ -30,7 +30,7 @@ def named(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
     response["ETag"] = etag
     # Compression on the way turns it into a weak ETag, and the client then has that one.
-    held = [each for each in parse_etags(request.headers.get("If-None-Match", "")) if each.removeprefix("W/") == etag]
+    held = [word for word in parse_etags(request.headers.get("If-None-Match", "")) if word.removeprefix("W/") == etag]
     if not held and request.headers.get("If-None-Match") != "*":
         return response
     unchanged = HttpResponseNotModified()

@@ -29,13 +29,13 @@ class Ear:
 
     async def hears(self, gone: asyncio.Future[bool], until: float) -> bool:
         """Wait for an event and drain the channel; return False where the client went away or `until` has passed."""
-        told: asyncio.Future[Any] = asyncio.ensure_future(self.layer.receive(self.channel))
+        future: asyncio.Future[Any] = asyncio.ensure_future(self.layer.receive(self.channel))
         try:
             left = until - asyncio.get_running_loop().time()
-            await asyncio.wait({told, gone}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
-            heard = told.done() and not gone.done()
+            await asyncio.wait({future, gone}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
+            heard = future.done() and not gone.done()
         finally:
-            told.cancel()
+            future.cancel()
         self.layer.drain(self.channel)
         return heard
 

@@ -18,7 +18,7 @@ or_null = BeforeValidator(lambda value: value or None)
 
 def one_of(values: type[Choices] | Iterable[str | None]) -> Any:
     """List the values that a member has: `Annotated[str, one_of(Run.Status)]`."""
-    return Field(json_schema_extra={"enum": [each and str(each) for each in values]})
+    return Field(json_schema_extra={"enum": [choices and str(choices) for choices in values]})
 
 
 def known(*values: str) -> AfterValidator:

@@ -74,5 +74,5 @@ def document(path: str, status: int, detail: str, errors: Sequence[Fault] = (), 
 
 def problem(request: HttpRequest, status: int, detail: str, errors: Sequence[Fault] = (), **more: Any) -> HttpResponse:
     """Return a problem document as the answer to a request; `more` are further members of ProblemDetails."""
-    told = document(request.path, status, detail, errors, **more)
-    return HttpResponse(told, status=status, content_type=MEDIA_TYPE)
+    body = document(request.path, status, detail, errors, **more)
+    return HttpResponse(body, status=status, content_type=MEDIA_TYPE)

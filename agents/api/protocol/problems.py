@@ -71,13 +71,13 @@ class NotJson(Exception):
 
 def not_signed_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     """Answer 401, with challenges for which no browser opens a dialog."""
-    told = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
+    words = "Sign in at /accounts/login/ and send the session's cookie with the request, or send a token."
     if request.headers.get("Authorization"):
-        told = (
+        words = (
             "This token is not valid: unknown, expired, revoked, or its owner's account is off. "
             "Send a valid one as `Authorization: Bearer hp_…`; your tokens are listed at /tokens/."
         )
-    response = problem(request, 401, told)
+    response = problem(request, 401, words)
     response["WWW-Authenticate"] = 'Session realm="Holdpoint", Bearer realm="Holdpoint"'
     return response
 
@@ -120,10 +120,10 @@ def not_allowed(request: HttpRequest, allowed: Iterable[str]) -> HttpResponse:
 def refused(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Answer 422, from pydantic's errors: a parameter by its name, a member of the body by its JSON Pointer."""
     found = error.errors[:MOST]
-    body = parse(request.body or b"null") if any(each["loc"][0] == "body" for each in found) else None
-    faults = [Fault(parameter=_member(body, each["loc"]), detail=unprefixed(each["msg"])) for each in found]
-    told = "Nothing was done. Correct the parameters named in errors and ask again."
-    return problem(request, 422, told, faults, code="invalid")
+    body = parse(request.body or b"null") if any(item["loc"][0] == "body" for item in found) else None
+    faults = [Fault(parameter=_member(body, item["loc"]), detail=unprefixed(item["msg"])) for item in found]
+    words = "Nothing was done. Correct the parameters named in errors and ask again."
+    return problem(request, 422, words, faults, code="invalid")
 
 
 def _member(body: Any, loc: Sequence[str | int]) -> str:
@@ -145,8 +145,8 @@ def _member(body: Any, loc: Sequence[str | int]) -> str:
 
 def broken(request: HttpRequest) -> HttpResponse:
     """Answer 500: a fault of the server's own."""
-    told = "The server has a fault, which it has logged. Send the same request again, with its Idempotency-Key."
-    return problem(request, 500, told)
+    words = "The server has a fault, which it has logged. Send the same request again, with its Idempotency-Key."
+    return problem(request, 500, words)
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
@@ -185,11 +185,11 @@ def not_decided(request: HttpRequest, error: DecisionRefused) -> HttpResponse:
     """Answer 403 to those who may not decide, 422 for a fault in the decision, 409 where the gate is the reason."""
     faults = []
     if isinstance(error, Rejected):
-        faults = [Fault(parameter=_place(each), detail=each["message"]) for each in error.errors]
+        faults = [Fault(parameter=_place(item), detail=item["message"]) for item in error.errors]
     changes = error.changes if isinstance(error, StaleGate) else None
     impact = error.impact.to_json() if isinstance(error, ConsequencesChanged) and error.impact else None
     if isinstance(error, RepeatNotConfirmed):
-        faults = [Fault(parameter="/confirm", detail=f"must name {each.effect}") for each in error.repeats]
+        faults = [Fault(parameter="/confirm", detail=f"must name {repeat.effect}") for repeat in error.repeats]
     if isinstance(error, SecondLookNeeded):
         faults = [Fault(parameter="/second_look", detail="must be true, after you looked")]
     status = STATUSES.get(error.code, 409)
@@ -202,7 +202,7 @@ def not_at_desk(request: HttpRequest, error: DeskRefused) -> HttpResponse:
 
 
 def _faults(errors: Iterable[FieldError], place: str = "") -> list[Fault]:
-    return [Fault(parameter=place + each["pointer"] or "/", detail=each["message"]) for each in errors]
+    return [Fault(parameter=place + error["pointer"] or "/", detail=error["message"]) for error in errors]
 
 
 def _place(fault: Problem) -> str:
@@ -215,11 +215,11 @@ def _place(fault: Problem) -> str:
 def not_worked(request: HttpRequest, error: WorkRefused) -> HttpResponse:
     """Answer a program whose change to a run was refused."""
     faults = _faults(getattr(error, "errors", ()))
-    said = str(error) or " ".join((error.__doc__ or "").split())
-    told = f"Nothing was recorded. Correct what errors names: {said}" if faults else said
+    result = str(error) or " ".join((error.__doc__ or "").split())
+    words = f"Nothing was recorded. Correct what errors names: {result}" if faults else result
     if isinstance(error, KeyRefused):
         faults = [Fault(parameter="Idempotency-Key", detail="must be 1 to 200 printable ASCII characters")]
-    response = problem(request, error.status, told, faults, code=error.code, gate=error.gate, lease_until=error.until)
+    response = problem(request, error.status, words, faults, code=error.code, gate=error.gate, lease_until=error.until)
     if isinstance(error, TooManyGates):
         response["Retry-After"] = str(error.seconds)
     return response
@@ -233,8 +233,8 @@ def not_granted(request: HttpRequest, error: DeviceRefused) -> HttpResponse:
 def not_taken(request: HttpRequest, error: InputRefused) -> HttpResponse:
     """Answer 422: a run's input, its configuration (the body's `config`) or a plan does not fit."""
     place = "/config" if isinstance(error, ConfigRefused) else ""
-    told = f"Nothing was done. Correct what errors names: {error}"
-    return problem(request, 422, told, _faults(error.errors, place), code="invalid")
+    words = f"Nothing was done. Correct what errors names: {error}"
+    return problem(request, 422, words, _faults(error.errors, place), code="invalid")
 
 
 def unknown_agent(request: HttpRequest, error: UnknownAgent) -> HttpResponse:
@@ -249,8 +249,8 @@ def plan_changed(request: HttpRequest, error: PlanChanged) -> HttpResponse:
 
 def not_verified(request: HttpRequest, error: NotVerified) -> HttpResponse:
     """Answer 409: stored data fail their digest."""
-    told = f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`."
-    return problem(request, 409, told, code="not_verified")
+    words = f"Stored data do not match their digest ({error}). Ask the operator to run `manage.py verify`."
+    return problem(request, 409, words, code="not_verified")
 
 
 def not_done(request: HttpRequest, error: RewindRefused) -> HttpResponse:

@@ -70,8 +70,8 @@ def count(name: str, who: str, *, most: int, times: int = 1) -> Rate:
     if times > 1:
         return _count(name, who, most, times)
     taken = _taken.get((name, who))
-    if taken is not None and taken.rate.most == most and (one := taken.one()):
-        return one
+    if taken is not None and taken.rate.most == most and (row := taken.one()):
+        return row
     busy = taken is not None and time.monotonic() < taken.until
     times = max(min(2 * taken.times, most // SHARE), 1) if taken is not None and busy else 1
     rate = _count(name, who, most, times)

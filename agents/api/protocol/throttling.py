@@ -92,8 +92,8 @@ def too_many(request: HttpRequest, error: Throttled | None = None) -> HttpRespon
     rate: Rate = request.rate  # type: ignore[attr-defined]
     whose = "with this token" if token_of(request) else "with this account"
     whose = whose if rate.name == "requests" else "of this kind from your address"
-    told = f"More than {rate.most:,} requests a minute {whose}. The next is answered in {rate.seconds} s."
-    return _told(request, rate, told)
+    words = f"More than {rate.most:,} requests a minute {whose}. The next is answered in {rate.seconds} s."
+    return _told(request, rate, words)
 
 
 def _count(request: HttpRequest, times: int = 1) -> Rate:
@@ -113,11 +113,11 @@ def _failed(request: HttpRequest, sent: str) -> HttpResponse | None:
 
 
 def _shut_out(request: HttpRequest, rate: Rate) -> HttpResponse:
-    told = (
+    words = (
         f"Your address sent more than {rate.most:,} invalid tokens in a minute, so no unknown one is "
         f"looked at for {rate.seconds} s. Then send one that is good: yours are listed at /tokens/."
     )
-    return _told(request, rate, told)
+    return _told(request, rate, words)
 
 
 def _told(request: HttpRequest, rate: Rate, told: str) -> HttpResponse:

@@ -56,8 +56,8 @@ class ViewAnswer:
     @property
     def awaits(self) -> list[str]:
         """Return the groups that it waits for."""
-        told = dict(self.headers).get(AWAITS.encode(), b"")
-        return told.decode("latin-1").split()
+        awaited = dict(self.headers).get(AWAITS.encode(), b"")
+        return awaited.decode("latin-1").split()
 
     async def sent(self, send: Send) -> None:
         """Send it, without the internal header."""
@@ -198,7 +198,7 @@ class Stream:
 
     def __init__(self, waiting: Waiting, scope: Scope, receive: Receive, send: Send) -> None:
         # The view's answers are parsed here: they may be neither compressed nor 304.
-        headers = [each for each in scope["headers"] if each[0] not in (b"accept-encoding", b"if-none-match")]
+        headers = [header for header in scope["headers"] if header[0] not in (b"accept-encoding", b"if-none-match")]
         self.waiting, self.scope, self.receive, self.send = waiting, {**scope, "headers": headers}, receive, send
         self.cursor = dict(headers).get(b"last-event-id", b"").decode("latin-1")  # a reader who was cut off sends it
         self.checked = 0.0  # when its reader was last noted as present

@@ -119,7 +119,7 @@ class AgentVersion(ApiSchema):
 @router.get("", response=AgentPage, summary="List agents")
 def list_agents(request: HttpRequest) -> HttpResponse:
     """Return the agents whose runs you may see, and those that you may start, by name."""
-    return answer(AgentPage(items=[AgentSummary.of(each, each.spec) for each in known_to(request)]))
+    return answer(AgentPage(items=[AgentSummary.of(agent, agent.spec) for agent in known_to(request)]))
 
 
 @router.get("/{agent}", response=AgentDetail, summary="Read an agent")

@@ -154,7 +154,7 @@ def get_checkpoint(request: HttpRequest, run_id: RunId, seq: Seq) -> HttpRespons
     state, veil = store.load_checkpoint(row.id).state, veil_of(row)
     masked = canonical(list(veil.places(state)))
     shown = exact_json.of_state(veil.masked(state, named=True))
-    held = canonical({each.name: each.content for each in held_open(row)})
+    held = canonical({resource.name: resource.content for resource in held_open(row)})
     named = canonical(getattr(row, "named", ""))
     return answer(CheckpointSummary.from_orm(row), masked=masked, name=named, held=held, state=shown)
 

@@ -154,15 +154,15 @@ def preview_order(request: HttpRequest, run_id: RunId, order: OrderPreview) -> H
 @router.post("/{int:run_id}/rewinds", response=RunSummary, summary="Rewind a run")
 def rewind_run(request: HttpRequest, run_id: RunId, order: Rewind, key: Key) -> HttpResponse:
     """Move the run's head to an earlier checkpoint, as a new one; whoever works on the run stops or is fenced."""
-    said = {"confirmed": confirmation_of(request), **dict(order)}
-    return _moved(request, key, rewinds.rewind, run_to_order(request, run_id, order.to), **said)
+    values = {"confirmed": confirmation_of(request), **dict(order)}
+    return _moved(request, key, rewinds.rewind, run_to_order(request, run_id, order.to), **values)
 
 
 @router.post("/{int:run_id}/edits", response=RunSummary, summary="Edit a run's state")
 def edit_run(request: HttpRequest, run_id: RunId, order: Edit, key: Key) -> HttpResponse:
     """Save an edited state as a new checkpoint and go on from it."""
-    said = {"confirmed": confirmation_of(request), **dict(order)}
-    return _moved(request, key, rewinds.edit, run_to_order(request, run_id, order.at), **said)
+    values = {"confirmed": confirmation_of(request), **dict(order)}
+    return _moved(request, key, rewinds.edit, run_to_order(request, run_id, order.at), **values)
 
 
 @router.post("/{int:run_id}/forks", response={201: RunSummary}, summary="Fork a run")

@@ -130,9 +130,9 @@ def read_signals(request: HttpRequest, run_id: RunId, name: SignalName, asked: Q
     run = run_or_404(request, run_id)
     veil = _veil(request, run, name)
     items = [
-        exact_json.spliced(SignalAnswer.from_orm(each), masked=masked, value=value)
-        for each in signals.first_after(run, name, asked.after, most=VALUES, size=ANSWER)
-        for masked, value in [_shown(veil, bytes(each.value))]
+        exact_json.spliced(SignalAnswer.from_orm(signal), masked=masked, value=value)
+        for signal in signals.first_after(run, name, asked.after, most=VALUES, size=ANSWER)
+        for masked, value in [_shown(veil, bytes(signal.value))]
     ]
     response = HttpResponse(b'{"items":[' + b",".join(items) + b"]}", content_type="application/json")
     if not items and run.status in Run.LIVE:

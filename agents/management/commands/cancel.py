@@ -38,7 +38,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Cancel the runs; look them all up first, so that nothing is cancelled where one of them is a mistake."""
         by = _actor(options["user"])
-        runs = [_run(each) for each in options["runs"]]
+        runs = [_run(run) for run in options["runs"]]
         ended = [run for run in runs if not self.cancel(run, by, options["reason"].strip())]
         if ended:
             raise CommandError(" ".join(f"{run} had already ended: it is {run.status}." for run in ended))

@@ -55,11 +55,11 @@ class Command(BaseCommand):
             if word := known.agent.lacks():
                 self.stderr.write(self.style.WARNING(word))
             inputs = self.inputs(known.agent, options["input"])
-            for each in inputs:
-                checked(known.agent.State, each)
+            for item in inputs:
+                checked(known.agent.State, item)
             options["config"] = parse(options["config"])
             environment.current(known.agent, options["config"])
-            runs = [self.start(known, each, index, len(inputs), options) for index, each in enumerate(inputs)]
+            runs = [self.start(known, item, index, len(inputs), options) for index, item in enumerate(inputs)]
             for word in missing_policy.missing_for(known.spec, team_id=runs[0].team_id, team=runs[0].team.name):
                 self.stderr.write(self.style.WARNING(word))
         except ConfigRefused as error:
@@ -77,12 +77,12 @@ class Command(BaseCommand):
     def inputs(self, agent: Any, given: list[str]) -> list[dict[str, Any]]:
         """Return the inputs that the arguments name, in order."""
         found: list[dict[str, Any]] = []
-        for each in given:
-            path = Path(each)
-            if each.lstrip().startswith(("{", "[")):
-                found += _several(parse(each))
+        for word in given:
+            path = Path(word)
+            if word.lstrip().startswith(("{", "[")):
+                found += _several(parse(word))
             elif not path.exists():
-                raise CommandError(f"{each} is neither JSON nor a file or folder that exists.")
+                raise CommandError(f"{word} is neither JSON nor a file or folder that exists.")
             elif path.is_file() and path.suffix == ".json":
                 found += _several(parse(path.read_bytes()))
             else:

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         The worker refuses a PostgreSQL that is unfit, stores the plans and logs what cannot be served
         (agents.serving.warming); while PostgreSQL is away it waits first.
         """
-        served = {each.agent.queue for each in registry.agents().values()}
+        served = {agent.agent.queue for agent in registry.agents().values()}
         if unknown := set(options["queue"]) - served:
             known = ", ".join(sorted(served)) or "none"
             raise CommandError(f"No agent here says the queue {', '.join(sorted(unknown))}; known: {known}.")

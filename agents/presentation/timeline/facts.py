@@ -172,7 +172,7 @@ class Story:
     def holding(self) -> tuple[TimelineGate, ...]:
         """Return the open gates that hold the run, oldest first."""
         head, waits = self.run.head.hex if self.run.head else "", bool(self.wait or self.run.awaited)
-        return tuple(each for each in self.gates if each.status == "open" and holds(head, each.base, waits=waits))
+        return tuple(gate for gate in self.gates if gate.status == "open" and holds(head, gate.base, waits=waits))
 
     @property
     def gone(self) -> bool:
@@ -181,7 +181,7 @@ class Story:
 
     def called(self, step: str) -> str:
         """Return the title of a step."""
-        return next((each.title for each in self.plan if each.name == step and each.title), in_words(step))
+        return next((spec.title for spec in self.plan if spec.name == step and spec.title), in_words(step))
 
     def ahead(self) -> tuple[StepSpec, ...]:
         """Return the plan's steps from the next one on."""

@@ -31,11 +31,11 @@ def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
         if gate.outcome in ("approved", "edited", "mixed"):
             return [Remark("nobody decided in time, so the policy approved it")]
         return [Remark("nobody decided in time")]
-    counted_in = [said for said in gate.said if said.counts]
-    deciding = [said for said in counted_in if said.verdict == "reject"] or counted_in
+    counted_in = [decision for decision in gate.said if decision.counts]
+    deciding = [decision for decision in counted_in if decision.verdict == "reject"] or counted_in
     if not deciding:
         return []
-    people = listed([said.name for said in deciding])
+    people = listed([decision.name for decision in deciding])
     if gate.outcome == "rejected" and gate.then == "back" and gate.back_to:
         text = f"by {people}, back to {quoted([called(gate.back_to)])}"
     elif gate.outcome == "rejected":
@@ -44,14 +44,14 @@ def gate_remarks(gate: TimelineGate, called: Called) -> list[Remark]:
         text = f"“{gate.answer_label}” by {people}" if gate.answer_label else f"by {people}"
     if gate.actions:
         text += f": {'; '.join(gate.actions)}"
-    first, *others = [said for said in deciding if said.comment] or [deciding[0]]
-    told = [Remark(text + ("." if gate.actions else ":") if first.comment else text, first.comment)]
-    return told + [Remark(f"{said.name}:", said.comment) for said in others]
+    first, *others = [decision for decision in deciding if decision.comment] or [deciding[0]]
+    lines = [Remark(text + ("." if gate.actions else ":") if first.comment else text, first.comment)]
+    return lines + [Remark(f"{other.name}:", other.comment) for other in others]
 
 
 def open_remark(gate: TimelineGate) -> Remark:
     """Return what an open gate waits for."""
-    agreed = sum(said.counts and said.verdict != "reject" for said in gate.said)
+    agreed = sum(decision.counts and decision.verdict != "reject" for decision in gate.said)
     if gate.quorum > 1:
         return Remark(f"{agreed} of {gate.quorum} approved")
     return Remark("asks how to go on after a fault" if gate.kind == "recovery" else "asks for a decision")

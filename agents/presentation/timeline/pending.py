@@ -65,7 +65,7 @@ def of_next(story: Story) -> TimelineRow | None:
 
 def _of_kept(kept: Sequence[StepCheckpoint]) -> list[Remark]:
     """Say when the step last kept a value to go on from, and the names of those that it named (untrusted)."""
-    names = ", ".join(each.name for each in reversed(kept) if each.name)
+    names = ", ".join(checkpoint.name for checkpoint in reversed(kept) if checkpoint.name)
     newest = Remark("goes on after a crash from a value kept", at=kept[0].at)
     return [newest, *([Remark("kept:", names)] if names else [])]
 

@@ -252,7 +252,7 @@ def of_refusal(said: Sequence[Failure], story: Story) -> TimelineRow:
     """Return the row of an output that validators refused, with each one's words: none of it was saved."""
     first = said[0]
     row = TimelineRow(f"refused-{first.pk}", story.called(first.step), marks.REFUSED, at=first.at)
-    row.remarks = [Remark(f"by {each.validator}:", each.told or each.error) for each in said]
+    row.remarks = [Remark(f"by {failure.validator}:", failure.told or failure.error) for failure in said]
     if first.ring:
         back = (
             f"sent back {first.ring} level, to the step that produced its input"

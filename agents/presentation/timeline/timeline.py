@@ -78,15 +78,15 @@ def build(story: Story) -> Timeline:
     """Build the timeline of `story`."""
     teller = _Teller(story)
     pairs = list(teller.pairs())
-    told = [row for row, _ in pairs]
-    refused = {row.key for row in told if row.mark is marks.REFUSED}
-    for row, piece in zip(told, lay_out([node for _, node in pairs]), strict=True):
+    lines = [row for row, _ in pairs]
+    refused = {row.key for row in lines if row.mark is marks.REFUSED}
+    for row, piece in zip(lines, lay_out([node for _, node in pairs]), strict=True):
         row.piece = piece
         row.drawn = drawing.whole(drawing.parts(row))
-    shapes = {row.mark.shape for row in told}
+    shapes = {row.mark.shape for row in lines}
     return Timeline(
-        rows=told,
-        lanes=width([row.piece for row in told]),
+        rows=lines,
+        lanes=width([row.piece for row in lines]),
         legend=[
             LegendSign(drawing.sign(shape), "did not run" if shape == "ahead" and story.run.status in OVER else word)
             for shape, word in marks.LEGEND.items()
@@ -163,7 +163,7 @@ class _Teller:
             yield from self._ahead()
 
     def _checkpoint(self, saved: TimelineCheckpoint, left: str) -> tuple[TimelineRow, LaneNode]:
-        gate = next((each for each in self.story.gates if self._of(each) == saved.id), None)
+        gate = next((gate for gate in self.story.gates if self._of(gate) == saved.id), None)
         around = RowContext(self.story, gate, self.fates.get(saved.id), self.by_id.get(saved.parent))
         row = rows.of_checkpoint(saved, around)
         row.failures = self.failures.pop((saved.parent, saved.step), [])
@@ -183,8 +183,8 @@ class _Teller:
         outputs: dict[tuple[str, int], list[Failure]] = defaultdict(list)
         for failure in self.refusals[saved.seq]:
             outputs[failure.base.hex, failure.attempt].append(failure)
-        for (base, _), said in outputs.items():
-            row = rows.of_refusal(said, self.story)
+        for (base, _), item in outputs.items():
+            row = rows.of_refusal(item, self.story)
             row.left = True
             yield row, LaneNode(row.key, base if base in self.by_id else saved.id, "rejected")
 

@@ -27,11 +27,11 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     except CheckpointRemoved as gone:
         raise Gone(str(gone)) from gone
     except ValueRefused as refused:
-        said = {
+        values = {
             "name_typed": request.POST.get("name", ""),
             "name_refused": f"The name {refused.reason}.",
         }
-        return again(request, run, reader_of(request), said, status=422, at=seq)
+        return again(request, run, reader_of(request), values, status=422, at=seq)
     return _back(run, seq)
 
 

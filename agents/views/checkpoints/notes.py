@@ -33,8 +33,8 @@ def create(request: HttpRequest, run_id: int, seq: int) -> HttpResponse:
     except NoSuchCheckpoint as missing:
         raise Http404("No such checkpoint") from missing
     except ValueRefused as refused:
-        said = {"note_typed": text, "note_refused": refused.reason}
-        return _answer(request, run, seq, said, status=422)
+        values = {"note_typed": text, "note_refused": refused.reason}
+        return _answer(request, run, seq, values, status=422)
     return _answer(request, run, seq)
 
 

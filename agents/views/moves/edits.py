@@ -63,8 +63,8 @@ def create(request: HttpRequest, run_id: int) -> HttpResponse:
 def refused(request: HttpRequest, context: dict[str, Any], refusal: RewindRefused | None = None) -> HttpResponse:
     """Show the page of an edit or a fork again with the input, and why nothing was done."""
     refusal = refusal or RewindRefused("", [{"pointer": "", "message": ""}])
-    said = context | offered_moves.notice(refusal)
-    return render(request, f"runs/order/{context['kind']}.html", said, status=refusal.status)
+    notice = context | offered_moves.notice(refusal)
+    return render(request, f"runs/order/{context['kind']}.html", notice, status=refusal.status)
 
 
 def typed_of(run: Run, order: TypedOrder) -> editors.TypedState:
@@ -86,8 +86,8 @@ def edit_context(run: Run, order: TypedOrder) -> dict[str, Any]:
             )
             look = partial(impact.of_edit, run, order.at, typed.patch, order.why)
             shown, refused = offered_moves.attempt(look, "Change the state", heading, people=people)
-        said = {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
-        return said, refused.errors if refused else []
+        values = {"shown": shown, "refused": offered_moves.sentence(refused), "why": order.why}
+        return values, refused.errors if refused else []
 
     return order_context(run, order, offer)
 
@@ -108,14 +108,14 @@ def order_context(
         return context | {"unverified": unverified}
     plan, veil = spec_of(checkpoint.plan), veil_of(checkpoint)
     typed = editors.read(plan, state, order.texts, veil)
-    said, culprits = offer(checkpoint, typed)
+    result, culprits = offer(checkpoint, typed)
     faults = [*typed.faults, *culprits]
     form = editors.drawn(plan, state, order.texts, veil, faults)
-    context |= said | difference(state, typed.state, typed.changed, veil)
+    context |= result | difference(state, typed.state, typed.changed, veil)
     return context | {
         "form": form,
         "editors": editors.editors(plan, form, state, checkpoint.next_step, veil),
-        "faults": list(of_form(form)) or [FormFault(message=each["message"]) for each in faults],
+        "faults": list(of_form(form)) or [FormFault(message=fault["message"]) for fault in faults],
     }
 
 

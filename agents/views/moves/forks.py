@@ -66,7 +66,7 @@ def fork_context(run: Run, order: TypedOrder) -> dict[str, Any]:
             shown, refused = offered_moves.attempt(look, "Fork", heading)
         culprits = refused.errors if refused else []
         if refused and isinstance(refused.__cause__, InputRefused):  # the configuration is at fault, not a field
-            wrong, culprits = [each["message"] for each in culprits], []
+            wrong, culprits = [culprit["message"] for culprit in culprits], []
         return {
             "shown": shown,
             "refused": offered_moves.sentence(refused),

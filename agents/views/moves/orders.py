@@ -76,5 +76,5 @@ def refused(
     request: HttpRequest, run: Run, reader: User, refusal: RewindRefused, order: TypedOrder | None = None
 ) -> HttpResponse:
     """Show the run's page with the input, and why nothing was done."""
-    at, said = order.at if order else 0, offered_moves.notice(refusal)
-    return again(request, run, reader, said, status=refusal.status, at=at, order=order)
+    at, notice = order.at if order else 0, offered_moves.notice(refusal)
+    return again(request, run, reader, notice, status=refusal.status, at=at, order=order)

@@ -59,5 +59,5 @@ def form(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _no_such_kind(*kinds: str) -> HttpResponse:
-    said = f"kind has to be one of {', '.join(kinds)}."
-    return HttpResponseBadRequest(said, content_type="text/plain")
+    words = f"kind has to be one of {', '.join(kinds)}."
+    return HttpResponseBadRequest(words, content_type="text/plain")

@@ -48,8 +48,10 @@ class InspectorChoice:
 
 def among(known: Sequence[Checkpoint], run: Run, seq: int) -> tuple[Checkpoint, Checkpoint | None] | None:
     """Return the checkpoint of that number and its parent, if both are in `known`."""
-    checkpoint = next((each for each in known if (each.run_id, each.seq) == (run.pk, seq)), None)
-    parent = next((each for each in known if checkpoint and each.id == checkpoint.parent), None)
+    checkpoint = next(
+        (checkpoint for checkpoint in known if (checkpoint.run_id, checkpoint.seq) == (run.pk, seq)), None
+    )
+    parent = next((item for item in known if checkpoint and item.id == checkpoint.parent), None)
     return (checkpoint, parent) if checkpoint and (parent or checkpoint.parent is None) else None
 
 
@@ -76,7 +78,9 @@ def inspector_context(
     checkpoint, parent = among(known, run, wanted) or with_parent_or_404(run, wanted)
     follows = not picked.at and run.status in MOVING
     picked = replace(picked, at=checkpoint.seq)
-    other = next((each for each in known if (each.run_id, each.seq) == (run.pk, picked.to)), None)
+    other = next(
+        (checkpoint for checkpoint in known if (checkpoint.run_id, checkpoint.seq) == (run.pk, picked.to)), None
+    )
     against = other or (checkpoint_or_404(run, picked.to) if picked.to else parent)
     if against is None:
         picked = replace(picked, view="state")
@@ -112,7 +116,7 @@ def notes_context(checkpoint: Checkpoint, reader: User, events: Sequence[Event] 
     """Return the context of runs/checkpoint/notes.html: the notes, from `events` if those were read already."""
     if events is not None:
         about = notes.subject_of(checkpoint.id)
-        events = [each for each in events if each.subject == about]
+        events = [event for event in events if event.subject == about]
     found = notes.standing(notes.of_checkpoint(checkpoint.id) if events is None else events)
     return {"notes_standing": found, "note_reader": actors.of_user(reader).id, "note_key": token_hex(16)}
 
@@ -121,7 +125,7 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
     """Return the state, or its difference to another: of fields whose digests differ. Raises NotVerified."""
     shown = store.load_checkpoint(checkpoint.id)
     veil = veil_of(checkpoint)
-    said: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
+    values: dict[str, Any] = {"size": size(shown.size), "places": list(islice(veil.places(shown.state), SECRETS))}
     if against is None:
         written, marked = set(shown.state), dict[str, str]()
         with suppress(NoSuchCheckpoint):  # its parent was removed, so its own writes are unknown
@@ -129,14 +133,14 @@ def _contents(checkpoint: Checkpoint, against: Checkpoint | None) -> dict[str, A
                 before = store.load_checkpoint(checkpoint.parent)
                 written = {name for name, digest in shown.fields.items() if before.fields.get(name) != digest}
                 marked = dict.fromkeys(written, "written here")
-        said |= {"state": veil.masked(shown.state), "notes": marked}
-        return said | {"open": written if len(written) <= 3 else set()}
+        values |= {"state": veil.masked(shown.state), "notes": marked}
+        return values | {"open": written if len(written) <= 3 else set()}
     before = store.load_checkpoint(against.id)
     names = shown.differing(before)
-    said |= difference(before.state, shown.state, names, veil, veil_of(against), inner=inner_of(checkpoint))
-    said |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
-    said |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
-    return said | {"same": len(shown.fields.keys() - names)}
+    values |= difference(before.state, shown.state, names, veil, veil_of(against), inner=inner_of(checkpoint))
+    values |= {"whole_before": reverse("checkpoint-value", args=[against.run_id, against.seq])}
+    values |= {"whole_after": reverse("checkpoint-value", args=[checkpoint.run_id, checkpoint.seq])}
+    return values | {"same": len(shown.fields.keys() - names)}
 
 
 def _choices(

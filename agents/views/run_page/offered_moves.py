@@ -136,8 +136,8 @@ def closing(run: Run, to: int) -> ImpactLine | None:
         head = Checkpoint.objects.filter(run=run, seq=to).values_list("pk", flat=True).first()
         asked = asked.exclude(checkpoint__in=list(RunPath.to(head).asking()) if head else [])
     gates = list(asked.order_by("pk").values_list("pk", flat=True))
-    said = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
-    agreed = [one.user.get_full_name() or one.user.get_username() for one in said.order_by("pk")]
+    votes = Decision.objects.filter(gate__in=gates, counts=True).exclude(verdict="reject").select_related("user")
+    agreed = [decision.user.get_full_name() or decision.user.get_username() for decision in votes.order_by("pk")]
     return moves.closing(gates, agreed)
 
 
@@ -155,10 +155,10 @@ def attempt(
 def notice(refusal: RewindRefused) -> dict[str, Any]:
     """Return the context of runs/order/refusal.html."""
     changed = isinstance(refusal, (ImpactChanged, NeedsConfirmation))
-    said = "Fix the marked fields. Your input is kept." if refusal.errors else str(refusal)
+    words = "Fix the marked fields. Your input is kept." if refusal.errors else str(refusal)
     title = "Nothing was done yet." if changed or refusal.errors else "Nothing was done."
     address = step_up.address("/", refusal.method) if isinstance(refusal, OrderNotConfirmed) else ""
-    return {"refusal": {"title": title, "said": said, "tone": "hold" if changed or address else "stop", "to": address}}
+    return {"refusal": {"title": title, "said": words, "tone": "hold" if changed or address else "stop", "to": address}}
 
 
 def sentence(refused: RewindRefused | None) -> str:

@@ -49,11 +49,11 @@ def context_of(
         context = inspector_context(run, picked, reader=reader, known=scene.known, events=scene.events, **how)
     elif looked := among(scene.known, run, picked.at):
         context = {"checkpoint": looked[0]} | notes_context(looked[0], reader, scene.events)
-    told = agent_words.of(run)
-    context |= head_context(scene, told.cells) | timeline_context(scene, picked)
+    words = agent_words.of(run)
+    context |= head_context(scene, words.cells) | timeline_context(scene, picked)
     if run.status in Run.LIVE and spec_of(run.plan).signals:
         context["may_signal"] = signals.may_send(run, reader)
-    context |= {"spoken": Spoken.objects.of(run), "result": told.result}
+    context |= {"spoken": Spoken.objects.of(run), "result": words.result}
     context |= children_context(scene)
     context |= effects_context(scene, everything=bool(picked.all)) | events.newest_context(scene)
     if run.frozen and (seq := last_good(run.pk)):
@@ -92,9 +92,9 @@ def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
 def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the progress that the running step reports."""
     run = run_or_404(request, run_id)
-    told = agent_words.of(run)
+    words = agent_words.of(run)
     return render(
-        request, "runs/run/live_output.html", {"run": run, "spoken": Spoken.objects.of(run), "result": told.result}
+        request, "runs/run/live_output.html", {"run": run, "spoken": Spoken.objects.of(run), "result": words.result}
     )
 
 
@@ -103,8 +103,8 @@ def spoken(request: HttpRequest, run_id: int) -> HttpResponse:
 def verification(request: HttpRequest, run_id: int) -> HttpResponse:
     """Read every checkpoint of the run and tell whether the chain holds. Only on request: it reads the whole run."""
     run = run_or_404(request, run_id)
-    said = {"run": run, "verified": True, "problems": verify_run(run)}
+    values = {"run": run, "verified": True, "problems": verify_run(run)}
     if is_fragment(request):
-        return render(request, "runs/timeline/verification.html", said)
+        return render(request, "runs/timeline/verification.html", values)
     read = run_read_or_404(request, run_id)
-    return render(request, "runs/run/page.html", said | context_of(read, reader_of(request), picked_of(request)))
+    return render(request, "runs/run/page.html", values | context_of(read, reader_of(request), picked_of(request)))

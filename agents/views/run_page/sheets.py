@@ -38,17 +38,17 @@ class PickedCheckpoint:
         """Return the choice as a query string, with `more` set over it; empty for the defaults."""
         view = "" if self.view == "changes" else self.view
         chosen = {"at": self.at, "view": view, "to": self.to, "before": self.before, "all": self.all} | more
-        said = urlencode({name: value for name, value in chosen.items() if value})
-        return f"?{said}" if said else ""
+        result = urlencode({name: value for name, value in chosen.items() if value})
+        return f"?{result}" if result else ""
 
 
 def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) -> dict[str, Any]:
     """Return the context of runs/run/header.html. `figures` are the agent's own."""
     run, story, gate = scene.run, scene.story, scene.gate
-    asking = [each for each in story.gates if each.status == "open"]
+    asking = [gate for gate in story.gates if gate.status == "open"]
     return {
         "run": run,
-        "status": page_head.status(run, [each.step for each in story.holding], story.called),
+        "status": page_head.status(run, [gate.step for gate in story.holding], story.called),
         "status_line": page_head.status_line(story, gate),
         "since": page_head.since(story, gate),
         "held_now": bool(gate),
@@ -61,7 +61,7 @@ def head_context(scene: RunScene, figures: Sequence[page_head.HeadCell] = ()) ->
             page_head.outside(story.effects, by_tools=acts_by_tools(run)),
             *figures,
         ],
-        "gate": next((each for each in reversed(asking) if each.visible), None),
+        "gate": next((gate for gate in reversed(asking) if gate.visible), None),
         "asking": len(asking),
         "wait": story.wait,
         "ends_by": page_head.ends_by(story),
@@ -87,7 +87,7 @@ def children_context(scene: RunScene) -> dict[str, Any]:
     """Return the context of runs/run/children.html, and the run's position among those who started it."""
     run, read = scene.run, scene.read
     live = run.next_step if run.status in Run.LIVE else ""
-    kept = next((each.name for each in scene.story.kept if each.name), "")
+    kept = next((checkpoint.name for checkpoint in scene.story.kept if checkpoint.name), "")
     place = family.position(read.above, run.plan.agent, live, read.turn, scene.story.called, kept)
     forked = partial(read.course.leads, to=read.forked_at)
     more = sum(read.child_counts.values()) - len(read.children)
@@ -129,8 +129,8 @@ def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, A
     """Return the context of runs/run/effects.html: the newest effects, or everything."""
     steps = scene.story.ahead() if scene.run.status in Run.LIVE else ()
     under_way = {done.step for done in scene.story.effects if done.base == scene.story.head}
-    told = fates(scene.story.effects, scene.story.reused())
-    drawn = told if everything else told[-EFFECTS:]
+    known = fates(scene.story.effects, scene.story.reused())
+    drawn = known if everything else known[-EFFECTS:]
     # The checkpoint that first saved a step; those that reused its result later are listed beside it.
     landed = {(row.base, row.step): row.landed[0] for row in scene.story.effects if row.landed}
     called = scene.story.called
@@ -138,7 +138,7 @@ def effects_context(scene: RunScene, *, everything: bool = False) -> dict[str, A
     rows = effects.table(drawn, landed, ahead, called)
     settling = effects.settling(scene.story.effects, called)
     return {
-        "run": scene.run, "effects": rows, "effects_cut": len(told) if len(drawn) < len(told) else 0,
+        "run": scene.run, "effects": rows, "effects_cut": len(known) if len(drawn) < len(known) else 0,
         "by_tools": acts_by_tools(scene.run),
         "settling": settling, "may_settle": settling is not None and scene.read.may_move,
     }  # fmt: skip

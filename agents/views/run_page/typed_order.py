@@ -62,8 +62,8 @@ def order_of(request: HttpRequest, kind: str) -> TypedOrder:
 
 
 def _digest(request: HttpRequest) -> str:
-    said = sorted((name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken")
-    return hashlib.sha256(repr([request.path, said]).encode(errors="surrogatepass")).hexdigest()
+    lines = sorted((name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken")
+    return hashlib.sha256(repr([request.path, lines]).encode(errors="surrogatepass")).hexdigest()
 
 
 def number(text: str) -> int:

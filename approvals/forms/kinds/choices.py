@@ -51,7 +51,7 @@ def _branches(builder: Builder, what: Shape) -> Branches:
     if what.kind != "union":
         return {VALUE: ("A value", what.schema)}
     labels = shapes.labels(what.branches, builder.root)
-    return {label.lower(): (label, each) for label, each in zip(labels, what.branches, strict=True)}
+    return {label.lower(): (label, item) for label, item in zip(labels, what.branches, strict=True)}
 
 
 def _branch_of(builder: Builder, branches: Branches, what: Shape, value: Any) -> str:
@@ -115,7 +115,7 @@ def _shared(what: Shape, value: Any) -> Any:
     if not isinstance(value, dict):
         return MISSING
     parts = what.schema["properties"]
-    return {name: each for name, each in value.items() if name in parts and "const" not in parts[name]}
+    return {name: item for name, item in value.items() if name in parts and "const" not in parts[name]}
 
 
 def _relocated(builder: Builder, place: FormPlace, branches: Branches, chosen: str) -> FieldFaults:
@@ -130,7 +130,7 @@ def _relocated(builder: Builder, place: FormPlace, branches: Branches, chosen: s
     steps = {at: at[len(place.pointer) + 1 :].partition("/") for at in inside}
     tags = {key: shapes.tags(part, builder.root) for key, (_, part) in branches.items()}
     of_chosen = {at for at, (step, _, _) in steps.items() if step in tags.get(chosen, set())}
-    of_others = {at for at, (step, _, _) in steps.items() if any(step in each for each in tags.values())} - of_chosen
+    of_others = {at for at, (step, _, _) in steps.items() if any(step in tag for tag in tags.values())} - of_chosen
     instead = {at: place.pointer + (f"/{steps[at][2]}" if steps[at][2] else "") for at in of_chosen}
     if of_chosen:
         instead |= dict.fromkeys(of_others, "")

@@ -40,16 +40,16 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace, *, switch
         if shown or builder.sent.speaks_of(spot.path):
             inner.append(builder.node(parts[name], held.get(name, MISSING), spot))
     now = _value(value, inner, place, switched=switched)
-    error = windows.own_error(builder, place, [each.pointer for each in inner])
+    error = windows.own_error(builder, place, [node.pointer for node in inner])
     if error and now is MISSING and any(map(_lacked, inner)):
-        inner, error = [_told(each, error) for each in inner], ""
+        inner, error = [_told(node, error) for node in inner], ""
     return FormGroup(
         **builder.common(what, value, place),
         value=now,
-        members=[each for each in inner if each.place.shown],
-        rest=(rest := [each for each in inner if not each.place.shown]),
+        members=[node for node in inner if node.place.shown],
+        rest=(rest := [node for node in inner if not node.place.shown]),
         window=window,
-        carried=[pair for each in rest for pair in each.touched()] if drawn else (),
+        carried=[pair for node in rest for pair in node.touched()] if drawn else (),
         error=error,
     )
 
@@ -71,18 +71,18 @@ def _told(node: FormNode, error: str) -> FormNode:
     if not _lacked(node):
         return node
     if isinstance(node, FormGroup) and any(map(_lacked, node.children)):
-        return replace(node, members=[_told(each, error) for each in node.members])
+        return replace(node, members=[_told(member, error) for member in node.members])
     return replace(node, error=error)
 
 
 def _value(value: Any, inner: list[FormNode], place: FormPlace, *, switched: bool) -> Any:
     """Return the object's present value, which is the rendered object itself where no member changed."""
     if isinstance(value, dict) and not switched:
-        changed = {_token(each): each.value for each in inner if each.changed and not each.implied}
+        changed = {_token(node): node.value for node in inner if node.changed and not node.implied}
         return {**value, **changed} if changed else value
-    said = [each for each in inner if each.value is not MISSING]
-    if place.must or switched or not all(each.implied for each in said):
-        return {_token(each): each.value for each in said}
+    lines = [node for node in inner if node.value is not MISSING]
+    if place.must or switched or not all(node.implied for node in lines):
+        return {_token(node): node.value for node in lines}
     return value
 
 

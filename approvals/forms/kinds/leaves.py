@@ -44,7 +44,7 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormFi
         text=lines(str(sent)) if changed else rendered,
         rendered=rendered,
         choices=_choices(what, value, rendered),
-        suggestions=[texts.option(each) for each in what.options[:LISTED]] if len(what.options) > LISTED else (),
+        suggestions=[texts.option(option) for option in what.options[:LISTED]] if len(what.options) > LISTED else (),
         hints=[
             *_default(what, value, place),
             *hints(what, size=None if place.was is None or error else len(rendered)),
@@ -112,7 +112,7 @@ def _named(what: Shape, read: Any, value: Any) -> Any:
     """Return a file's reference, with its name only where the schema or the old value has one."""
     known = what.schema.get("properties")
     room = not isinstance(known, dict) or "name" in known or (isinstance(value, dict) and "name" in value)
-    return read if room else {name: each for name, each in read.items() if name != "name"}
+    return read if room else {name: item for name, item in read.items() if name != "name"}
 
 
 def _empty(what: Shape, value: Any) -> Any:
@@ -129,8 +129,8 @@ def _enum(what: Shape, text: str) -> Any:
             return value
     named = ", ".join(texts.option(value)[:80] for value in what.options[:20])
     if len(what.options) > 20:
-        said = f"Choose one of {named} and {len(what.options) - 20:,} more."
-        raise ValueError(said)
+        words = f"Choose one of {named} and {len(what.options) - 20:,} more."
+        raise ValueError(words)
     raise ValueError(f"Choose one of {named}.")
 
 
@@ -148,7 +148,7 @@ def _choices(what: Shape, value: Any, rendered: str) -> tuple[FieldOption, ...]:
     if what.kind == "boolean":
         offered = [FieldOption(value="true", label="Yes"), FieldOption(value="false", label="No")]
     elif what.kind == "enum" and len(what.options) <= LISTED:
-        offered = [FieldOption(value=texts.option(each), label=texts.option(each)) for each in what.options]
+        offered = [FieldOption(value=texts.option(option), label=texts.option(option)) for option in what.options]
         if value not in (MISSING, None) and rendered not in {choice.value for choice in offered}:
             offered.insert(0, FieldOption(value=rendered, label=rendered))
     else:
@@ -162,12 +162,12 @@ def _default(what: Shape, value: Any, place: FormPlace) -> list[str]:
     """List a hint with the schema's default, where the value is missing."""
     if value is not MISSING or place.must or "default" not in what.schema:
         return []
-    said = (
+    words = (
         f"default {short(texts.option(what.schema['default']) or 'empty')}"
         if place.was is None
         else f"not there; default {short(texts.option(what.schema['default']) or 'empty')}"
     )
-    return [said]
+    return [words]
 
 
 def _moment(builder: Builder, what: Shape, value: Any, place: FormPlace) -> FormField:

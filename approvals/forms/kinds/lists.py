@@ -29,18 +29,18 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
         old=old or ids if fixed else old,
         kept=dict(zip(old, held, strict=True)) | (dict.fromkeys(ids, MISSING) if not held and fixed else {}),
         ids=ids,
-        spots=[_spot(place, each, at, noun, known=each in known) for at, each in enumerate(ids)],
+        spots=[_spot(place, word, at, noun, known=word in known) for at, word in enumerate(ids)],
         parts=fixed or [part] * len(ids),
     )
     empty = [
-        (spot.pointer, str(EMPTY)) for spot, each in zip(found.spots, found.values, strict=True) if each is MISSING
+        (spot.pointer, str(EMPTY)) for spot, item in zip(found.spots, found.values, strict=True) if item is MISSING
     ]
     if many := "" if fixed else too_many(builder, place):
         empty.append((place.pointer, many))
     untold = value is MISSING and (not ids or (bool(fixed) and found.same))
     return ItemRows(
         **found.common(what, value),
-        value=value if found.same or untold else [each for each in found.values if each is not MISSING],
+        value=value if found.same or untold else [value for value in found.values if value is not MISSING],
         grows=not fixed,
         moves=not fixed and what.schema.get("uniqueItems") is not True,
         noun=noun,

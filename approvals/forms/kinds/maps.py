@@ -24,14 +24,14 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     held: dict[str, Any] = value if isinstance(value, dict) else {}
     known = {names.encoded(key): key for key in held}
     ids = ids_of(builder, place, list(known))
-    keys = {each: known[each] if each in known else _typed_key(builder, place, each) for each in ids}
+    keys = {number: known[number] if number in known else _typed_key(builder, place, number) for number in ids}
     found = EditedItems(
         builder=builder,
         place=place,
         old=list(known),
-        kept={each: held[key] for each, key in known.items()},
+        kept={word: held[key] for word, key in known.items()},
         ids=ids,
-        spots=[_spot(place, each, keys[each], known=each in known) for each in ids],
+        spots=[_spot(place, number, keys[number], known=number in known) for number in ids],
         parts=[items(what)] * len(ids),
         keys=keys,
     )
@@ -41,14 +41,14 @@ def build(builder: Builder, what: Shape, value: Any, place: FormPlace) -> ItemRo
     bad = dict(faults)
     common = found.common(what, value)
     rows = [replace(row, key_fault=bad.get(row.node.pointer, "")) if row.key_name else row for row in common["rows"]]
-    said = [
-        (keys[each], entry)
-        for each, spot, entry in zip(ids, found.spots, found.values, strict=True)
-        if entry is not MISSING and not (names.is_new(each) and spot.pointer in bad)
+    lines = [
+        (keys[word], entry)
+        for word, spot, entry in zip(ids, found.spots, found.values, strict=True)
+        if entry is not MISSING and not (names.is_new(word) and spot.pointer in bad)
     ]
     return ItemRows(
         **{**common, "rows": rows},
-        value=value if found.same or (value is MISSING and not ids) else dict(said),
+        value=value if found.same or (value is MISSING and not ids) else dict(lines),
         moves=False,
         noun="Entry",
         extra=faults,
@@ -66,10 +66,10 @@ def _spot(place: FormPlace, each: str, key: str, *, known: bool) -> FormPlace:
 
 
 def _faults(found: EditedItems) -> Iterator[tuple[str, str]]:
-    taken = {key for each, key in found.keys.items() if not names.is_new(each)}
-    for each, spot, entry in zip(found.ids, found.spots, found.values, strict=True):
-        key = found.keys[each]
-        if names.is_new(each) and (not key or key in taken):
+    taken = {key for word, key in found.keys.items() if not names.is_new(word)}
+    for word, spot, entry in zip(found.ids, found.spots, found.values, strict=True):
+        key = found.keys[word]
+        if names.is_new(word) and (not key or key in taken):
             yield spot.pointer, str(TWICE if key else UNNAMED)
         elif entry is MISSING:
             yield spot.pointer, str(EMPTY)

@@ -49,10 +49,10 @@ class EditedItems:
     def rows(self) -> list[ItemRow]:
         """List the rows that are drawn, are new, or were typed into."""
         found = []
-        for at, (each, spot) in enumerate(zip(self.ids, self.spots, strict=True)):
+        for at, (word, spot) in enumerate(zip(self.ids, self.spots, strict=True)):
             shown = self.drawn and self.window.first <= at + 1 <= self.window.last
-            if shown or names.is_new(each) or self.builder.sent.speaks_of(spot.path):
-                found.append(self._row(at, each, replace(spot, shown=shown)))
+            if shown or names.is_new(word) or self.builder.sent.speaks_of(spot.path):
+                found.append(self._row(at, word, replace(spot, shown=shown)))
         return found
 
     def _row(self, at: int, each: str, spot: FormPlace) -> ItemRow:
@@ -67,14 +67,14 @@ class EditedItems:
     @cached_property
     def still(self) -> set[str]:
         """Return the ids that kept their order among each other; all other ids were moved."""
-        at = {each: number for number, each in enumerate(self.old)}
-        return {self.old[number] for number in rising([at[each] for each in self.ids if each in at])}
+        at = {word: number for number, word in enumerate(self.old)}
+        return {self.old[number] for number in rising([at[number] for number in self.ids if number in at])}
 
     @cached_property
     def values(self) -> list[Any]:
         """List the current values; MISSING for a new item without one."""
         built = {row.id: row.node.value for row in self.rows}
-        return [built[each] if each in built else self.kept[each] for each in self.ids]
+        return [built[number] if number in built else self.kept[number] for number in self.ids]
 
     @cached_property
     def same(self) -> bool:
@@ -91,9 +91,9 @@ class EditedItems:
             "rows": [row for row in self.rows if row.node.place.shown],
             "rest": rest,
             "removed": [
-                (name(f"{self.place.path}/{each}"), summary(veil.within(each).masked(self.kept.get(each, MISSING))))
-                for each in self.old
-                if each not in standing
+                (name(f"{self.place.path}/{word}"), summary(veil.within(word).masked(self.kept.get(word, MISSING))))
+                for word in self.old
+                if word not in standing
             ],
             "order_name": name(self.place.path, names.ORDER),
             "order": names.order_of(list(self.ids)),
@@ -115,17 +115,17 @@ def ids_of(builder: Builder, place: FormPlace, old: Sequence[str]) -> list[str]:
     if order is None:
         return list(old)
     known = set(old)
-    new = [each for each in names.ids_of(order) if names.is_new(each) and each not in known]
+    new = [word for word in names.ids_of(order) if names.is_new(word) and word not in known]
     dropped = set(new[MOST_NEW:])
-    return [each for each in names.ids_of(order) if each in known or (names.is_new(each) and each not in dropped)]
+    return [word for word in names.ids_of(order) if word in known or (names.is_new(word) and word not in dropped)]
 
 
 def too_many(builder: Builder, place: FormPlace) -> str:
     """Say what is wrong where more than MOST_NEW items were added; "" otherwise."""
     order = builder.sent.text(place.path, names.ORDER) or ""
-    count = sum(names.is_new(each) for each in names.ids_of(order))
-    said = f"{count:,} were added; add at most {MOST_NEW:,} at once."
-    return said if count > MOST_NEW else ""
+    count = sum(names.is_new(word) for word in names.ids_of(order))
+    words = f"{count:,} were added; add at most {MOST_NEW:,} at once."
+    return words if count > MOST_NEW else ""
 
 
 def _typed(row: ItemRow) -> list[tuple[str, str]]:

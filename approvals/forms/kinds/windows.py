@@ -30,5 +30,5 @@ def own_error(builder: Builder, place: FormPlace, inner: Sequence[str]) -> str:
     """Join the faults of a container itself, which lie in none of its parts."""
     if not builder.faults.within(place.pointer):
         return ""
-    mine = [(at, said) for at, said in builder.faults.messages.items() if names.within(place.pointer, at)]
-    return " ".join(said for at, said in mine if not any(names.within(each, at) for each in inner))
+    mine = [(at, word) for at, word in builder.faults.messages.items() if names.within(place.pointer, at)]
+    return " ".join(word for at, word in mine if not any(names.within(word, at) for word in inner))

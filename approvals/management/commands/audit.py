@@ -79,8 +79,8 @@ class Command(BaseCommand):
             notes.append(database.NO_KEY)
         events, seals = (walk.events, walk.seals) if walk else (0, 0)
         checked = f"{counted(events, 'event')} in {counted(seals, 'seal')}"
-        said = f"{checked} are as they were written, and so are approvals and effects."
-        self._verdict(problems, count, said, notes, {"events": events, "seals": seals}, as_json=as_json)
+        words = f"{checked} are as they were written, and so are approvals and effects."
+        self._verdict(problems, count, words, notes, {"events": events, "seals": seals}, as_json=as_json)
 
     def _verify_file(self, path: Path, copy: str | None, *, as_json: bool) -> None:
         check = verify_export.ExportCheck(event_proof.key(), anchors=_anchors(copy))
@@ -91,11 +91,11 @@ class Command(BaseCommand):
                 raise CommandError(str(error), returncode=CANNOT) from error
         found = check.verdict
         which = f"seals {found.first} to {found.last}" if found.seals > 1 else f"seal {found.first}"
-        told = f"{found.sealed:,} of them sealed, in {which}" if found.seals else "none of them sealed"
-        said = f"{counted(found.events, 'event is', 'events are')} as they were written; {told}."
+        text = f"{found.sealed:,} of them sealed, in {which}" if found.seals else "none of them sealed"
+        words = f"{counted(found.events, 'event is', 'events are')} as they were written; {text}."
         notes = [*found.notes, f"When this was exported, the newest seal was {verify_export.newest(found.header)}"]
         data = {"events": found.events, "sealed": found.sealed, "seals": found.seals}
-        self._verdict(problems, count, said, notes, data, as_json=as_json)
+        self._verdict(problems, count, words, notes, data, as_json=as_json)
 
     def _shown(self, found: Iterator[IntegrityProblem], *, as_json: bool) -> tuple[list[IntegrityProblem], int]:
         """Return the first findings, printed as they come, and the number of all."""

@@ -63,12 +63,12 @@ class Command(BaseCommand):
                 stored = in_force(Policy(team_id=data["team"], name=data["name"]))
                 form = PolicyForm(data, instance=stored)
                 if form.is_valid():
-                    said = form.cleaned_data
+                    result = form.cleaned_data
                     settings = {name: getattr(form.instance, name) for name in SETTINGS}
-                    draft = Policy(team=said["team"], name=said["name"], **settings)
-                    made.append((draft, list(said["groups"]), list(said["people"])))
-                for field, told in form.errors.items():
-                    faults += [f"Policy “{table['name']}”, {field}: {each}" for each in told]
+                    draft = Policy(team=result["team"], name=result["name"], **settings)
+                    made.append((draft, list(result["groups"]), list(result["people"])))
+                for field, entry in form.errors.items():
+                    faults += [f"Policy “{table['name']}”, {field}: {item}" for item in entry]
         except WrongFile as wrong:
             faults.append(str(wrong))
         if faults:
@@ -123,5 +123,5 @@ class Command(BaseCommand):
         if team and not Group.objects.filter(name=team).exists():
             raise CommandError(f"There is no team “{team}”.")
         teams = Group.objects.filter(policies__isnull=False, **({"name": team} if team else {})).distinct()
-        policies = [policy for each in teams.order_by("pk") for policy in policies_in_force(each.pk)]
+        policies = [policy for group in teams.order_by("pk") for policy in policies_in_force(group.pk)]
         self.stdout.write(policy_file.text_of(policies, Directory.now()), ending="")

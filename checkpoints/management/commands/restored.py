@@ -31,8 +31,8 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        said = "how many ids of runs, gates and other rows to skip, which may have been used after the backup ({})"
-        parser.add_argument("--lost-ids", type=int, default=LOST, help=said.format(LOST))
+        words = "how many ids of runs, gates and other rows to skip, which may have been used after the backup ({})"
+        parser.add_argument("--lost-ids", type=int, default=LOST, help=words.format(LOST))
 
     def handle(self, *, lost_ids: int, **options: Any) -> None:
         if lost_ids < 0:

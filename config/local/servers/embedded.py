@@ -72,8 +72,8 @@ def connected(name: str, url: str) -> psycopg.Connection:
     try:
         return psycopg.connect(url, connect_timeout=5, autocommit=True)
     except psycopg.Error as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise StackRefused(f"The PostgreSQL that {name} names does not let this in: {said}") from None
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise StackRefused(f"The PostgreSQL that {name} names does not let this in: {words}") from None
 
 
 def check_redis(url: str) -> None:
